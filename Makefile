@@ -20,7 +20,7 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 
 .DEFAULT_GOAL := help
 # `test-lowest` is no part of `make test`: it takes minutes and the network.
-.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-readers coverage lint lint-workflows format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli scenario-schema constraints wheel sdist clean
+.PHONY: help build build-checked compiled run test test-lowest test-arm other-controllers test-cluster test-crash test-sync test-fuzz-api test-hostile test-ray test-readers coverage lint lint-workflows format page-types conformance agreement oracle fuzz proofs bench bench-against-real docs docs-cli scenario-schema constraints wheel sdist clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -53,7 +53,7 @@ other-controllers: ## build descheduler, KWOK and JobSet, which test-cluster the
 	@GO="$(OTHER_CONTROLLERS)" DESCHEDULER=$(DESCHEDULER_VERSION) KWOK=$(KWOK_VERSION) JOBSET=$(JOBSET_VERSION) \
 		bash tests/cluster_programs/build_other_controllers.sh
 
-test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kube-controller-manager, kubectl, helm and client-go against the API, and follow a real cluster (needs Go)
+test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kube-controller-manager, kubectl, helm and client-go against the API, follow a real cluster, and run the conformance tests of CEL (needs Go)
 	@command -v go >/dev/null || { echo "Go 1.26 or newer is needed (https://go.dev/dl); the first build takes some minutes" >&2; exit 2; }
 	@BIN="$(CURDIR)/build/cluster-programs" bash oracle/current/realcluster/build.sh kcm
 	@cd tests/cluster_programs && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.36.3" \
@@ -61,7 +61,8 @@ test-cluster: $(VENV)/.ready-dev compiled ## run a stock kube-scheduler, kube-co
 	@cd tests/cluster_programs/older_kubectl && go build -ldflags "-X k8s.io/component-base/version.gitVersion=v1.28.15" \
 		-o ../../../build/cluster-programs/kubectl-1.28 k8s.io/kubernetes/cmd/kubectl
 	@GOBIN="$(CURDIR)/build/cluster-programs" go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION)
-	@BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs $(BIN)/python -m pytest tests/cluster_programs $(ARGS)
+	@cd tests/cluster_programs && go mod download cel.dev/expr
+	@BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs $(BIN)/python -m pytest tests/cel/test_conformance.py tests/cluster_programs $(ARGS)
 
 test-crash: $(VENV)/.ready-dev compiled ## kill -9 a durable server 200 times under load: make test-crash ARGS="--kills 20 --seed 2"
 	@$(BIN)/python -m tests.crash $(ARGS)
@@ -74,6 +75,10 @@ test-fuzz-api: $(VENV)/.ready-dev compiled ## send 10,000 made-up requests to th
 
 test-hostile: $(VENV)/.ready-dev compiled ## send 2,000 hostile requests to a server: make test-hostile ARGS="--only patches --seed 2"
 	@$(BIN)/python -m tests.hostile $(ARGS)
+
+test-ray: $(VENV)/.ready-dev compiled ## run a sweep on a Ray cluster that loses a node (installs ray)
+	@$(PIP) ray
+	@$(BIN)/python -m pytest tests/sweeps/test_sweep.py -k ray $(ARGS)
 
 test-readers: $(VENV)/.ready-dev compiled ## schedule 100,000 pods while others read over HTTP: make test-readers ARGS="--pods 4000 --readers 8"
 	@$(BIN)/python -m tests.readers $(ARGS)

@@ -13,10 +13,11 @@ from itertools import combinations, islice, product
 
 from msgspec.structs import replace
 
-from bayplan.answers.drain_rules import DrainOptions, stays_behind
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
-from bayplan.answers.node_offers import NodeOffer
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
+from bayplan.answers.node_shapes import NodeShape, parse_shape
 from bayplan.library import Cluster
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -92,7 +93,7 @@ def _drains(cluster: Cluster, names: Sequence[str]) -> Iterator[tuple[str, str]]
         cluster.add(replace(node, spec=replace(node.spec, unschedulable=True)))
     for name in names:
         infos = list(state.pods_on[state.nodes.row_of[name]].values())
-        leaving = [info for info in infos if not stays_behind(info.pod)]
+        leaving = [info for info in infos if comes_back(info.pod)]
         leaving.sort(key=lambda info: (-(info.pod.spec.priority or 0), -info.footprint.largest, info.key))
         for info in leaving:
             cluster.remove(info.key)
@@ -127,39 +128,31 @@ def check_addition(draw: random.Random, name: str, proof: Proof) -> None:
     """Let pods wait in a small cluster, and compare the nodes that are found with the cheapest set."""
     case = busy_cluster(draw, name, 3)
     waiting = [_waiting(draw, number) for number in range(draw.randint(1, 5))]
-    offers = [
-        NodeOffer(
-            name="small", allocatable={"cpu": "2", "memory": "4Gi", "pods": "20"}, labels=_labels("a"), price=1.0
-        ),
-        NodeOffer(
-            name="large", allocatable={"cpu": "6", "memory": "8Gi", "pods": "20"}, labels=_labels("b"), price=2.5
-        ),
+    shapes = [
+        parse_shape("name=small,cpu=2,memory=4Gi,pods=20,zone=a,label.disk=ssd,price=1"),
+        parse_shape("name=large,cpu=6,memory=8Gi,pods=20,zone=b,label.disk=ssd,price=2.5"),
     ]
     case.objects += waiting
-    answer = nodes_to_add(case.asked(), offers)
-    counts = [answer.by_shape.get(offer.name, 0) for offer in offers]
+    answer = nodes_to_add(case.asked(), shapes)
+    counts = [answer.by_shape.get(shape.name, 0) for shape in shapes]
     left = {row.pod for row in answer.pods if not row.node}
-    still = _still_waiting(case, waiting, offers, counts, SEEDS[:1])
+    still = _still_waiting(case, waiting, shapes, counts, SEEDS[:1])
     if not still <= left:
         proof.failures.append(f"{name}: with {answer.by_shape} wait {sorted(still)}, reported {sorted(left)}")
-    hopeless = _still_waiting(case, waiting, offers, [6, 6], SEEDS)
+    hopeless = _still_waiting(case, waiting, shapes, [6, 6], SEEDS)
     if left - hopeless:
         proof.failures.append(f"{name}: {sorted(left - hopeless)} reported as impossible to place, are not")
-    best = _cheapest(case, waiting, offers, answer.price, left)
+    best = _cheapest(case, waiting, shapes, answer.price, left)
     proof.counts[
         "addition as cheap as the best" if best >= answer.price else f"addition {answer.price - best:g} dearer"
     ] += 1
     if PACKING:
-        packed = nodes_to_add(case.asked(), offers, packing=True).bound
+        packed = nodes_to_add(case.asked(), shapes, packing=True).bound
         proof.counts["addition bound by packing " + ("tight" if packed > best - 1e-6 else "loose")] += 1
         if not answer.bound - 1e-6 <= packed <= best + 1e-6:
             proof.failures.append(f"{name}: {best} is enough, {packed} by packing, {answer.bound}")
     if answer.bound > best + 1e-9:
         proof.failures.append(f"{name}: {best} is enough, less than the bound {answer.bound}")
-
-
-def _labels(zone: str) -> dict[str, str]:
-    return {"topology.kubernetes.io/zone": zone, "disk": "ssd"}
 
 
 def _waiting(draw: random.Random, number: int) -> Pod:
@@ -173,29 +166,29 @@ def _waiting(draw: random.Random, number: int) -> Pod:
 
 
 def _cheapest(
-    case: BusyCluster, waiting: Sequence[Pod], offers: Sequence[NodeOffer], price: float, left: set[str]
+    case: BusyCluster, waiting: Sequence[Pod], shapes: Sequence[NodeShape], price: float, left: set[str]
 ) -> float:
     """Return the price of the cheapest set that leaves no more waiting; `price` if none is cheaper."""
-    most = [int(price / offer.price) for offer in offers]
+    most = [int(price / shape.price) for shape in shapes]
     sets = product(*(range(count + 1) for count in most))
-    priced = sorted((sum(n * offer.price for n, offer in zip(counts, offers, strict=True)), counts) for counts in sets)
+    priced = sorted((sum(n * shape.price for n, shape in zip(counts, shapes, strict=True)), counts) for counts in sets)
     for cost, counts in priced:
         if cost >= price:
             break
-        if _still_waiting(case, waiting, offers, counts, SEEDS) <= left:
+        if _still_waiting(case, waiting, shapes, counts, SEEDS) <= left:
             return cost
     return price
 
 
 def _still_waiting(
-    case: BusyCluster, waiting: Sequence[Pod], offers: Sequence[NodeOffer], counts: Sequence[int], seeds: Sequence[int]
+    case: BusyCluster, waiting: Sequence[Pod], shapes: Sequence[NodeShape], counts: Sequence[int], seeds: Sequence[int]
 ) -> set[str]:
     """Return the pods that wait with the given number of nodes of each shape, under the seed that leaves fewest."""
     keys = {pod.key for pod in waiting}
     there: list[KubernetesObject] = [item for item in case.objects if item.key not in keys or not isinstance(item, Pod)]
     nodes = [
-        offer.node(f"{offer.name}-{number}")
-        for offer, count in zip(offers, counts, strict=True)
+        shape.node(f"{shape.name}-{number}")
+        for shape, count in zip(shapes, counts, strict=True)
         for number in range(count)
     ]
     daemon = next((item for item in there if isinstance(item, Pod) and item.metadata.name.startswith("agent-")), None)

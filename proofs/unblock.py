@@ -8,7 +8,7 @@ from itertools import chain, combinations, islice
 
 from msgspec.structs import replace
 
-from bayplan.answers.trial_cluster import stays_on_node
+from bayplan.answers.displaced_pods import stays_on_node
 from bayplan.answers.unblock import Suggestion
 from bayplan.engine.records import RecordLevel
 from bayplan.library import Cluster

@@ -11,5 +11,7 @@ def shared_path(*parts: str) -> Path:
     """Return the path of a shared file or folder; skip the calling test, with the reason, if it is absent."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
-        pytest.skip(f"needs {'/'.join(parts)} of the shared data, which is not on this machine")
+        pytest.skip(
+            f"needs {'/'.join(parts)} of the recorded data next to the checkout, which is not part of the repository"
+        )
     return path

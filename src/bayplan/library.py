@@ -1,6 +1,6 @@
-"""`bayplan.Cluster`, for notebooks and tests: nodes and pods go in, decisions come out, a fork costs a copy of some arrays.
+"""`bayplan.Cluster`, for notebooks and tests: add nodes and pods, get decisions; a fork costs a copy of some arrays.
 
-Only programs outside of the package and some commands use it; nothing below imports it.
+Only programs outside the package and some commands use it; no lower module imports it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.explain import BEST_NODES
@@ -18,7 +19,7 @@ from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
-from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity
+from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity, parse_mix
 from bayplan.answers.changes import parse_change
 from bayplan.answers.cluster_tables import NodeRow, PodRow, node_rows, pod_rows
 from bayplan.answers.drain_rules import DrainOptions
@@ -27,20 +28,19 @@ from bayplan.answers.instant_host import InstantHost
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
 from bayplan.answers.present import present_pods
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.share_text import parse_mix
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Unblocking, unblock
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_reasons
 from bayplan.answers.what_if import Answer as WhatIfAnswer
 from bayplan.answers.what_if import Reschedule, what_if
+from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import changed_setup
-from bayplan.app.scheduler_setup import SchedulerSetup
+from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
-from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
@@ -71,16 +71,16 @@ class Cluster:
     """A cluster with a scheduler, without time: pods are scheduled when they are added, and bound at once.
 
     Args:
-        objects: nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
+        objects: the nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
         configuration: a KubeSchedulerConfiguration as a mapping or YAML text; by default kube-scheduler's defaults. Its
             HTTP extenders are called.
-        classic: a provider or Policy of the classic scheduler, which then decides instead; `configuration` and `feature_gates`
-            are then not read.
+        classic: a provider or Policy of the classic scheduler, which is then used instead; `configuration` and `feature_gates`
+            are then ignored.
         plugins: custom plugins, enabled in every profile with weight 1.
-        registry: further plugins; by default those of kube-scheduler.
-        feature_gates: feature gates to turn on or off, by name.
-        seed: seed for the choice among equally good nodes.
-        record_level: how much of each decision is recorded.
+        registry: the available plugins; by default those of kube-scheduler.
+        feature_gates: the feature gates to turn on or off, by name.
+        seed: the seed for the choice among equally good nodes.
+        record_level: the detail of recorded decisions.
 
     Raises:
         InputError: the objects are not in a list, or a configuration or plugin is invalid.
@@ -98,6 +98,7 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
+        refuse_path(objects)
         try:
             listed = [*objects]
         except TypeError as problem:
@@ -113,7 +114,6 @@ class Cluster:
         self._setup = _setup_of(configuration, classic, registry, gates, plugins)
         weakref.finalize(self, self._setup.connections.close)
         self._start(None)
-        refuse_path(objects)
         self.add(*listed)
 
     @classmethod
@@ -122,7 +122,7 @@ class Cluster:
 
         Args:
             paths: see `bayplan.app.sources.cluster_source.SourceOptions`, whose other fields are `options`.
-            record_level: how much of each decision is recorded.
+            record_level: the detail of recorded decisions.
 
         Raises:
             InputError: the source can't be read.
@@ -131,7 +131,7 @@ class Cluster:
 
     @classmethod
     def of(cls, source: ClusterSource, *, seed: int = 0, record_level: RecordLevel = RecordLevel.FULL) -> Self:
-        """Return a cluster with the objects of a source and its scheduler; pods that wait are not scheduled yet."""
+        """Return a cluster with the objects of a source and its scheduler; waiting pods are not scheduled yet."""
         cluster = object.__new__(cls)
         setup = source.scheduler
         cluster.source, cluster.seed, cluster._record_level, cluster._setup = source, seed, record_level, setup
@@ -146,13 +146,13 @@ class Cluster:
         return cls(load_inputs(paths).manifest.objects(), **options)
 
     def _start(self, state: ClusterState | None) -> None:
-        """Make the scheduler, for an empty cluster unless it is given a state."""
+        """Create the scheduler, for an empty cluster unless it is given a state."""
         self.scheduler = self._setup.make(seed=self.seed, record_level=self._record_level, state=state)
         self._host = InstantHost(self.scheduler)
 
     @property
     def state(self) -> ClusterState:
-        """Return the state as columns; don't change them."""
+        """Return the state as columns; do not change them."""
         return self.scheduler.state
 
     @property
@@ -182,7 +182,7 @@ class Cluster:
 
     @property
     def pending(self) -> list[str]:
-        """Return the keys of the pods that have no node."""
+        """Return the keys of the pods without a node."""
         placed = self.state.pods
         return [key for key, pod in self.scheduler.pods.items() if not pod.spec.node_name and key not in placed]
 
@@ -190,13 +190,7 @@ class Cluster:
         """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
         for item in objects:
             check_object(item, "Cluster.add")
-            old: KubernetesObject | None = None
-            if isinstance(item, Pod):
-                old = self.scheduler.pods.get(key_of(item))
-            elif isinstance(item, Node):
-                row = self.state.nodes.row_of.get(item.metadata.name)
-                old = None if row is None else self.state.nodes.nodes[row]
-            self._host.handle(old, item)
+            self._host.put(item)
 
     def schedule(self, *pods: Pod) -> list[Decision]:
         """Add pods, then schedule until no pod is ready; return the decisions in order (full records only)."""
@@ -212,14 +206,12 @@ class Cluster:
         """Remove pods (``namespace/name``, or ``name`` in the namespace default) and nodes (``name``); pods first."""
         for name in names:
             key = name if "/" in name else f"default/{name}"
-            pod = self.scheduler.pods.get(key)
-            row = self.state.nodes.row_of.get(name)
-            if pod is not None:
-                self._host.handle(pod, None)
-            elif row is not None:
-                self._host.handle(self.state.nodes.nodes[row], None)
-            else:
+            if self._host.remove_pod(key) is not None:
+                continue
+            node = self._host.node(name)
+            if node is None:
                 raise InputError(f"no pod {key} and no node {name}")
+            self._host.handle(node, None)
 
     def node_of(self, pod: str) -> str | None:
         """Return the node of a pod (``namespace/name``, or ``name`` in the namespace default), or None."""
@@ -227,15 +219,15 @@ class Cluster:
         return None if info is None else self.state.nodes.names[info.row]
 
     def explain(self, target: str, *, node: str = "", best: int = BEST_NODES) -> Explanation:
-        """Return why a pod waits, or where it would go if it were scheduled again, as the cluster is now. Nothing changes.
+        """Explain why a pod waits, or where it would be placed if it were scheduled again in the current cluster. Nothing changes.
 
         Args:
-            target: a pod (name, ``namespace/name``); of a workload the first pod that waits, or else the first.
-            node: a node to follow through all plugins, with the smallest change that would turn each rejection.
-            best: how many nodes to compare by scores.
+            target: a pod (name, ``namespace/name``), or a workload for its first waiting pod, or else its first.
+            node: the node to follow through all plugins, with the smallest change that would avoid each rejection.
+            best: the number of nodes whose scores are compared.
 
         Raises:
-            InputError: there is no such pod or node.
+            InputError: the pod or node does not exist.
         """
         pods = self.timelines()
         lives = find_pods(target, pods)
@@ -258,18 +250,14 @@ class Cluster:
 
         Args:
             target: a pod (name, ``namespace/name``) or a workload (``deployment/web``).
-            shapes: nodes that could be added; by default nodes like those of the cluster.
+            shapes: the shapes of nodes that could be added; by default those of the cluster's nodes.
 
         Raises:
-            InputError: there is no such pod or workload, or none of its pods waits.
+            InputError: the pod or workload does not exist, or none of its pods waits.
         """
         waiting = self._waiting_pods(target)
-        found = unblock(self.trial(), waiting, shapes)
-        others = len(self.pending) - len(waiting)
-        limits = []
-        if others and not found.fits:
-            limits = [f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first"]
-        return replace(found, assumptions=self.assumptions, limits=[*found.limits, *limits])
+        found = unblock(self.trial(), waiting, shapes, others=len(self.pending) - len(waiting))
+        return replace(found, assumptions=self.assumptions)
 
     def questions(self) -> QuestionCluster:
         """Return a snapshot of the cluster for the functions of `bayplan.answers`; it does not include later changes."""
@@ -284,8 +272,10 @@ class Cluster:
         """Return how many more copies of a workload fit, or of a mix (``web=3,db``). The cluster does not change.
 
         Args:
-            mix: workloads or pods with their proportions. preempts: whether copies may evict pods of lower priority.
-            limit: copies after which the search ends. seeds: further seeds, for a range.
+            mix: the workloads or pods with their proportions.
+            preempts: whether copies may evict pods of lower priority.
+            limit: the number of copies after which the search ends.
+            seeds: the number of additional seeds, for a range.
 
         Raises:
             InputError: a workload does not exist.
@@ -299,13 +289,13 @@ class Cluster:
 
         Args:
             changes: see `bayplan.answers.changes.CHANGES`.
-            configuration: changes of the scheduler, e.g. ``weight=NodeResourcesFit:5``; see `bayplan.app.question_clusters`.
+            configuration: the changes of the scheduler, e.g. ``weight=NodeResourcesFit:5``; see `bayplan.app.question_clusters`.
             reschedule: ``new`` pods only, ``all`` from an empty cluster, or pods and workloads.
 
         Raises:
-            InputError: a change can't be made.
+            InputError: a change is invalid.
         """
-        setup = changed_setup(self._setup, configuration, SourceOptions()) if configuration else None
+        setup = changed_setup(self._setup, configuration) if configuration else None
         these = () if isinstance(reschedule, str) else tuple(reschedule)
         return what_if(
             self.questions(),
@@ -320,7 +310,8 @@ class Cluster:
         """Return which nodes can be drained and removed with every pod still placed.
 
         Args:
-            prices: price by node; 1 each by default. force: whether pods without a controller may move, too.
+            prices: the price by node; 1 each by default.
+            force: whether pods without a controller may move, too.
         """
         return nodes_to_remove(self.questions(), prices=prices, options=DrainOptions(force=force))
 
@@ -329,14 +320,14 @@ class Cluster:
         return waiting_reasons(self.trial(), [self.scheduler.pods[key] for key in self.pending])
 
     def _waiting_pods(self, target: str) -> list[Pod]:
-        """Return the pods without a node that a target means.
+        """Return the pods without a node that a target refers to.
 
         Raises:
             InputError: there are none.
         """
         pods = self.scheduler.pods
         try:
-            # Most pods have a node: they are looked at for a good refusal only.
+            # Most pods have a node: they are searched only for a good error message.
             lives = find_pods(target, self._timelines([pods[key] for key in self.pending]))
         except InputError:
             lives = find_pods(target, self.timelines())
@@ -347,17 +338,19 @@ class Cluster:
         got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, {first.fate}"
         raise InputError("unblock", got=got, wanted="a pod that waits for a node", hint="bayplan explain")
 
-    def trial(self) -> TrialCluster:
-        """Return a fork of the cluster in which changes are tried and taken back."""
+    def trial(self) -> Trial:
+        """Return a fork of the cluster in which changes are tried and undone."""
 
-        def make(state: ClusterState, without: Collection[str]) -> Scheduler:
+        state = self.state.fork()
+
+        def make(without: Collection[str]) -> Scheduler:
             return self._setup.make(
                 seed=self.seed, record_level=RecordLevel.OFF, state=state, sampling=False, without=without
             )
 
         pods = self.scheduler.pods
         now_ns = 0 if self.source is None else self.source.now_ns
-        return TrialCluster(self.state.fork(), make, [pods[key] for key in self.pending], now_ns)
+        return Trial(make(()), now_ns, make, waiting=[pods[key] for key in self.pending])
 
     def _timelines(self, pods: Iterable[Pod]) -> list[PodTimeline]:
         """Return pods with their workloads."""
@@ -365,7 +358,7 @@ class Cluster:
         return present_pods(chain(catalog.all(ReplicaSet), catalog.all(Job), pods), self.scheduler.profiles)
 
     def fork(self) -> Cluster:
-        """Return an independent copy of the cluster, to try something out; its records and random streams start again."""
+        """Return an independent copy of the cluster for experiments; its records and random streams start again."""
         other = object.__new__(Cluster)
         other.source, other.seed, other._record_level = self.source, self.seed, self._record_level
         other._setup = replace(self._setup, connections=self._setup.connect())
@@ -377,7 +370,7 @@ class Cluster:
 
 
 def refuse_path(objects: object) -> None:
-    """Refuse a text where objects belong: iterating over it gives letters.
+    """Raise if a string is given instead of objects: iterating over it returns characters.
 
     Raises:
         InputError: it is one.
@@ -387,10 +380,10 @@ def refuse_path(objects: object) -> None:
 
 
 def check_object(item: object, where: str) -> None:
-    """Refuse what is no object, with what was probably meant.
+    """Raise if a value is not an object, with a suggestion.
 
     Raises:
-        InputError: it is a builder, a text or something else.
+        InputError: it is a builder, a string or something else.
     """
     if isinstance(item, KubernetesObject):
         return
@@ -408,9 +401,12 @@ def _setup_of(
     gates: FeatureGates,
     plugins: Sequence[type[Plugin[Any]]],
 ) -> SchedulerSetup:
-    """Return the scheduler that the arguments of a cluster ask for."""
+    """Return the scheduler for the arguments of a cluster."""
     points = registry.extension_points_for_configuration
     loaded: SchedulerConfiguration
+    text = "" if configuration is None else configuration
+    if not isinstance(text, str):
+        text = msgspec.json.encode(text).decode()
     if classic is not None:
         # A second scheduler, which most programs need not import.
         from bayplan.app.classic_mode import classic_scheduler_configuration, connect_extenders
@@ -422,13 +418,14 @@ def _setup_of(
         loaded = load_configuration(configuration, feature_gates=gates, extension_points_of=points)
     else:
         loaded = load_configuration_mapping(configuration, feature_gates=gates, extension_points_of=points)
-    loaded = loaded.with_plugins([(plugin.name, 1) for plugin in plugins], points)
     connections = ExtenderConnections(loaded.extenders) if classic is None else connect_extenders(loaded)
-    return SchedulerSetup(
+    setup = SchedulerSetup(
         mode=Mode.CURRENT if classic is None else Mode.CLASSIC,
         configuration=loaded,
         registry=registry,
         feature_gates=gates,
         custom_plugins=(),
         connections=connections,
+        origin=SetupOrigin(feature_gates=gates.text, text=text),
     )
+    return setup.enabling([CustomPlugin(plugin, 1, "") for plugin in plugins], registry)

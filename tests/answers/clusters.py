@@ -8,6 +8,7 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import PodBuilder, make_node, make_pod
+from bayplan.testing.object_builders import make_object
 
 
 def cluster_of(*items: KubernetesObject, seed: int = 0) -> QuestionCluster:
@@ -34,3 +35,43 @@ def waiting(name: str, *, cpu: str = "1", owner: str = "") -> Pod:
     """Return a pod without a node."""
     made = make_pod(name).req(cpu=cpu, memory="256Mi").label({"app": owner or name}).priority(0)
     return (made.owner("ReplicaSet", owner) if owner else made).obj()
+
+
+_SLICE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "a-gpus"},
+    "spec": {
+        "driver": "gpu.example.com",
+        "nodeName": "a",
+        "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0"}],
+    },
+}
+_REQUESTS = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+_RESULT = {"request": "gpu", "driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
+_DEVICES = [
+    {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+    _SLICE,
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "wanted", "namespace": "default", "uid": "uid-wanted"},
+        "spec": _REQUESTS,
+    },
+    {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "held", "namespace": "default", "uid": "uid-held"},
+        "spec": _REQUESTS,
+        "status": {
+            "allocation": {"devices": {"results": [_RESULT]}},
+            "reservedFor": [{"resource": "pods", "name": "holder", "uid": "uid-holder"}],
+        },
+    },
+]
+
+
+def device_objects() -> list[KubernetesObject]:
+    """Return the only device of the node a, the claim ``held`` of the pod ``holder``, which has it, and the claim ``wanted``."""
+    return [make_object(document) for document in _DEVICES]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bayplan.answers.answer_text import capacity_text
-from bayplan.answers.capacity import Share, capacity
-from bayplan.answers.share_text import parse_mix
+from bayplan.answers.capacity import Share, capacity, parse_mix
 from bayplan.base.errors import InputError
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
+from bayplan.testing.builders import make_node
 from tests.answers.clusters import cluster_of, node, running
 
 QUOTA = decode(
@@ -25,6 +25,8 @@ SPREAD = running("spread-1", "n1", owner="spread").spread({"app": "spread"}, "zo
 PINNED = running("pinned-1", "n1", owner="pinned").node_selector(disk="tape").obj()
 LARGE = running("large-1", "n1", owner="large", cpu="100m").req(memory="3Gi").obj()
 IMPORTANT = running("important-1", "n2", owner="important", cpu="3", priority=100).obj()
+TAINTED = make_node("n1").capacity(cpu="4", memory="8Gi", pods="20").taint("quota").obj()
+FENCED = running("fenced-1", "n1", owner="fenced").obj()
 NODES = (node("n1"), node("n2", zone="b"))
 
 
@@ -35,6 +37,7 @@ NODES = (node("n1"), node("n2", zone="b"))
         pytest.param((*NODES, LARGE), "large", False, (3, "Insufficient memory"), id="the scarcest resource runs out"),
         pytest.param((*NODES, PINNED), "pinned", False, (0, None), id="no node ever had room"),
         pytest.param((*NODES, WEB, QUOTA), "web", False, (3, "quota"), id="a quota ends it"),
+        pytest.param((TAINTED, FENCED), "fenced", False, (0, None), id="a taint that is called quota is no quota"),
         pytest.param((*NODES, WEB, IMPORTANT), "important", False, (1, "Insufficient cpu"), id="no pod is evicted"),
         pytest.param((*NODES, WEB, IMPORTANT), "important", True, (1, "Insufficient cpu"), id="no use in evicting"),
         pytest.param(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.answers.capacity import parse_mix
 from bayplan.answers.headroom import headroom
-from bayplan.answers.share_text import parse_mix
 from bayplan.cli.main import main
 from bayplan.examples import example_path
 from tests.answers.clusters import cluster_of, node, running

@@ -6,8 +6,9 @@ import pytest
 
 from bayplan.answers.answer_text import addition_text
 from bayplan.answers.node_addition import nodes_to_add
-from bayplan.answers.node_offers import offers_of, parse_offer, parse_prices
+from bayplan.answers.node_shapes import parse_prices, parse_shape, shapes_of
 from bayplan.base.errors import InputError
+from bayplan.testing import make_pod
 from tests.answers.clusters import cluster_of, node, running, waiting
 
 SMALL = "name=small,cpu=2,memory=4Gi,price=1"
@@ -27,22 +28,42 @@ FULL = (node("n1", cpu="1"), running("web-1", "n1").obj())
 )
 def test_shapes(cpus: list[str], shapes: list[str], want: dict[str, int]) -> None:
     pods = [waiting(f"p{number}", cpu=cpu) for number, cpu in enumerate(cpus)]
-    answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_offer(text) for text in shapes])
+    answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape(text) for text in shapes])
     assert answer.by_shape == want
     assert answer.bound <= answer.price
     assert answer.still_waiting == (0 if want or not cpus else len(cpus))
 
 
+def test_a_pod_that_no_shape_helps_does_not_make_the_others_more_expensive() -> None:
+    pods = [waiting(f"p{number}", cpu=cpu) for number, cpu in enumerate(["2"] * 4 + ["9"])]
+    answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape(SMALL), parse_shape(LARGE)])
+    assert (answer.by_shape, answer.still_waiting) == ({"large/a": 1}, 1)
+
+
 def test_new_nodes_run_the_pods_of_daemon_sets_first() -> None:
     agent = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="500m").obj()
     pods = [waiting(f"p{number}", cpu="1") for number in range(2)]
-    answer = nodes_to_add(cluster_of(node("n1", cpu="500m"), agent, *pods), [parse_offer(SMALL)])
+    answer = nodes_to_add(cluster_of(node("n1", cpu="500m"), agent, *pods), [parse_shape(SMALL)])
     assert answer.by_shape == {"small/a": 2}
+
+
+@pytest.mark.parametrize(
+    ("shape", "want"),
+    [
+        pytest.param(SMALL, ["no shape offers example.com/gpu, which some pods ask for"], id="a resource is missing"),
+        pytest.param(f"{SMALL},example.com/gpu=1", [], id="every resource is there"),
+    ],
+)
+def test_resources_that_no_shape_has_are_named(shape: str, want: list[str]) -> None:
+    pod = make_pod("train").req(cpu="1", **{"example.com/gpu": "1"}).obj()
+    answer = nodes_to_add(cluster_of(*FULL, pod), [parse_shape(shape)])
+    assert [text.partition(";")[0] for text in answer.assumptions if "offers" in text] == want
+    assert bool(answer.by_shape) is (want == [])
 
 
 def test_room_that_is_there_is_used_and_further_copies_can_be_asked_for() -> None:
     cluster = cluster_of(node("n1", cpu="4"), running("web-1", "n1").obj())
-    answer = nodes_to_add(cluster, [parse_offer(SMALL)], copies={"web": 5})
+    answer = nodes_to_add(cluster, [parse_shape(SMALL)], copies={"web": 5})
     assert (answer.placed_without, answer.by_shape, answer.price) == (3, {"small/a": 1}, 1.0)
     assert addition_text(answer)[0].startswith("Add 1 node (1 x small/a) for 1; no set of these shapes is cheaper")
     cluster.state.check_invariants()
@@ -50,7 +71,7 @@ def test_room_that_is_there_is_used_and_further_copies_can_be_asked_for() -> Non
 
 def test_the_nodes_of_a_cluster_are_its_shapes() -> None:
     cluster = cluster_of(node("n1", pool="x"), node("n2", pool="x"), node("n3", zone="b", pool="x"))
-    assert [each.name for each in offers_of(cluster)] == ["x/a", "x/b"]
+    assert [each.name for each in shapes_of(cluster.state)] == ["x/a", "x/b"]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +87,7 @@ def test_the_nodes_of_a_cluster_are_its_shapes() -> None:
 )
 def test_a_shape_that_can_not_be_read_is_refused(text: str) -> None:
     with pytest.raises(InputError):
-        parse_offer(text, cluster_of(*FULL))
+        parse_shape(text, cluster_of(*FULL).state)
 
 
 def test_prices_are_by_type() -> None:

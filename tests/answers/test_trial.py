@@ -1,10 +1,13 @@
-"""A trial searches for victims only if some pod is more important than another one."""
+"""Trials search for victims only if there may be any; what victims held is free, and new nodes have devices."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.answers.clusters import cluster_of, node, running, waiting
+from bayplan import make_pod
+from bayplan.answers.node_addition import nodes_to_add
+from bayplan.answers.node_shapes import parse_shape
+from tests.answers.clusters import cluster_of, device_objects, node, running, waiting
 
 
 @pytest.mark.parametrize(
@@ -38,3 +41,30 @@ def test_a_pod_that_became_less_important_is_evicted_all_the_same() -> None:
         trial.settle()
         assert trial.placed == {"default/top": "a"}
     assert [each.pod for each in trial.evictions] == ["default/low"]
+
+
+HOLDER = (
+    make_pod("holder")
+    .uid("uid-holder")
+    .node("a")
+    .resource_claim("gpu", claim="held")
+    .owner("ReplicaSet", "w")
+    .priority(1)
+)
+WANTS_A_DEVICE = make_pod("x").resource_claim("gpu", claim="wanted").priority(9).obj()
+
+
+def test_a_victim_gives_its_devices_back() -> None:
+    important = running("top", "", cpu="3", priority=9).obj()
+    cluster = cluster_of(node("a"), *device_objects(), HOLDER.req(cpu="3").obj())
+    with cluster.trial(preempts=True) as trial:
+        trial.add_all((important, WANTS_A_DEVICE))
+        trial.settle()
+        assert trial.placed == {"default/top": "a", "default/x": "a"}
+    assert [each.pod for each in trial.evictions] == ["default/holder"]
+
+
+def test_a_new_node_has_the_devices_of_the_one_that_it_is_like() -> None:
+    cluster = cluster_of(node("a"), *device_objects(), HOLDER.obj(), WANTS_A_DEVICE)
+    answer = nodes_to_add(cluster, [parse_shape("like=a", cluster.state)])
+    assert [(each.pod, each.node) for each in answer.pods] == [("default/x", "added-1")]

@@ -13,10 +13,10 @@ from bayplan.testing.builders import NodeBuilder, PodBuilder
 from bayplan.testing.object_builders import (
     make_budget,
     make_claim,
-    make_object,
     make_priority_class,
     make_volume,
 )
+from tests.answers.clusters import device_objects
 
 
 def node(name: str, zone: str = "eu-1a", cpu: str = "4") -> NodeBuilder:
@@ -202,7 +202,7 @@ def test_pairs_are_tried_if_no_single_change_does() -> None:
 
 
 def test_a_pod_with_devices_leaves_and_gives_them_back() -> None:
-    objects = [make_object(document) for document in DEVICES]
+    objects = device_objects()
     holder = make_pod("holder").uid("uid-holder").node("a").resource_claim("gpu", claim="held").owner("ReplicaSet", "w")
     found = asked(
         node("a"), *objects, holder.priority(1), make_pod("x").resource_claim("gpu", claim="wanted").priority(9)
@@ -264,41 +264,6 @@ def test_suggestions_are_rows_of_tables() -> None:
     assert table.column("kind").to_pylist() == [each.kind for each in rows]
     assert table.column("cost").to_pylist() == [each.cost for each in rows]
     assert "<table>" in rows._repr_html_()
-
-
-_SLICE = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "ResourceSlice",
-    "metadata": {"name": "a-gpus"},
-    "spec": {
-        "driver": "gpu.example.com",
-        "nodeName": "a",
-        "pool": {"name": "a", "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": "gpu-0"}],
-    },
-}
-_REQUESTS = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
-_RESULT = {"request": "gpu", "driver": "gpu.example.com", "pool": "a", "device": "gpu-0"}
-DEVICES = [
-    {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
-    _SLICE,
-    {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "wanted", "namespace": "default", "uid": "uid-wanted"},
-        "spec": _REQUESTS,
-    },
-    {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": "held", "namespace": "default", "uid": "uid-held"},
-        "spec": _REQUESTS,
-        "status": {
-            "allocation": {"devices": {"results": [_RESULT]}},
-            "reservedFor": [{"resource": "pods", "name": "holder", "uid": "uid-holder"}],
-        },
-    },
-]
 
 
 def gpu_node(name: str, *, tainted: bool = True) -> NodeBuilder:

@@ -11,7 +11,6 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.what_if import Answer, Reschedule, what_if
 from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import read_setup
-from bayplan.app.sources.cluster_source import SourceOptions
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
 from bayplan.testing.builders import make_node
@@ -105,7 +104,7 @@ def test_evicted_pods_come_back_and_name_who_evicted_them() -> None:
 
 
 def configured(cluster: QuestionCluster, change: str, **options: object) -> Answer:
-    setup = changed_setup(read_setup(), [change], SourceOptions())
+    setup = changed_setup(read_setup(), [change])
     return what_if(cluster, scheduler=setup, scheduler_label=change, **options)  # type: ignore[arg-type]
 
 

@@ -14,6 +14,7 @@ from building.modules import Module, Sources, has_x86_64_v3
 
 from bayplan.base.build import BASELINE, V3, cpu_has_v3
 from tests.building.sample import build_sample, run, write_sample
+from tests.missing import missing
 
 USE = """
 from array import array
@@ -50,7 +51,7 @@ def compiler() -> Compiler:
     try:
         return find_compiler(install_zig=False)
     except NoCompilerError as problem:
-        pytest.skip(f"nothing compiles here: {problem}")
+        missing(f"nothing compiles here: {problem}")
 
 
 @pytest.fixture(scope="session")
@@ -204,7 +205,7 @@ def test_the_checked_build_finds_a_row_out_of_range_and_a_none(sample: Path, com
     try:
         environment = checked_environment(compiler)
     except NoCompilerError as problem:
-        pytest.skip(str(problem))
+        missing(str(problem))
     assert build_sample(sample, compiler, checked=True) == 3
     setup = "from bayplan.base.build import build_name\nfrom bayplan.columns import Columns\nfrom bayplan import fit\n"
     good = run(sample, setup + "print(build_name(), fit.failing([fit.Fit(Columns(4), 11)], 4))", **environment)

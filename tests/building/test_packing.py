@@ -13,6 +13,7 @@ import pytest
 from building.modules import ROOT, SUFFIX, checkout_sources
 
 from tests.building.builds import compiled_variants
+from tests.missing import nothing_compiled
 
 WITHOUT_ZIG = "import sys; sys.modules['ziglang'] = None; "
 BUILD = "from hatchling.cli import hatchling; sys.argv = ['hatchling', 'build', '-t', 'wheel', '-d', {!r}]; hatchling()"
@@ -46,7 +47,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def test_a_wheel_has_sources_declarations_and_extensions(tmp_path: Path) -> None:
     if not compiled_variants():
-        pytest.skip("nothing is compiled here")
+        nothing_compiled()
     wheel, _ = make_wheel(ROOT, tmp_path / "wheels")
     names = zipfile.ZipFile(wheel).namelist()
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -62,7 +63,7 @@ def test_a_wheel_has_sources_declarations_and_extensions(tmp_path: Path) -> None
 
 def test_an_installed_wheel_runs_compiled_and_compares_no_hashes(tmp_path: Path) -> None:
     if not compiled_variants():
-        pytest.skip("nothing is compiled here")
+        nothing_compiled()
     wheel, _ = make_wheel(ROOT, tmp_path / "wheels")
     installed = tmp_path / "installed"
     zipfile.ZipFile(wheel).extractall(installed)

@@ -24,7 +24,7 @@ def folder() -> Path:
     found = Path(modules, MODULE, "tests", "simple", "testdata")
     if not found.is_dir():
         pytest.skip(
-            f"needs the Go module {MODULE}: run 'go mod download {MODULE}', or set CEL_SPEC to its testdata folder"
+            f"needs the Go module {MODULE}, which make test-cluster downloads; CEL_SPEC names its testdata folder elsewhere"
         )
     return found
 

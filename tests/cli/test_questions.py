@@ -124,6 +124,13 @@ def test_the_verdict_comes_first(run: Run, words: list[str], code: int, verdict:
     assert "kube-scheduler's defaults" in found[1] or "--on" in words
 
 
+@pytest.mark.parametrize(
+    "words", [["compare", "DUMP", "DUMP"], ["compare", "default", "default", "--on", "DUMP"], ["when", "big", "DUMP"]]
+)
+def test_the_classic_scheduler_answers_if_asked_to(run: Run, words: list[str]) -> None:
+    assert "  - the classic scheduler decides, with DefaultProvider\n" in run(*words, "--mode", "classic")[1]
+
+
 def test_a_workload_that_is_not_there_yet_can_be_asked_about(run: Run, tmp_path: Path) -> None:
     pod = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}]}
     labels = {"app": "next"}

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from bayplan import Cluster, Decision
 from bayplan.base.errors import ConfigurationError
-from bayplan.contrib.gpu_sharing import FGD, POLICIES, BestFit, DotProd, GpuClustering, GpuPacking, GpuPolicy, Random
+from bayplan.contrib.gpu_sharing import (
+    FGD,
+    POLICIES,
+    BestFit,
+    DotProd,
+    GpuClustering,
+    GpuPacking,
+    GpuPolicy,
+    Random,
+    requests,
+)
 from bayplan.contrib.gpu_sharing.devices import DeviceTable, tightest
 from bayplan.contrib.gpu_sharing.fragmentation import (
     FragmentationMeasure,
@@ -20,7 +30,7 @@ from bayplan.contrib.gpu_sharing.fragmentation import (
     typical_pods_argument,
 )
 from bayplan.contrib.gpu_sharing.requests import GPU_INDEX, GpuRequest, gpu_request
-from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
+from bayplan.formats.traces.shapes import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
@@ -110,6 +120,14 @@ def test_each_policy_keeps_the_contract_of_plugins(policy: type[GpuPolicy]) -> N
 )
 def test_annotations_of_a_pod_ask_for_gpus(annotations: dict[str, str], want: GpuRequest | str) -> None:
     assert gpu_request(make_pod("p").annotation(**annotations).obj()) == want
+
+
+def test_annotations_that_were_seen_before_are_not_read_again() -> None:
+    before = requests._read_request.cache_info()
+    pods = [make_pod(f"p{number}").annotation(**{GPU_COUNT: "1", GPU_MILLI: "777"}).obj() for number in range(10)]
+    assert {gpu_request(pod) for pod in pods} == {GpuRequest(1, 777)}
+    after = requests._read_request.cache_info()
+    assert (after.misses - before.misses, after.hits - before.hits) == (1, 9)
 
 
 def test_a_pod_that_fits_in_the_sum_but_on_no_single_gpu_waits() -> None:

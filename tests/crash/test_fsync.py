@@ -57,7 +57,9 @@ def test_writes_are_flushed_before_they_are_acknowledged(together: int, want: in
     assert want <= int(done.stdout) <= want + 5
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="the same among the system's calls: needs strace")
+@pytest.mark.skipif(
+    shutil.which("strace") is None, reason="needs strace, to count the flushes once more, among the system's calls"
+)
 def test_every_lone_write_is_flushed_by_a_call_of_the_system(tmp_path: Path) -> None:
     log = tmp_path / "calls"
     command = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", str(log), *PROGRAM]

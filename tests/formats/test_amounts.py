@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.base.errors import InputError
+from bayplan.formats import amounts
 from bayplan.formats.amounts import quantity_hint
 from bayplan.formats.inputs import load_inputs
 
@@ -18,6 +19,16 @@ TEMPLATE = (
     "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  schedule: '@daily'\n  jobTemplate:\n    spec:\n"
     "      template:\n        spec:\n          containers:\n          - resources: {requests: {cpu: '-1'}}\n"
 )
+
+
+def test_amounts_that_were_seen_before_are_not_checked_again(tmp_path: Path) -> None:
+    pod = POD + "      limits: {cpu: 1234m}\n      requests: {cpu: 1233m}\n"
+    text = "---\n".join(pod.replace("name: p", f"name: p{number}") for number in range(10))
+    before = [each.cache_info() for each in (amounts._odd, amounts._exceeds)]
+    assert reported(text, tmp_path) == []
+    after = [each.cache_info() for each in (amounts._odd, amounts._exceeds)]
+    found = [(now.misses - then.misses, now.hits - then.hits) for now, then in zip(after, before, strict=True)]
+    assert found == [(2, 18), (1, 9)]
 
 
 def reported(text: str, folder: Path, *, strict: bool = False) -> list[str]:

@@ -11,8 +11,6 @@ from bayplan.formats import yaml_fast
 from bayplan.formats.yaml_text import Parsed, YamlError, parse, parse_slowly
 from tests.formats.yaml_writer import DOCUMENTS, STYLES, Style, write
 
-pytest.importorskip("ryaml", reason="needs the optional package ryaml")
-
 MANY = settings(max_examples=300, deadline=None)
 
 

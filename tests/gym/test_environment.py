@@ -5,12 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
-
-pytest.importorskip("gymnasium", reason="needs the optional package gymnasium")
-
-import gymnasium
 from gymnasium.utils.env_checker import check_env
 
 from bayplan.base.errors import InputError

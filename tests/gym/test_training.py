@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("gymnasium", reason="needs the optional package gymnasium")
-
 TRAIN = Path(__file__).resolve().parents[2] / "examples" / "gym" / "train.py"
 
 

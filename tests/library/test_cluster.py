@@ -79,6 +79,29 @@ def test_a_custom_plugin_decides_and_explains_like_any_other() -> None:
     assert (failure.plugin, failure.reasons) == ("OnlyB", ("node is not b, which p wants",))
 
 
+@pytest.mark.parametrize("change", ["feature-gates=SchedulerAsyncPreemption=false", "plugin=FGD", "weight=OnlyB:2"])
+def test_a_change_of_the_scheduler_keeps_its_plugins_and_configuration(change: str) -> None:
+    class Scored(OnlyB):
+        """Scores, too: only then has it a weight."""
+
+        name = "OnlyB"
+
+        def score_node(self, pod: Pod, node: NodeInfo) -> int:
+            return 0
+
+    name = {"schedulerName": "own"}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [name],
+    }
+    nodes = [make_node(name).capacity(cpu="4").obj() for name in ("a", "b", "c")]
+    cluster = Cluster(nodes, configuration=document, plugins=[Scored])
+    cluster.schedule(make_pod("p").scheduler("own").obj())
+    found = cluster.what_if(configuration=[change], reschedule="all")
+    assert (cluster.node_of("p"), found.counts["moved"], found.counts["waits"]) == ("b", 0, 0)
+
+
 def test_the_same_seed_chooses_the_same_nodes() -> None:
     def nodes(seed: int) -> list[str]:
         cluster = Cluster(
@@ -165,7 +188,8 @@ def test_questions_leave_the_cluster_alone() -> None:
 
 
 def test_nodes_and_pods_are_rows_with_times_that_pandas_reads_without_loss() -> None:
-    pd = pytest.importorskip("pandas", reason="pandas is part of the extra pandas")
+    import pandas as pd  # type: ignore[import-untyped]
+
     cluster = three_nodes()
     cluster.schedule(make_pod("web").req(cpu="1", memory="1Gi").created("2026-01-01T00:00:00.123456789Z").obj())
     nodes, pods = cluster.nodes.to_pandas(), cluster.pods.to_pandas()

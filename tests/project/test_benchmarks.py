@@ -2,11 +2,16 @@
 
 import pytest
 from benchmarks.__main__ import benchmark_names, figures
+from benchmarks.hashes import load_baseline
+
+RECORDED = {row.partition("/")[0] for row in load_baseline()["rows"]["small"]}
+"""Benchmarks whose decisions `test_decision_hashes` compares with recorded ones: they need not run twice here."""
 
 
 @pytest.mark.parametrize("name", benchmark_names())
 def test_a_small_benchmark_gives_figures_and_the_same_decisions_twice(name: str) -> None:
-    first, second = list(figures(name, "small")), list(figures(name, "small"))
+    first = list(figures(name, "small"))
     assert first
     assert all(figure.value > 0 and figure.unit for figure in first)
+    second = first if name in RECORDED else list(figures(name, "small"))
     assert [each.decisions_hash for each in first] == [each.decisions_hash for each in second]

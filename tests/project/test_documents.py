@@ -142,6 +142,4 @@ def python_blocks() -> list[tuple[str, str]]:
 @pytest.mark.parametrize("block", [block for _, block in python_blocks()], ids=[name for name, _ in python_blocks()])
 def test_python_in_documents_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    if "bayplan.gym" in block:
-        pytest.importorskip("gymnasium", reason="needs the optional package gymnasium")
     exec(compile(block, "document", "exec"), {"__name__": "document"})

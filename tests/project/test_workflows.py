@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -82,14 +80,6 @@ def test_the_nightly_run_has_every_kind_of_random_case() -> None:
     from fuzz.__main__ import PROGRAMS
 
     assert sorted(matrix_values(load(FOLDER / "nightly.yml"), "kind")) == sorted(PROGRAMS)
-
-
-def test_actionlint_has_no_complaint() -> None:
-    program = shutil.which("actionlint")
-    if program is None:
-        pytest.skip("actionlint is not installed; make lint-workflows runs it with Go")
-    ran = subprocess.run([program, "-no-color"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout) == (0, "")
 
 
 def test_hooks_before_a_commit_run_programs_that_exist() -> None:

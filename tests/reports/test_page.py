@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,6 @@ from bayplan.cli.main import main
 from bayplan.examples import example_path
 from bayplan.reports.page import read_runs
 from tests.ui.browsing import SCREENSHOTS, chromium
-
-needs_plotly = pytest.mark.skipif(find_spec("plotly") is None, reason="needs the optional package plotly")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +50,6 @@ def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
         read_runs([str(tmp_path)])
 
 
-@needs_plotly
 def test_every_chart_is_a_valid_figure(page: Path) -> None:
     from plotly.graph_objects import Figure
 
@@ -61,14 +57,12 @@ def test_every_chart_is_a_valid_figure(page: Path) -> None:
         Figure(figure)  # Raises an exception for an unknown property or a wrong value.
 
 
-@needs_plotly
 def test_the_page_shows_what_was_asked_for(page: Path) -> None:
     names = set(figures(page))
     assert {"utilisation-0", "queue", "waits", "waits-priority", "waits-workload", "fragmentation-0"} <= names
     assert {"rejections", "nodes-0", "nodes-1", "gantt"} <= names
 
 
-@needs_plotly
 def test_several_seeds_have_confidence_intervals(page: Path) -> None:
     data = figures(page)["queue"]["data"]
     assert isinstance(data, list)
@@ -76,14 +70,12 @@ def test_several_seeds_have_confidence_intervals(page: Path) -> None:
     assert bands == ["default"]
 
 
-@needs_plotly
 def test_names_are_escaped(page: Path) -> None:
     text = page.read_text()
     assert "<title>Two &amp; three</title>" in text
     assert "other </b>" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
 
 
-@needs_plotly
 def test_a_browser_draws_all_charts_without_the_network(page: Path) -> None:
     problems: list[str] = []
     with chromium() as browser:

@@ -228,7 +228,6 @@ def test_a_random_search_draws_the_same_again(folder: Path) -> None:
     assert trial_count(plan) == 6
 
 
-@pytest.mark.skipif(find_spec("optuna") is None, reason="needs the optional package optuna")
 @pytest.mark.filterwarnings("ignore")
 def test_optuna_suggests_the_same_on_any_executor(folder: Path) -> None:
     plan = read_plan(folder / "sweep.yaml", search="optuna", trials=10)
@@ -239,7 +238,7 @@ def test_optuna_suggests_the_same_on_any_executor(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("ray") is None, reason="needs the optional package ray")
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs ray, which make test-ray installs")
 @pytest.mark.filterwarnings("ignore")
 def test_ray_finds_the_same_when_a_node_is_killed(folder: Path) -> None:
     from ray.cluster_utils import Cluster

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -26,6 +25,8 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.missing import missing
+
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 VIEWPORT = {"width": 1366, "height": 768}
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
@@ -40,10 +41,7 @@ def chromium() -> Iterator[Browser]:
     """Yield Debian's Chromium. Without one tests are skipped; in continuous integration they fail."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
-        reason = "needs a Chromium on the PATH (on Debian: apt-get install chromium)"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing("needs a Chromium on the PATH (on Debian: apt-get install chromium)")
     expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))

@@ -6,7 +6,7 @@ from typing import cast
 
 from bayplan.analysis.root_cause import RootCause
 from bayplan.answers.capacity import GroupCapacity, WorkloadCapacity
-from bayplan.answers.trial_cluster import Placement
+from bayplan.answers.trial import Placement
 from bayplan.answers.unblock import Suggestion, Unblocking
 from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.answers.what_if import Measure, PodDifference
@@ -113,6 +113,9 @@ def waiting(cluster: FakeCluster) -> WaitingReasons:
     ]
     return WaitingReasons(
         items=items if pods else [],
+        sentence=f"{len(pods):,} of {len(cluster.pods):,} pods wait; all for the same reason: {items[0].sentence}"
+        if pods
+        else "",
         total=len(items),
         total_is_exact=True,
         offset=0,
@@ -143,6 +146,7 @@ def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
     effect = f"of {len(cluster.pods):,} pods, {len(rows) - 1:,} move, 1 would wait."
     return WhatIfReport(
         id="",
+        fork="",
         name=str(request.get("name") or ""),
         at=stamp(),
         changes=changes,

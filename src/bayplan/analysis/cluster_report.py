@@ -30,7 +30,8 @@ class ResourceUse:
     """The requested and allocatable amounts of a resource, in the units of the state.
 
     Attributes:
-        resource: its name. requested, allocatable: on all nodes.
+        resource: its name.
+        requested, allocatable: the amounts on all nodes.
         free, largest_gap: free on nodes that are ready and not cordoned: on all of them, and the most on one.
     """
 
@@ -46,10 +47,11 @@ class ClusterFacts:
     """The facts of the report.
 
     Attributes:
-        nodes, zones: their numbers. placed, waiting, gated: pods that are not finished.
-        decisions: cycles so far, by outcome.
+        nodes, zones: the number of nodes and zones.
+        placed, waiting, gated: the number of unfinished pods with each status.
+        decisions: the number of cycles so far, by outcome.
         messages: the last messages about waiting pods, with the pods' keys; the most frequent first.
-        resources: those that some pod requests, and the usual ones.
+        resources: the resources that any pod requests, and the usual ones.
     """
 
     nodes: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.reasons import ReasonCount
 from bayplan.analysis.units import format_amount, format_count, format_duration
 
@@ -13,7 +14,9 @@ class Gap(NamedTuple):
     """The free amount of a resource.
 
     Attributes:
-        resource: its name. largest: the most on one schedulable node. free: on all schedulable nodes.
+        resource: its name.
+        largest: the most on one schedulable node.
+        free: the free amounts on all schedulable nodes.
     """
 
     resource: str
@@ -24,13 +27,15 @@ class Gap(NamedTuple):
 def cluster_sentence(
     *, pods: int, waiting: int, gated: int, nodes: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]
 ) -> str:
-    """Return what is wrong with a cluster, or that nothing is.
+    """Return the sentence about problems of a cluster, or that there are none.
 
     Args:
-        pods: that are not finished. waiting: those without a node that could get one. gated: those held back by gates.
-        nodes: in the cluster.
-        reasons: why pods wait, starting with the most frequent main reason.
-        gaps: free amounts, by resource.
+        pods: the pods that are not finished.
+        waiting: the number of pods without a node that could get one.
+        gated: the number of gated pods.
+        nodes: the nodes in the cluster.
+        reasons: the reasons why pods wait, starting with the most frequent main reason.
+        gaps: the free amounts, by resource.
     """
     if not nodes and not pods:
         return "The cluster is empty: there are no nodes and no pods"
@@ -51,8 +56,8 @@ def _why(waiting: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]) -> s
     if not reasons:
         return ", not tried yet"
     text, count = reasons[0].text, reasons[0].mainly
-    if text.startswith("Insufficient "):
-        resource = text.removeprefix("Insufficient ")
+    if text.startswith(INSUFFICIENT):
+        resource = text.removeprefix(INSUFFICIENT)
         gap = next((each for each in gaps if each.resource == resource), None)
         room = ""
         if gap is not None:
@@ -79,13 +84,15 @@ def node_sentence(
     free: Sequence[tuple[str, int, int]],
     named_by: int,
 ) -> str:
-    """Return what is special about a node.
+    """Return the sentence about a node.
 
     Args:
-        name: its name. ready, cordoned: its state. pods: number of pods on it.
-        full_by: resources of which it is full.
+        name: its name.
+        ready, cordoned: the state of the node.
+        pods: the number of pods on it.
+        full_by: the resources of which it is full.
         free: resources with their free and allocatable amounts, the tightest first.
-        named_by: number of waiting pods that it rejected for a reason that more room would resolve.
+        named_by: the number of waiting pods that it rejected for a reason that more room would resolve.
     """
     state = [] if ready else ["not ready"]
     state += ["cordoned"] if cordoned else []
@@ -106,8 +113,9 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
     """Return a summary of the scheduling queue.
 
     Args:
-        counts: pods by tier: active, backoff, unschedulable, gated.
-        next_retry_in_ns: when the next backoff ends; None if no pod is in backoff. next_pod: the pod in question.
+        counts: the number of pods by tier: active, backoff, unschedulable, gated.
+        next_retry_in_ns: when the next backoff ends; None if no pod is in backoff.
+        next_pod: the pod in question.
     """
     pieces = []
     if counts.get("active"):
@@ -125,10 +133,12 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
 
 
 def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> str:
-    """Return where the objects of this cluster come from.
+    """Return the sentence about the source of the cluster's objects.
 
     Args:
-        name: of the source. kind: import, sync or replay. state: listing, following, done or stopped.
+        name: the name of the source.
+        kind: import, sync or replay.
+        state: listing, following, done or stopped.
         lag_seconds: how long the oldest unapplied change has been waiting.
     """
     running, done = {"import": ("Imports", "Imported"), "replay": ("Replays", "Replayed")}.get(
@@ -152,9 +162,11 @@ def comparison_sentence(
     """Return how two runs differ.
 
     Args:
-        a, b: their names. pods: that both have.
-        moved: pods on other nodes. only_a, only_b: pods that have a node in one of the runs only.
-        nodes_a, nodes_b: number of nodes with pods.
+        a, b: the names of the runs.
+        pods: the pods that both runs have.
+        moved: the number of pods on different nodes.
+        only_a, only_b: the number of pods that have a node in only one of the runs.
+        nodes_a, nodes_b: the number of nodes with pods.
     """
     differ = moved + only_a + only_b
     if not differ:

@@ -45,9 +45,10 @@ def attempt_detail(
 
     Args:
         source: the run.
-        attempt, decision: the attempt and its decision. rows: its scored rows, see `ranked_rows`.
+        attempt, decision: the attempt and its decision.
+        rows: the scored rows, see `ranked_rows`.
         pod: the pod.
-        best: number of nodes whose scores to compare.
+        best: the number of nodes whose scores are compared.
     """
     scored = bool(rows)
     ties = frozenset(decision.ties)

@@ -41,11 +41,11 @@ def explain(
         source: the run.
         lives: the timelines of one pod, see `bayplan.analysis.pod_lookup.find_pods`; the last one is explained.
         attempt: the attempt to show in full; the last one if not given.
-        node: a node to follow through all plugins.
-        best: number of nodes whose scores to compare.
+        node: the node to follow through all plugins.
+        best: the number of nodes whose scores are compared.
 
     Raises:
-        InputError: there is no such attempt, or no such node.
+        InputError: the attempt or node does not exist.
     """
     pod = lives[-1]
     attempts = attempts_of(source, pod, lives)
@@ -92,7 +92,7 @@ def explain(
 
 
 def attempts_of(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[Attempt]:
-    """Return the attempts in one life of a pod."""
+    """Return the attempts of a pod during one timeline."""
     later = [life.arrived_ns for life in lives if life.arrived_ns > pod.arrived_ns]
     end_ns = min(later, default=source.end_ns + 1)
     return [

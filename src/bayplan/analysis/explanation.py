@@ -12,8 +12,9 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """A change that gets the pod placed, tried by scheduling in a fork of the cluster (`bayplan.answers.unblock`).
 
     Attributes:
-        kind: of change, e.g. ``add node``. text: the change.
-        nodes: where the pod then goes.
+        kind: the kind of change, e.g. ``add node``.
+        text: the change.
+        nodes: the nodes that the pod is placed on.
     """
 
     kind: str
@@ -25,8 +26,9 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One cycle of the pod.
 
     Attributes:
-        number: of the decision in the run. attempt: 1-based number of the pod's attempt.
-        time_ns: since the start of the run.
+        number: the number of the decision in the run.
+        attempt: the 1-based number of the pod's attempt.
+        time_ns: the time since the start of the run.
         outcome, node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in `Record`.
     """
 
@@ -50,9 +52,10 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     It was the first to reject them; with alwaysCheckAllPredicates any that did, so that a node may be in several groups.
 
     Attributes:
-        plugin: that rejected them; "" if several PreFilter plugins did together.
+        plugin: the plugin that rejected them; "" if several PreFilter plugins did together.
         code: Unschedulable, UnschedulableAndUnresolvable (preemption can't help) or Error.
-        reasons: in upstream's words. nodes: the nodes, in row order.
+        reasons: the reasons in upstream's words.
+        nodes: the nodes, in row order.
     """
 
     plugin: str
@@ -76,7 +79,8 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rank: 1 for the best; ties share a rank.
-        tied: whether it is in the tie set. chosen: whether the pod was placed there.
+        tied: whether it is in the tie set.
+        chosen: whether the pod was placed there.
     """
 
     node: str
@@ -99,9 +103,10 @@ class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         extender: its URL prefix.
-        asked, rejected: number of nodes sent to its filter, and number that it rejected.
+        asked, rejected: the number of nodes sent to its filter, and the number that it rejected.
         scored: whether it returned scores.
-        filter_error: why its filter failed, or "". ignored: whether the attempt continued in spite of it.
+        filter_error: why its filter failed, or "".
+        ignored: whether the attempt continued despite the failure.
         prioritize_error: why it returned no scores, which never ends an attempt; or "".
     """
 
@@ -126,9 +131,11 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     """A node on which preemption could have made room.
 
     Attributes:
-        node: its name. chosen: whether it was selected.
-        victims: the most important first. pdb_violations: how many of them a disruption budget protects.
-        priority_sum: of the victims.
+        node: its name.
+        chosen: whether it was selected.
+        victims: the most important first.
+        pdb_violations: how many of them a disruption budget protects.
+        priority_sum: the sum of the victims' priorities.
         lost_by: the criterion by which other candidates were better; "" for the best, among which the seed chose one.
     """
 
@@ -144,7 +151,9 @@ class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes on which a pod would not fit even without all pods of lower priority; only some are named if there are many.
 
     Attributes:
-        plugin, code, reasons: as in `Rejection`. nodes: names. count: number of nodes.
+        plugin, code, reasons: as in `Rejection`.
+        nodes: the names of the nodes.
+        count: number of nodes.
     """
 
     plugin: str
@@ -158,13 +167,14 @@ class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
     """The course of a search for pods to preempt.
 
     Attributes:
-        attempt: that the search belongs to. chosen: the node, or "".
-        candidates: nodes where preemption could make room, the best first; truncated if there are many. candidate_count: their
-            number.
-        refusals: nodes where the pod would not fit in any case; each reason once.
-        struck_out: candidates that extenders removed.
-        untried: number of nodes that were not examined because enough candidates were found.
-        not_helpful: number of nodes on which preemption can't help (UnschedulableAndUnresolvable).
+        attempt: the attempt that the search belongs to.
+        chosen: the node, or "".
+        candidates: the nodes on which preemption could make room, the best first; truncated if there are many.
+        candidate_count: the number of candidates.
+        refusals: the nodes on which the pod would not fit in any case; each reason once.
+        struck_out: the candidates that extenders removed.
+        untried: the number of nodes that were not examined because enough candidates were found.
+        not_helpful: the number of nodes on which preemption cannot help (UnschedulableAndUnresolvable).
     """
 
     attempt: int
@@ -182,15 +192,20 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         attempt: the attempt.
-        nodes: nodes in the cluster at that time. examined: those that filters ran on. feasible: those that passed.
+        nodes: the number of nodes in the cluster at that time.
+        examined: the number of nodes that filters ran on.
+        feasible: the number of nodes that passed.
         ended_early: whether the search ended before all nodes were evaluated (percentageOfNodesToScore).
         tried_alone: the node that was tried first and alone because the pod was nominated to it, or "".
-        rejections: the other nodes, the largest group first. rejected_by_pre_filter: whether PreFilter ended the attempt.
+        rejections: the other nodes, the largest group first.
+        rejected_by_pre_filter: whether PreFilter ended the attempt.
         scored: whether nodes were scored; a single feasible node is not.
-        best: the best nodes. tie_set: the names of the nodes that share the best score.
-        runner_up: the best node outside the tie set, or "". margin: by how many points it was beaten.
+        best: the best nodes.
+        tie_set: the names of the nodes that share the best score.
+        runner_up: the best node outside the tie set, or "".
+        margin: the number of points by which it was beaten.
         advantages: the plugins' contributions to the margin, the largest first; plugins without one are left out.
-        remedies: what would get the pod placed, if requested.
+        remedies: the changes that would get the pod placed, if requested.
         extenders: the results of HTTP extenders, in the order of their calls.
     """
 
@@ -228,11 +243,13 @@ class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One node in one attempt, through all plugins.
 
     Attributes:
-        node: its name. fate: its outcome, in one sentence.
+        node: its name.
+        fate: its outcome, in one sentence.
         verdicts: the results of all filters, including those after the first rejection; empty if PreFilter excluded the node.
         score: its scores, if it was feasible and nodes were scored.
         advantages: how the chosen node beat it (or it the runner-up, if it was chosen).
-        free: free amounts of the requested resources just before the attempt. requested: the pod's requests.
+        free: free amounts of the requested resources just before the attempt.
+        requested: the pod's requests.
     """
 
     node: str
@@ -268,8 +285,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         node_detail: one node of it, if requested.
         preemption: the search for victims in that attempt, or otherwise in the last one before it that found some.
         events: Kubernetes events.
-        notes: what is missing from the explanation, and how to find it out.
-        assumptions: that the explanation makes.
+        notes: what is missing from the explanation, and how to get it.
+        assumptions: the assumptions that the explanation makes.
         age_ns: age of the pod if the present state of a cluster is explained; None for a run.
     """
 

@@ -40,7 +40,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
 
     Args:
         found: the explanation.
-        width: in columns; the table of scores has as many nodes as fit.
+        width: the width of the terminal in columns; the table of scores has as many nodes as fit.
         all_nodes: name every node instead of only some.
     """
     parts: list[RenderableType] = [

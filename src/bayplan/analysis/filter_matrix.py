@@ -26,10 +26,10 @@ PINNED = (
     TAINTS,
     CORDON,
 )
-"""Filters on properties of the node, the hardest to resolve first. They reject the node whichever pods leave it."""
+"""Filters on properties of the node, the hardest to resolve first. They reject the node regardless of its pods."""
 
 LOAD = ("InterPodAffinity", "NodePorts", "NodeVolumeLimits", "VolumeRestrictions", "PodTopologySpread", FIT)
-"""Filters on the existing pods: a node that fails only these is one that the pod may use."""
+"""Filters on the existing pods: a node that fails only these could accept the pod if pods left."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,12 @@ class FilterMatrix:
     """The result of every filter for every node.
 
     Attributes:
-        nodes: names, one per row. filters: names; plugins whose PreFilter rejected the pod as a whole come first.
+        nodes: the names of the nodes, one per row.
+        filters: names; plugins whose PreFilter rejected the pod as a whole come first.
         failing: bool[filters, nodes], the filters that reject each node.
         known: bool[nodes], the nodes that filters ran on. Nothing is known about the others.
         whole: the status with which PreFilter or PreEnqueue rejected the pod as a whole, by plugin.
-        decision: contains the reasons; None if the pod was rejected as a whole.
+        decision: the decision with the reasons; None if the pod was rejected as a whole.
     """
 
     nodes: tuple[str, ...]
@@ -123,8 +124,8 @@ def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None)
     """Return the matrix of a decision.
 
     Args:
-        decision: with a full record.
-        whole: plugins that rejected the pod as a whole, and were disabled for this decision.
+        decision: the decision, with a full record.
+        whole: the plugins that rejected the pod as a whole, and were disabled for this decision.
     """
     rejected = dict(whole or {})
     count = len(decision.names)

@@ -30,6 +30,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.utilisation import stable
 from bayplan.analysis.waits import WAITING
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod, PodStatus
@@ -40,7 +41,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 COMMON_SHAPES = 20
-"""The workload is represented by this many of its commonest shapes."""
+"""Number of the most common shapes that represent the workload."""
 
 FIT = "NodeResourcesFit"
 """The plugin that checks for room."""
@@ -53,8 +54,10 @@ class PodShape(msgspec.Struct, kw_only=True):
     """Pods with the same requests, node selector, affinity, tolerations, ports and scheduler.
 
     Attributes:
-        pod: the first of them, without its node. example: the key of the first that waits, or else of the first.
-        pods: how many there were in the run. waiting: how many have no node at the end.
+        pod: the first of them, without its node.
+        example: the key of the first that waits, or else of the first.
+        pods: the number of such pods in the run.
+        waiting: the number of those without a node at the end.
     """
 
     pod: Pod
@@ -67,10 +70,13 @@ class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Node counts and idle amounts for one more pod of a shape.
 
     Attributes:
-        example: a pod of this shape. pods, waiting: number of pods, and of waiting pods.
+        example: a pod of this shape.
+        pods, waiting: number of pods, and of waiting pods.
         requests: amounts in units of the state.
-        allowed: nodes that pass all filters except NodeResourcesFit. fits: those of them on which one more pod would fit.
-        idle: idle amount on the allowed nodes, by requested resource. idle_on_one: the most on one of them.
+        allowed: nodes that pass all filters except NodeResourcesFit.
+        fits: those of them on which one more pod would fit.
+        idle: idle amount on the allowed nodes, by requested resource.
+        idle_on_one: the most on one of them.
     """
 
     example: str
@@ -89,10 +95,12 @@ class ResourceFragmentation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         resource: its name.
         idle: idle amount on all nodes.
-        stranded: mean part of it that a pod drawn from the workload can't use. share: `stranded` divided by `idle`.
+        stranded: mean part of it that a pod drawn from the workload can't use.
+        share: `stranded` divided by `idle`.
         unusable: idle amount on nodes where no shape of the workload that requests the resource fits.
         unusable_share: `unusable` divided by `idle`.
-        shapes: shapes of the workload that request it. pods: their pods.
+        shapes: shapes of the workload that request it.
+        pods: their pods.
     """
 
     resource: str
@@ -111,7 +119,8 @@ class FragmentationFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         resources: every resource that the workload requests, in the order of the state.
         waiting: the commonest shapes of waiting pods.
-        shapes: number of shapes in all. common_pods: pods of the shapes that represent the workload.
+        shapes: number of shapes in all.
+        common_pods: pods of the shapes that represent the workload.
         pods: pods of all shapes.
     """
 
@@ -149,7 +158,8 @@ def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> li
     """Return the current fragmentation of the cluster for every resource that a workload requests.
 
     Args:
-        common: the shapes that represent the workload; those without a profile are left out. scheduler: whose filters are run.
+        common: the shapes that represent the workload; those without a profile are ignored.
+        scheduler: the scheduler whose filters are run.
     """
     state = scheduler.state
     common = [shape for shape in common if shape.pod.spec.scheduler_name in scheduler.profiles]
@@ -172,7 +182,7 @@ def shapes_of_pods(pods: Iterable[Pod]) -> list[PodShape]:
     known: dict[tuple[str, str, str], PodShape] = {}
     for pod in pods:
         owner = pod.metadata.controller()
-        if pod.status.phase in ("Succeeded", "Failed") or (owner is not None and owner.kind == "DaemonSet"):
+        if is_finished(pod) or (owner is not None and owner.kind == "DaemonSet"):
             continue
         identity = (pod.metadata.namespace, owner.kind, owner.name) if owner is not None else None
         shape = known.get(identity) if identity is not None else None

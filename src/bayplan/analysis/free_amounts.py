@@ -22,7 +22,7 @@ def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[s
 
     Args:
         source: the run.
-        number: of the decision.
+        number: the number of the decision.
         nodes: the nodes to report.
     """
     free = {

@@ -1,4 +1,4 @@
-"""Rank rejecting nodes by nearness to fitting a pod: first the nodes it may use, then by failing filters, then by missing room."""
+"""Rank rejecting nodes by nearness: first the nodes that the pod may use, then by failing filters, then by missing room."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class Nearness:
     """The nodes of one decision.
 
     Args:
-        source: the run. number: of the decision in it. decision: its full record. pod: that was tried.
+        source: the run.
+        number: the number of the decision in the run.
+        decision: its full record.
+        pod: the pod that was tried.
 
     Attributes:
         matrix: the results of all filters.

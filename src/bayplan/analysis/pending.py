@@ -22,7 +22,8 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         fate: pending, gated or unattended.
         message: upstream's text.
-        pods: number of pods. examples: the first of them.
+        pods: number of pods.
+        examples: the first of them.
     """
 
     fate: str

@@ -17,7 +17,9 @@ def preemption_report(source: RunSource, attempts: Sequence[Attempt], shown: Att
     """Return the search of the shown attempt or, if it had none, of the last attempt before it that preempted.
 
     Args:
-        source: the run. attempts: of one life of a pod. shown: the attempt that is shown in full.
+        source: the run.
+        attempts: the attempts of one pod from creation to deletion.
+        shown: the attempt that is shown in full.
     """
     if shown is None:
         return None

@@ -20,7 +20,8 @@ class Reason(NamedTuple):
     """One reason.
 
     Attributes:
-        text: in upstream's words. nodes: number of nodes rejected for it; 0 if it concerns the pod as a whole.
+        text: the message in upstream's words.
+        nodes: number of nodes rejected for it; 0 if it concerns the pod as a whole.
     """
 
     text: str
@@ -61,8 +62,9 @@ class ReasonCount(NamedTuple):
     """Number of pods that wait for a reason.
 
     Attributes:
-        text: in upstream's words. pods: that have it among their reasons.
-        mainly: for which no other reason rejects more nodes; each pod counts for one reason here.
+        text: the message in upstream's words.
+        pods: the pods with this reason.
+        mainly: the pods for which no other reason rejects more nodes; each pod counts for one reason here.
     """
 
     text: str
@@ -74,7 +76,7 @@ def pods_by_reason(messages: Iterable[tuple[str, int]]) -> list[ReasonCount]:
     """Count pods by reason, sorted by the number of pods for which it is the main reason.
 
     Args:
-        messages: of pods, with the number of pods that have each message.
+        messages: the messages of pods, with the number of pods that have each message.
     """
     pods: dict[str, int] = {}
     mainly: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Write full records so that no plugin is needed to read them: reasons as texts, normalised scores as tables from raw ones."""
+"""Write full records so that no plugin is needed to read them: reasons as texts, normalized scores as tables from raw ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOT_NORMALIZED = -1
 """Marks a plugin whose scores are not normalised."""
 
 BY_ROW = -2
-"""While writing, marks tables that each frame has of its own."""
+"""While writing, marks tables that are specific to each frame."""
 
 
 def write_records(records: Records, directory: Path) -> None:

@@ -32,7 +32,7 @@ SHOWN_ZONES = 8
 SHOWN_SHAPES = 5
 SHOWN_WARNINGS = 8
 SHOWN_KINDS = 12
-"""Entries that are shown; the others are counted."""
+"""Maximum number of entries shown; the others are counted."""
 
 NOTES = frozenset(kind.value for kind in WarningKind if kind.is_note)
 
@@ -71,7 +71,7 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
     """Return the report, part by part.
 
     Args:
-        facts: of the run.
+        facts: the facts of the run.
         wall: real time of the run; left out if not given.
     """
     parts: list[RenderableType] = [_title(facts), _overview(facts, wall)]
@@ -283,7 +283,7 @@ def _input_warnings(facts: RunFacts) -> list[RenderableType]:
         parts.append(Text(f"kinds that kube-scheduler does not read: {_listed(given.unused.items())}"))
     if given.warnings:
         parts.append(Text(_listed(given.warnings.items())))
-        # Possible mistakes come before notes.
+        # Possible errors come before notes.
         ordered = sorted(given.first_warnings, key=lambda each: each.kind in NOTES)
         lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in ordered).lines()
         parts += [Text(line, style="dim") for line in lines[:SHOWN_WARNINGS]]

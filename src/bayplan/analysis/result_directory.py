@@ -83,8 +83,8 @@ class ResultDirectory:
     """A result that was written with ``--out``. Created by `open_result`.
 
     Attributes:
-        path: of the directory.
-        facts: that the report shows.
+        path: the path of the directory.
+        facts: the facts that the report shows.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,7 +110,7 @@ class ResultDirectory:
         """Return a table: decisions, pods, templates, nodes, usage, events or objects; timeline if there is one.
 
         Raises:
-            InputError: there is no table of that name.
+            InputError: there is no such table.
         """
         if name in OPTIONAL_TABLES and not (self.path / f"{name}.parquet").exists():
             raise InputError("table", where=str(self.path), got=f"no {name}", hint=f"bayplan simulate --{name} --out")
@@ -217,7 +217,7 @@ class ResultDirectory:
 
     @cached_property
     def catalog(self) -> StoredObjects:
-        """Return where claims, volumes and other objects are looked up."""
+        """Return the lookup of claims, volumes and other objects."""
         return StoredObjects({(type(item), item.key): item for item in self.objects})
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere: the filter that rejects every node leads, in words about the pod and the cluster."""
+"""Why a pod has no feasible node: the filter that rejects every node leads, in words about the pod and the cluster."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plugin: the filter that leads; "" if no single one rejects every node.
         sentence: why, in words about the pod.
-        everywhere: filters that reject every node, the hardest to lift first.
-        sole: filters that alone keep some nodes closed, those with the most nodes first.
-        usable: nodes that only filters about the pods there reject: those that the pod may use once there is room.
-        nodes: all nodes.
+        everywhere: the filters that reject every node, the hardest to resolve first.
+        sole: the filters that are the only ones to reject some nodes, those with the most nodes first.
+        usable: the number of nodes that only filters about their pods reject: the pod may use them once there is room.
+        nodes: the number of all nodes.
         is_specific: whether the sentence names what the cluster lacks, rather than the reasons of a filter.
     """
 
@@ -85,8 +85,11 @@ def root_cause(
     """Return why a pod fits on no node.
 
     Args:
-        matrix: of the decision. pod: that waits. nodes: of the cluster, by name. requests: of the pod.
-        lookup: for claims and volumes, if they are known.
+        matrix: the matrix of the decision.
+        pod: the pod that waits.
+        nodes: the nodes of the cluster, by name.
+        requests: the requests of the pod.
+        lookup: the lookup for claims and volumes, if they are known.
     """
     everywhere = matrix.everywhere
     words = _Words(matrix, pod, nodes, requests, lookup or NoObjects())
@@ -234,7 +237,7 @@ class _Words:
         return required.node_selector_terms if required is not None else ()
 
     def _impossible(self, term: NodeSelectorTerm) -> str:
-        """Return the requirements of a term that no node meets by itself; "" if each is met by some node."""
+        """Return the requirements of a term that no node meets by itself; "" if each is met by any node."""
         found = [
             requirement_text(each)
             for each in (*term.match_expressions, *term.match_fields)
@@ -334,7 +337,7 @@ class _Words:
         return ""
 
     def _state(self, node: Node) -> str:
-        """Return why a node does not take the pod."""
+        """Return why a node does not accept the pod."""
         ill = [taint.key for taint in untolerated_taints(self._pod, node) if taint.key.startswith(_CONDITION)]
         if ill:
             return f"is {ill[0].removeprefix(_CONDITION).replace('-', ' ')}"
@@ -383,7 +386,7 @@ def volume_labels(volume: PersistentVolume) -> dict[str, str]:
 
 
 def volume_place(volume: PersistentVolume) -> str:
-    """Return where a volume is, in words: ``in eu-1d``, ``on node-3``; "" if unknown."""
+    """Return the location of a volume, in words: ``in eu-1d``, ``on node-3``; "" if unknown."""
     labels = volume_labels(volume)
     for key in _TOPOLOGY:
         if key in labels:

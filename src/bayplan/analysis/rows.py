@@ -23,7 +23,8 @@ class Rows(Sequence[Row], Generic[Row]):
     """Rows of one type, in order.
 
     Args:
-        rows: of the type. kind: the type; its fields are the columns.
+        rows: the rows of the type.
+        kind: the type; its fields are the columns.
     """
 
     def __init__(self, rows: Iterable[Row], kind: type[Row]) -> None:
@@ -112,7 +113,7 @@ def _arrow_type(name: str, hint: object) -> pa.DataType | None:
 
 
 def _column(cells: list[object]) -> list[object]:
-    """Return a column as Arrow takes it: JSON texts if a cell is a document or has documents."""
+    """Return a column for Arrow: JSON texts if a cell is a document or has documents."""
     if any(isinstance(each, dict) for cell in cells for each in (cell if isinstance(cell, list) else [cell])):
         return [msgspec.json.encode(cell).decode() for cell in cells]
     return cells

@@ -32,10 +32,11 @@ class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Number of pods, and their fates at the end.
 
     Attributes:
-        total: all. imported: those that came with a node.
+        total: the number of all pods.
+        imported: the number of those that were created with a node.
         placed, succeeded, failed, deleted, pending, gated, unattended: as in `PodFate`.
-        bound: pods that got their node in this run.
-        evicted: victims of preemption; they are among the deleted.
+        bound: the number of pods that got their node in this run.
+        evicted: the number of victims of preemption; they are among the deleted.
     """
 
     total: int = 0
@@ -52,7 +53,7 @@ class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """Return the number of pods that have no node and could get one."""
+        """Return the number of pods without a node that could get one."""
         return self.pending + self.gated + self.unattended
 
 
@@ -69,8 +70,9 @@ class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Number of cycles by outcome, and how they are recorded.
 
     Attributes:
-        total, scheduled, unschedulable, errors, skipped: cycles.
-        record_level: off, summary or full. record_bytes: approximate memory that the records take.
+        total, scheduled, unschedulable, errors, skipped: the number of cycles.
+        record_level: off, summary or full.
+        record_bytes: the approximate memory of the records.
     """
 
     total: int = 0
@@ -104,9 +106,12 @@ class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The input that was read, and what was ignored.
 
     Attributes:
-        files: number of files. objects: loaded, by kind. unused: ignored, by kind.
-        warnings: number of each kind. first_warnings: the first of them.
-        failures: of controllers, by object.
+        files: the number of files.
+        objects: the number of loaded objects, by kind.
+        unused: the number of ignored objects, by kind.
+        warnings: the number of warnings of each kind.
+        first_warnings: the first of them.
+        failures: the failures of controllers, by object.
     """
 
     files: int = 0
@@ -121,12 +126,13 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """All facts about one run. Times are nanoseconds of virtual time since 1970.
 
     Attributes:
-        format: of the result directory. version, kubernetes: of Bayplan, and of the Kubernetes release it reproduces.
+        format: the format of the result directory.
+        version, kubernetes: the version of Bayplan, and the Kubernetes release that it reproduces.
         seed, digest: see `SimulationResult`.
         start_ns, end_ns, stopped: see `SimulationResult`.
         pending: the largest groups of pods without a node; pending_groups: number of groups.
-        missing_plugins: plugins in the configuration that this version lacks; they had no effect.
-        instants, events: times at which something happened, and changes sent to the scheduler.
+        missing_plugins: the plugins in the configuration that this version lacks; they had no effect.
+        instants, events: the number of times at which something happened, and of changes sent to the scheduler.
     """
 
     format: int = FORMAT

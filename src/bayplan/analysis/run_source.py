@@ -26,7 +26,7 @@ class RecordSequence(Protocol):
 
 
 class RunSource(Protocol):
-    """A run, as far as explanations read it."""
+    """A run, as explanations read it."""
 
     @property
     def level(self) -> RecordLevel:

@@ -1,4 +1,4 @@
-"""What an autoscaler and a descheduler did, as text: costs by group, then events."""
+"""The results of an autoscaler and a descheduler as text: costs by group, then events."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bayplan.sim.result import SimulationResult
 from bayplan.sim.scaling import ScalingEvent, ScalingKind, ScalingSummary
 
 MAX_EVENTS = 20
-"""Events that are listed; others are counted."""
+"""Maximum number of listed events; the others are counted."""
 
 
 def agent_lines(result: SimulationResult, *, descheduled: bool) -> list[str]:
-    """Return what the autoscaler and the descheduler of a run did; `descheduled`: whether there was a descheduler."""
+    """Return the results of the autoscaler and the descheduler of a run; `descheduled`: whether there was a descheduler."""
     lines = [] if result.scaling is None else scaling_lines(result.scaling, result.start_ns)
     return lines + (descheduling_lines(result.descheduled, result.start_ns) if descheduled else [])
 

@@ -99,7 +99,7 @@ class StoredRecords:
     """The folder ``records`` of a result directory.
 
     Args:
-        directory: that folder.
+        directory: the directory itself.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 ROWS_A_GROUP = 1 << 16
 ELEMENTS_A_GROUP = 1 << 22
-"""Rows, or elements of lists, after which a row group ends."""
+"""Number of rows, or of list elements, after which a row group ends."""
 
 COMPRESSION = "zstd"
 

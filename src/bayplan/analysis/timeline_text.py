@@ -1,4 +1,4 @@
-"""Print each pod's way through the scheduling queue: a line a move, times to the nanosecond."""
+"""Print each pod's path through the scheduling queue: one line per move, times to the nanosecond."""
 
 from __future__ import annotations
 

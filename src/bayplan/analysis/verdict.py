@@ -26,7 +26,9 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     """Return a pod's node or why it waits, in one sentence: the first line of ``bayplan explain``, the API's answer and the page.
 
     Args:
-        source: the run. pod: one life of the pod. attempts: of that life, in order.
+        source: the run.
+        pod: the timeline of the pod.
+        attempts: its attempts, in order.
     """
     fate = pod.fate.value
     if pod.bound_ns is None and fate == "pending":
@@ -84,15 +86,15 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
 
 
 def _leads(cause: RootCause) -> bool:
-    """Return whether a cause says more than which node is nearest."""
+    """Return whether a cause is more informative than the nearest node."""
     if cause.plugin == FIT:
-        # What the nearest node lacks says more than what the largest one offers.
+        # What the nearest node lacks is more informative than the largest amount on any node.
         return False
     return cause.is_specific or cause.plugin not in ("", *LOAD) or (not cause.plugin and not cause.usable)
 
 
 def _root_cause(source: RunSource, pod: PodTimeline, nearness: Nearness) -> RootCause | None:
-    """Return why a pod fits nowhere; None if the pod is unknown, or filters did not run on every node."""
+    """Return why a pod has no feasible node; None if the pod is unknown, or filters did not run on every node."""
     matrix = nearness.matrix
     if pod.pod is None or not matrix.known.all():
         return None
@@ -147,8 +149,9 @@ def decision_text(record: Record, margin: int | None) -> str:
     """Return a decision in one line, for lists.
 
     Args:
-        record: its summary. margin: how many points the chosen node was ahead of the best node outside the tie set; None if
-            there is no such node, or no record of it.
+        record: the summary of the decision.
+        margin: how many points the chosen node was ahead of the best node outside the tie set; None if there is no such node, or
+            no record of it.
     """
     pod = record.pod
     if record.outcome is Outcome.SCHEDULED:

@@ -35,7 +35,8 @@ class AttemptFacts(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pods: pods that were tried at least once.
         total: attempts of all pods.
-        most: maximum number of attempts of one pod. most_pod: that pod; the first of several.
+        most: maximum number of attempts of one pod.
+        most_pod: the key of that pod; the first of several.
         repeated: pods that were tried more than once.
     """
 

@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.units import format_duration, format_share
-from bayplan.answers.capacity import CapacityAnswer
+from bayplan.answers.capacity import QUOTA, CapacityAnswer
 from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
 from bayplan.answers.node_removal import RemovalAnswer
 from bayplan.answers.start_times import StartAnswer
-from bayplan.answers.what_if import Answer
+from bayplan.answers.what_if import WORST_FIRST, Answer
 from bayplan.base.go_text.times import format_time
 
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
@@ -73,7 +74,7 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
         shares = [(each.workload, each.copies, each.share) for each in answer.workloads]
         lines += ["", *columns(("WORKLOAD", "COPIES", "PER MIX"), shares, everything=True)]
     if answer.message:
-        end = "is refused" if "quota" in answer.runs_out else "finds no node"
+        end = "is refused" if QUOTA in answer.runs_out else "finds no node"
         lines += ["", f"The next copy of {answer.stopped_by} {end}:", f"  {answer.message}"]
     groups = [
         (
@@ -132,16 +133,16 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         what = f"{what} {fit}, evicting {counted(len(answer.victims), 'pod')} ({waits:,} of them find no other node)"
     else:
         what = f"{what} {fit}"
-    if "quota" in answer.runs_out:
+    if QUOTA in answer.runs_out:
         name = _QUOTA.search(answer.message)
         return f"{what}; then the resource quota {name[1]} is used up." if name else f"{what}; then a quota is used up."
     first = next(iter(answer.runs_out), "")
     if not first:
         return f"{what}; no node has ever had room for {answer.stopped_by}."
     where = counted(answer.runs_out[first], "node")
-    if not first.startswith("Insufficient "):
+    if not first.startswith(INSUFFICIENT):
         return f"{what}; what stops the next one: {first} (on {where})."
-    return f"{what}; what runs out first: {first.removeprefix('Insufficient ')} (on {where})."
+    return f"{what}; what runs out first: {first.removeprefix(INSUFFICIENT)} (on {where})."
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -243,11 +244,9 @@ def difference_text(
         lines += ["", f"Plugins that decided: {listed(dict(plugins.most_common()), most=6)}"]
     if len(answer.differences) > SHOWN:
         lines += ["", *_by_workload(answer)]
-    # Worse outcomes come first.
-    rank = {kind: place for place, kind in enumerate(("waits", "gone", "moved", "placed", "new"))}
     pods = [
         (each.pod, each.kind, each.before or "-", each.after or "-", _why(each.plugin, each.reason))
-        for each in sorted(answer.differences, key=lambda each: rank[each.kind])
+        for each in sorted(answer.differences, key=lambda each: WORST_FIRST.index(each.kind))
     ]
     heads = ("POD", "", names[0].upper(), names[1].upper(), "WHY")
     lines += ["", *columns(heads, pods, everything=everything)]

@@ -13,10 +13,12 @@ import msgspec
 import numpy as np
 
 from bayplan.analysis.rows import Rows
-from bayplan.answers.copies import Template, admission_of, comes_back, quota_namespaces, replacement
+from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.instant_host import Eviction
 from bayplan.answers.node_groups import Group, group_of
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import InputError
 from bayplan.framework.cycle_state import CycleState
@@ -28,8 +30,8 @@ from bayplan.state.cluster_state import ClusterState
 DEFAULT_LIMIT = 10_000
 """Default number of copies after which the search ends."""
 
-ROOM = "Insufficient "
-"""Prefix of the resource messages of NodeResourcesFit."""
+QUOTA = "quota"
+"""What runs out if admission refuses the next copy; a scheduler's message may contain the word, too."""
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -41,6 +43,23 @@ class Share(msgspec.Struct, frozen=True):
 
     workload: str
     count: int = 1
+
+
+def parse_mix(text: str) -> list[Share]:
+    """Return the workloads of a mix with their proportions: ``deployment/web=3,db``.
+
+    Raises:
+        InputError: a proportion is no number above 0, or a workload has no name.
+    """
+    found = []
+    for part in text.split(","):
+        name, equals, number = part.strip().partition("=")
+        if not name or (equals and (not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= 1000)):
+            raise InputError(
+                "workloads", got=repr(part), wanted="WORKLOAD or WORKLOAD=N, N from 1 to 1000", hint="web=3,db=1"
+            )
+        found.append(Share(name, int(number) if equals else 1))
+    return found
 
 
 class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,8 +216,8 @@ class _Filling:
             template.begin()
         namespaces = [each.pod.metadata.namespace for each in self._templates]
         admission = admission_of(self._cluster, namespaces) if self._has_quotas else None
-        placed: list[tuple[int, str, str]] = []
-        stopped, message = -1, ""
+        placed: list[tuple[int, str]] = []
+        stopped, message, refused = -1, "", False
         with self._cluster.trial(preempts=self._preempts, seed=seed) as trial:
             rooms = [rows_with_room(trial, template.model) for template in self._templates]
             for number in self._order():
@@ -209,21 +228,22 @@ class _Filling:
                 if admission is not None:
                     try:
                         admission.charge(_pod_of(items))
-                    except InputError as refused:
-                        stopped, message = number, refused.got
+                    except InputError as problem:
+                        stopped, message, refused = number, problem.got, True
                         break
                 if not trial.place(items):
                     stopped, message = number, trial.messages.get(key, "it waits for a permit")
                     trial.remove_pod(key)
                     break
-                placed.append((number, key, ""))
-            return self._answer(trial, placed, rooms, stopped, message)
+                placed.append((number, key))
+            answer = self._answer(trial, placed, rooms, stopped, message)
+            return msgspec.structs.replace(answer, runs_out={QUOTA: 1}) if refused else answer
 
     def _answer(
-        self, trial: Trial, placed: Sequence[tuple[int, str, str]], rooms: Sequence[Bools], stopped: int, message: str
+        self, trial: Trial, placed: Sequence[tuple[int, str]], rooms: Sequence[Bools], stopped: int, message: str
     ) -> CapacityAnswer:
         # A copy may have been evicted by a later one of higher priority: it does not count.
-        kept = [(number, key) for number, key, _ in placed if trial.node_of(key)]
+        kept = [(number, key) for number, key in placed if trial.node_of(key)]
         state = trial.state
         alive = [node for node in state.nodes.nodes if node is not None]
         nodes = {node.metadata.name: group_of(node.metadata.labels) for node in alive}
@@ -245,7 +265,6 @@ class _Filling:
         runs_out = Counter[str]()
         for group in groups:
             runs_out.update(group.runs_out)
-        by_quota = stopped >= 0 and "quota" in message
         return CapacityAnswer(
             copies=len(kept),
             mixes=min(counts[number] // count for number, count in enumerate(self._counts)),
@@ -262,7 +281,7 @@ class _Filling:
             victims=Rows(_victims(trial, self._cluster), VictimRow),
             stopped_by=self._templates[stopped].label if stopped >= 0 else "",
             message=message,
-            runs_out={"quota": 1} if by_quota else dict(runs_out.most_common()),
+            runs_out=dict(runs_out.most_common()),
             by_seed={},
             assumptions=self._assumptions(trial),
         )

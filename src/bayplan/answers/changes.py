@@ -12,10 +12,11 @@ from fnmatch import fnmatchcase
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.answers.copies import Template, comes_back, replacement
-from bayplan.answers.drain_rules import stays_behind, uncordoned
+from bayplan.answers.copies import Template, replacement
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.drain_rules import uncordoned
 from bayplan.answers.node_groups import ZONE
-from bayplan.answers.node_offers import add_node, daemon_models, parse_offer, parse_taint
+from bayplan.answers.node_shapes import daemon_models, parse_shape, parse_taint
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
@@ -188,7 +189,7 @@ def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect:
         trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
     for node in nodes:
         for pod in trial.pods_on(node.metadata.name):
-            if not stays_behind(pod):
+            if comes_back(pod):
                 trial.remove_pod(pod.key)
                 _displace(pod, effect)
     effect.notes["drained nodes are emptied at once, whatever disruption budgets say (nodes remove honours them)"] = (
@@ -242,14 +243,16 @@ def _resize(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effe
 
 def _add_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
     count = _count("add-nodes", change.target)
-    shape, daemons = parse_offer(change.value, cluster), daemon_models(cluster)
+    shape, daemons = parse_shape(change.value, cluster.state), daemon_models(cluster.state)
     for number in range(count):
         name = f"added-{len(effect.nodes_added) + 1}"
         while name in trial.state.nodes.row_of:
             name += f"-{number}"
         effect.nodes_added[name] = None
-        for key in add_node(trial, shape.node(name), daemons, cluster):
-            effect.added[key] = "DaemonSet"
+        for item in shape.objects(name, daemons):
+            trial.put(item)
+            if isinstance(item, Pod):
+                effect.added[item.key] = "DaemonSet"
 
 
 # --- workloads --------------------------------------------------------------------------------------------------------
@@ -320,23 +323,22 @@ class _Kind(msgspec.Struct, frozen=True):
 
     value: str
     apply: Callable[[Change, Trial, QuestionCluster, Effect], None]
-    help: str
 
 
 CHANGES: dict[str, _Kind] = {
-    "lose-zone": _Kind("", _lose_zone, "lose-zone=ZONE"),
-    "remove-nodes": _Kind("", _remove_nodes, "remove-nodes=NODES"),
-    "drain": _Kind("", _drain_nodes, "drain=NODES"),
-    "cordon": _Kind("", _cordon, "cordon=NODES"),
-    "uncordon": _Kind("", _cordon, "uncordon=NODES"),
-    "taint": _Kind("NODES:key=value:Effect", _taint, "taint=NODES:key=value:Effect"),
-    "untaint": _Kind("NODES:key", _untaint, "untaint=NODES:key"),
-    "resize": _Kind("NODES:cpu=8,memory=32Gi", _resize, "resize=NODES:cpu=8,memory=32Gi"),
-    "add-nodes": _Kind("COUNT:SHAPE", _add_nodes, "add-nodes=COUNT:like=NODE"),
-    "scale": _Kind("WORKLOAD:REPLICAS", _scale, "scale=WORKLOAD:REPLICAS"),
-    "restart": _Kind("", _restart, "restart=WORKLOAD"),
-    "delete": _Kind("", _delete, "delete=WORKLOAD"),
-    "priority": _Kind("WORKLOAD:NUMBER", _priority, "priority=WORKLOAD:NUMBER"),
-    "apply": _Kind("", _apply, "apply=FILE"),
+    "lose-zone": _Kind("", _lose_zone),
+    "remove-nodes": _Kind("", _remove_nodes),
+    "drain": _Kind("", _drain_nodes),
+    "cordon": _Kind("", _cordon),
+    "uncordon": _Kind("", _cordon),
+    "taint": _Kind("NODES:key=value:Effect", _taint),
+    "untaint": _Kind("NODES:key", _untaint),
+    "resize": _Kind("NODES:cpu=8,memory=32Gi", _resize),
+    "add-nodes": _Kind("COUNT:SHAPE", _add_nodes),
+    "scale": _Kind("WORKLOAD:REPLICAS", _scale),
+    "restart": _Kind("", _restart),
+    "delete": _Kind("", _delete),
+    "priority": _Kind("WORKLOAD:NUMBER", _priority),
+    "apply": _Kind("", _apply),
 }
 """The kinds of changes."""

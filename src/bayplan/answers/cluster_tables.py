@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 import msgspec
 
@@ -14,7 +15,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests, node_amounts
-from bayplan.objects.workloads import ReplicaSet
+from bayplan.objects.workloads import Job, ReplicaSet
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
@@ -96,7 +97,7 @@ def pod_rows(state: ClusterState, pods: Mapping[str, Pod], now_ns: int = 0) -> R
     Args:
         state: with the nodes of the pods. pods: by key. now_ns: the time; 0 if it is unknown.
     """
-    owners, rows = WorkloadObjects(state.catalog.all(ReplicaSet)), []
+    owners, rows = WorkloadObjects(chain(state.catalog.all(ReplicaSet), state.catalog.all(Job))), []
     for key, pod in pods.items():
         info = state.pods.get(key)
         kind, name = workload_of(pod, owners)

@@ -17,7 +17,7 @@ from bayplan.answers.what_if import (
     side_of,
 )
 from bayplan.engine.records import RecordLevel
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, waiting_message
 
 
 def compare(
@@ -54,17 +54,8 @@ def _nodes(cluster: QuestionCluster) -> dict[str, str]:
 def _side(cluster: QuestionCluster, pods: Sequence[str]) -> Side:
     with cluster.trial(preempts=False, records=RecordLevel.FULL) as trial:
         side = side_of(trial)
-        # Nominated pods were tried when the trial began; here they wait, as in the cluster.
         side.nodes = _nodes(cluster)
-        side.messages |= {key: _message(pod) for key, pod in cluster.waiting.items()}
+        side.messages |= {key: waiting_message(pod) for key, pod in cluster.waiting.items()}
         side.measures = measures(trial, side, shapes_of_pods(cluster.all(Pod)))
         hypothetical_decisions(trial, side, pods)
     return side
-
-
-def _message(pod: Pod) -> str:
-    """Return why a pod waits, from its status."""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.message
-    return ""

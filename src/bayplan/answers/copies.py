@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from bayplan.answers.displaced_pods import as_waiting
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import Found, template_of
 from bayplan.base.errors import InputError
@@ -30,9 +31,6 @@ from bayplan.plugins.pod_claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELE
 T = TypeVar("T", bound=KubernetesObject)
 
 PENDING = PodStatus(phase="Pending")
-
-MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of mirror pods: the kubelet runs them from a file of its node, so they are gone with it."""
 
 _BINDING = (BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE)
 
@@ -80,12 +78,6 @@ class PodCopier:
         )
         pod = Pod(metadata=metadata, spec=self.spec, status=PENDING)
         return [pod] if self._is_plain else self._with_claims(pod)
-
-    def again(self) -> Pod:
-        """Return the same pod without its node, as if it had not been decided yet; its claims stay unchanged."""
-        metadata = replace(self.model.metadata, resource_version="")
-        status = replace(self.model.status, phase="Pending", conditions=(), start_time=None, nominated_node_name="")
-        return replace(self.model, metadata=metadata, spec=self.spec, status=status)
 
     def _with_claims(self, pod: Pod) -> list[KubernetesObject]:
         found: list[KubernetesObject] = []
@@ -162,21 +154,6 @@ def _owner(pod: Pod) -> OwnerReference:
 # --- pods that come back ----------------------------------------------------------------------------------------------
 
 
-def comes_back(pod: Pod) -> bool:
-    """Return whether a pod is recreated elsewhere when its node goes away.
-
-    Pods of DaemonSets, mirror pods, finished pods and pods that are being deleted are not. Pods without a controller would be
-    lost in a real cluster; here they come back as copies, which every answer states.
-    """
-    owner = pod.metadata.controller()
-    return (
-        pod.status.phase not in ("Succeeded", "Failed")
-        and pod.metadata.deletion_timestamp is None
-        and MIRROR not in pod.metadata.annotations
-        and (owner is None or owner.kind not in ("DaemonSet", "Node"))
-    )
-
-
 def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
     """Return the objects of the pod that replaces a deleted one, the pod last.
 
@@ -219,7 +196,7 @@ class Template:
         else:
             raise InputError(found.label, got="neither pods nor a template", wanted="either of them in the source")
         self._copier = PodCopier(self.pod, cluster)
-        self.model = self._copier.again()
+        self.model = as_waiting(self.pod)
         self._base = f"{found.name}-copy"
         owner = self.pod.metadata.controller()
         if owner is not None and owner.kind == "StatefulSet":

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.answers.copies import MIRROR
+from bayplan.answers.displaced_pods import comes_back
 from bayplan.cluster.owned_pods import is_ready
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -20,8 +20,6 @@ from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 """The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,17 +47,6 @@ def uncordoned(node: Node) -> Node:
     """Return a node without its cordon, including the taint that comes with it."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
-
-
-def stays_behind(pod: Pod) -> bool:
-    """Return whether a drain ignores a pod: of a DaemonSet, mirror pod, finished, or already being deleted."""
-    owner = pod.metadata.controller()
-    return (
-        MIRROR in pod.metadata.annotations
-        or (owner is not None and owner.kind == "DaemonSet")
-        or pod.metadata.deletion_timestamp is not None
-        or pod.status.phase in _FINISHED
-    )
 
 
 class Budgets:
@@ -143,7 +130,7 @@ def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> l
     """Return what prevents a node with these pods from being drained."""
     found = []
     for pod in pods:
-        if stays_behind(pod):
+        if not comes_back(pod):
             continue
         if pod.metadata.controller() is None and not options.force:
             found.append(Obstacle(pod.key, "no controller would make it again (--force)"))

@@ -13,11 +13,12 @@ from bayplan.analysis.root_cause import untolerated_taints
 from bayplan.analysis.units import format_list
 from bayplan.answers.judgement import Judgement, judge
 from bayplan.answers.move_steps import move_steps
+from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.node_steps import node_steps
-from bayplan.answers.pod_steps import is_condition_taint, pod_steps
+from bayplan.answers.pod_steps import pod_steps
 from bayplan.answers.present import PresentSource
 from bayplan.answers.steps import RANKS, Step, changes_of, edited
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Suggestion, unblock
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
@@ -28,7 +29,7 @@ MAX_REMEDIES = 5
 
 
 def explain_now(
-    trial: TrialCluster,
+    trial: Trial,
     pods: Sequence[PodTimeline],
     life: PodTimeline,
     *,
@@ -84,7 +85,7 @@ def _again(found: Explanation, life: PodTimeline) -> Explanation:
     return replace(found, verdict=text, notes=[*found.notes, note])
 
 
-def with_suggestions(found: Explanation, trial: TrialCluster, pod: Pod, node: str = "") -> Explanation:
+def with_suggestions(found: Explanation, trial: Trial, pod: Pod, node: str = "") -> Explanation:
     """Return the explanation of a pod that waits with what would get it placed, and what would turn each rejection on a node."""
     if pod.spec.scheduler_name not in trial.profiles:
         return found
@@ -104,7 +105,7 @@ def _with_remedies(detail: AttemptDetail, suggestions: Sequence[Suggestion]) -> 
 # --- one node ---------------------------------------------------------------------------------------------------------
 
 
-def _node_detail(known: NodeDetail | None, judged: Judgement, trial: TrialCluster, node: str) -> NodeDetail:
+def _node_detail(known: NodeDetail | None, judged: Judgement, trial: Trial, node: str) -> NodeDetail:
     verdicts = node_verdicts(judged, trial, node)
     rejecting = [each.plugin for each in verdicts if each.code != "Success"]
     shown = format_list(rejecting) if rejecting else ""
@@ -114,7 +115,7 @@ def _node_detail(known: NodeDetail | None, judged: Judgement, trial: TrialCluste
     return replace(known, verdicts=verdicts, fate=fate if len(rejecting) != 1 else known.fate)
 
 
-def node_verdicts(judged: Judgement, trial: TrialCluster, node: str) -> list[PluginVerdict]:
+def node_verdicts(judged: Judgement, trial: Trial, node: str) -> list[PluginVerdict]:
     """Return the result of every filter for a node, and the smallest change that would turn each rejection."""
     matrix = judged.matrix
     row = matrix.nodes.index(node) if node in matrix.nodes else -1
@@ -132,7 +133,7 @@ def node_verdicts(judged: Judgement, trial: TrialCluster, node: str) -> list[Plu
     return found
 
 
-def smallest_change(plugin: str, judged: Judgement, trial: TrialCluster, node: str) -> str:
+def smallest_change(plugin: str, judged: Judgement, trial: Trial, node: str) -> str:
     """Return the least risky change after which a filter no longer rejects a node, tried in a fork; "" if none is known."""
     steps = [
         step for step in (*pod_steps(judged, trial, node), *node_steps(judged, trial, node)) if step.lifts == plugin
@@ -155,7 +156,7 @@ def smallest_change(plugin: str, judged: Judgement, trial: TrialCluster, node: s
     return ""
 
 
-def _rejects(plugin: str, step: Step, judged: Judgement, trial: TrialCluster, node: str) -> bool:
+def _rejects(plugin: str, step: Step, judged: Judgement, trial: Trial, node: str) -> bool:
     """Return whether a filter still rejects a node after a step."""
     pod = edited(judged.pod, [step])
     others = [name for name in judged.matrix.whole if name != plugin]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.rows import Rows
 from bayplan.answers.capacity import DEFAULT_LIMIT, Share, capacity
 from bayplan.answers.question_cluster import QuestionCluster
@@ -61,10 +62,11 @@ def headroom(
     Raises:
         InputError: a workload does not exist.
     """
-    models = [find_workload(share.workload, last) for last in (cluster_at(times_ns[-1]),) for share in mix]
+    last = cluster_at(times_ns[-1])
+    models = [find_workload(share.workload, last) for share in mix]
     rows: list[Headroom] = []
     for time_ns in times_ns:
-        cluster = cluster_at(time_ns)
+        cluster = cluster_at(time_ns) if time_ns != times_ns[-1] else last
         # A workload that comes later is copied from what it is at the end.
         cluster.know(item for each in models for item in (each.item, *each.pods[-1:]) if item and cluster.is_new(item))
         found = capacity(cluster, mix, preempts=preempts, limit=limit)
@@ -75,7 +77,7 @@ def headroom(
                 reached_limit=found.reached_limit,
                 placed=len(cluster.state.pods),
                 waiting=len(cluster.waiting),
-                runs_out=next(iter(found.runs_out), "").removeprefix("Insufficient "),
+                runs_out=next(iter(found.runs_out), "").removeprefix(INSUFFICIENT),
             )
         )
     counts = [row.copies for row in rows]

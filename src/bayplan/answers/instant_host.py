@@ -1,20 +1,40 @@
-"""A host without time, which executes the scheduler's requests at once. Clusters in notebooks run on it."""
+"""A host without time: it executes the scheduler's requests at once, records the fate of pods, and can undo what it did."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bayplan.cluster.volume_controller import volume_writes
-from bayplan.engine.actions import Action, Bind, Evict, Update
+from bayplan.engine.actions import Action, Bind, Evict, Nominate, SetCondition, Update
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.status import Code, Status
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.objects.resource import ResourceClaim
 
 Change = tuple[KubernetesObject | None, KubernetesObject | None]
 """An object before and after: an addition has no before, a deletion no after."""
+
+
+class Eviction(Struct, frozen=True):
+    """A pod that was evicted to make room.
+
+    Attributes:
+        pod: ``namespace/name`` of the victim. node: of the victim. preemptor: the other pod. priority: of the victim.
+        controller: that recreates it, ``Kind/name``; "" if none does.
+    """
+
+    pod: str
+    node: str
+    preemptor: str
+    priority: int
+    controller: str
 
 
 class InstantHost:
@@ -22,35 +42,190 @@ class InstantHost:
 
     Args:
         scheduler: its own; no other code may hand it changes.
-        now_ns: the constant time.
+        now_ns: the time, which does not pass by itself.
+
+    Attributes:
+        scheduler, now_ns: as given. state: of the scheduler.
+        placed: node by key of every pod that was placed here and still exists.
+        messages: why pods that were tried have no node, by key.
+        evictions: evicted pods, in order. victims: these as they were, by key.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:
         self.scheduler = scheduler
+        self.state = scheduler.state
         self.now_ns = now_ns
+        self.placed: dict[str, str] = {}
+        self.messages: dict[str, str] = {}
+        self.evictions: list[Eviction] = []
+        self.victims: dict[str, Pod] = {}
+        self._journal: list[Change] | None = None
+
+    # Changes.
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         """Make one change, and execute the scheduler's resulting requests."""
+        if self._journal is not None:
+            self._journal.append((old, new))
         self.carry_out(self.scheduler.handle(old, new, self.now_ns))
+
+    def put(self, item: KubernetesObject) -> None:
+        """Add an object, or replace the one of its kind and key."""
+        old: KubernetesObject | None
+        if isinstance(item, Pod):
+            old = self.scheduler.pods.get(item.key)
+            if not item.spec.node_name and item.spec.scheduler_name not in self.scheduler.profiles:
+                self.messages[item.key] = f'no profile for scheduler name "{item.spec.scheduler_name}"'
+        elif isinstance(item, Node):
+            old = self.node(item.metadata.name)
+        else:
+            old = self.state.catalog.get(type(item), item.key)
+        self.handle(old, item)
+
+    def add_all(self, items: Iterable[KubernetesObject]) -> None:
+        """Add objects in order; nothing is scheduled."""
+        for item in items:
+            self.put(item)
+
+    def remove_all(self, items: Sequence[KubernetesObject]) -> None:
+        """Remove objects that were added, the last first; on nodes among them, no other pods may have been placed."""
+        for item in reversed(items):
+            if isinstance(item, Pod):
+                self.remove_pod(item.key)
+            else:
+                self.handle(item, None)
+
+    def remove_pod(self, key: str) -> Pod | None:
+        """Remove a pod; return it, or None if there is none of that key."""
+        pod = self.scheduler.pods.get(key)
+        if pod is not None:
+            self.placed.pop(key, None)
+            self.messages.pop(key, None)
+            if self._journal is not None and key in self.scheduler.bindings.pending:
+                self.scheduler.binding_failed(key, "tried only", self.now_ns)
+            self.handle(pod, None)
+            if pod.spec.resource_claims:
+                self._free_devices(pod)
+        return pod
+
+    def _free_devices(self, pod: Pod) -> None:
+        """Remove a deleted pod from its claims' reservations; claims without other users release their devices."""
+        for claim in list(self.state.catalog.all(ResourceClaim)):
+            users = claim.status.reserved_for
+            left = tuple(user for user in users if user.uid != pod.metadata.uid or user.name != pod.metadata.name)
+            if claim.metadata.namespace != pod.metadata.namespace or len(left) == len(users):
+                continue
+            status = replace(claim.status, reserved_for=left)
+            if not left:
+                status = replace(status, allocation=None, devices=())
+            self.put(replace(claim, status=status))
+
+    def remove_node(self, name: str) -> list[Pod]:
+        """Remove a node and the pods on it; return these, by name."""
+        pods = self.pods_on(name)
+        for pod in pods:
+            self.remove_pod(pod.key)
+        self.handle(self.node(name), None)
+        return pods
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """Undo, at the end of the block, all that was done in it. Blocks nest.
+
+        Inside, bindings stay unfinished: pods count on their nodes, and plugins give back what they reserved.
+        """
+        scheduler, outer, now_ns = self.scheduler, self._journal, self.now_ns
+        fates = dict(self.placed), dict(self.messages), list(self.evictions), dict(self.victims)
+        permits = {waiting.queued.key for waiting in scheduler.waiting_pods}
+        bindings = set(scheduler.bindings.pending)
+        journal: list[Change] = []
+        self._journal = journal
+        try:
+            yield
+        finally:
+            self._journal = outer
+            self.now_ns = now_ns
+            for key in [each.queued.key for each in scheduler.waiting_pods if each.queued.key not in permits]:
+                scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("tried only",)), now_ns)
+            for key in [key for key in scheduler.bindings.pending if key not in bindings]:
+                scheduler.binding_failed(key, "tried only", now_ns)
+            for old, new in reversed(journal):
+                if isinstance(new, Pod) and not new.spec.node_name:
+                    self._stop_waiting(new)
+                scheduler.handle(new, old, now_ns)
+            self.placed, self.messages, self.evictions, self.victims = fates
+
+    def _stop_waiting(self, pod: Pod) -> None:
+        profile = self.scheduler.profiles.get(pod.spec.scheduler_name)
+        for plugin in profile.pre_enqueue if profile is not None else ():
+            plugin.stop_waiting(pod)
+
+    # The cluster.
+
+    def nodes(self) -> list[Node]:
+        """Return the nodes, in the order of their rows."""
+        return [node for node in self.state.nodes.nodes if node is not None]
+
+    def node(self, name: str) -> Node | None:
+        """Return a node, or None."""
+        row = self.state.nodes.row_of.get(name)
+        return None if row is None else self.state.nodes.nodes[row]
+
+    def pods_on(self, name: str) -> list[Pod]:
+        """Return the pods on a node, by name: what was undone leaves them in any order."""
+        infos = self.state.pods_on[self.state.nodes.row_of[name]]
+        return [infos[key].pod for key in sorted(infos)]
+
+    def bound(self, key: str) -> Pod | None:
+        """Return a pod that has a node, or None."""
+        info = self.state.pods.get(key)
+        return None if info is None else info.pod
+
+    def node_of(self, key: str) -> str:
+        """Return the node of a pod; "" if it has none."""
+        info = self.state.pods.get(key)
+        return "" if info is None else self.state.nodes.names[info.row] or ""
+
+    def objects(self) -> list[KubernetesObject]:
+        """Return everything as it is now: other objects first, then nodes, pods with a node, pods without one."""
+        pods = sorted(self.scheduler.pods.values(), key=lambda pod: not pod.spec.node_name)
+        return [*self.state.catalog.everything(), *self.nodes(), *pods]
+
+    # The scheduler's requests.
 
     def carry_out(self, actions: Iterable[Action]) -> None:
         """Execute the scheduler's requests."""
-        scheduler = self.scheduler
         for action in actions:
-            if isinstance(action, Bind):
-                pod = scheduler.pods[key_of(action.pod)]
-                self.handle(pod, replace(pod, spec=replace(pod.spec, node_name=action.node_name)))
+            key = key_of(action.pod)
+            if isinstance(action, SetCondition):
+                self.messages[key] = action.message
             elif isinstance(action, Update):
-                self._write(action)
+                if self._journal is None:
+                    self._write(action)
+            elif (pod := self.scheduler.pods.get(key)) is None:
+                continue
+            elif isinstance(action, Bind):
+                self.placed[key] = action.node_name
+                self.messages.pop(key, None)
+                if self._journal is None:
+                    self.handle(pod, replace(pod, spec=replace(pod.spec, node_name=action.node_name)))
             elif isinstance(action, Evict):
-                victim: Pod | None = scheduler.pods.get(key_of(action.pod))
-                if victim is not None:
-                    self.handle(victim, None)
+                self._evict(pod, action)
+            elif isinstance(action, Nominate) and pod.status.nominated_node_name != action.node_name:
+                # Another version of the pod: the same version would be treated as a duplicate update.
+                metadata = replace(pod.metadata, resource_version="")
+                status = replace(pod.status, nominated_node_name=action.node_name)
+                self.handle(pod, replace(pod, metadata=metadata, status=status))
 
     def _write(self, action: Update) -> None:
         """Write a volume or claim, and its consequences."""
-        state = self.scheduler.state
-        row = state.nodes.row_of.get(action.node_name)
-        node = None if row is None else state.nodes.nodes[row]
-        for item in volume_writes(action.item, state.catalog, node):
-            self.handle(state.catalog.get(type(item), item.key), item)
+        for item in volume_writes(action.item, self.state.catalog, self.node(action.node_name)):
+            self.put(item)
+
+    def _evict(self, pod: Pod, action: Evict) -> None:
+        owner = pod.metadata.controller()
+        controller = f"{owner.kind}/{owner.name}" if owner is not None else ""
+        preemptor, priority = key_of(action.preemptor), pod.spec.priority or 0
+        self.evictions.append(Eviction(pod.key, self.node_of(pod.key), preemptor, priority, controller))
+        self.victims[pod.key] = pod
+        self.remove_pod(pod.key)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FilterMatrix, filter_matrix
 from bayplan.analysis.root_cause import RootCause, root_cause
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.framework.status import Status
 from bayplan.objects.pod import Pod
@@ -37,7 +37,7 @@ class Judgement:
     fits: bool
 
 
-def judge(trial: TrialCluster, pod: Pod) -> Judgement:
+def judge(trial: Trial, pod: Pod) -> Judgement:
     """Run all plugins on a pod. A plugin that rejects it as a whole is recorded and disabled for the next run.
 
     Raises:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bayplan.answers.judgement import Judgement
 from bayplan.answers.steps import Step, StepKind
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ObjectReference, OwnerReference
 from bayplan.objects.pod import Pod, PodResourceClaimStatus
 from bayplan.objects.resource import ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate
@@ -24,7 +24,7 @@ from bayplan.plugins.pod_claims import claim_name_of
 VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"))
 
 
-def missing_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+def missing_steps(judged: Judgement, trial: Trial) -> Iterator[Step]:
     """Yield the missing objects that the pod refers to: volumes and their claims, claims for devices, and both together."""
     volumes, devices = _missing_volumes(judged, trial), _missing_devices(judged, trial)
     if volumes is not None:
@@ -41,7 +41,7 @@ def missing_steps(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
         )
 
 
-def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
+def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
     """Return a volume for each claim that has none, with the claim if that is missing, too; None if all have one."""
     if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
         return None
@@ -67,7 +67,7 @@ def _missing_volumes(judged: Judgement, trial: TrialCluster) -> Step | None:
     )
 
 
-def _missing_devices(judged: Judgement, trial: TrialCluster) -> Step | None:
+def _missing_devices(judged: Judgement, trial: Trial) -> Step | None:
     """Return the missing claims for devices; None if there are none.
 
     The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.

@@ -9,9 +9,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.units import format_list
+from bayplan.answers.displaced_pods import stays_on_node
 from bayplan.answers.judgement import Judgement
 from bayplan.answers.steps import Step, StepKind
-from bayplan.answers.trial_cluster import TrialCluster, stays_on_node
+from bayplan.answers.trial import Trial
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.affinity import PodAffinityTerm
 from bayplan.objects.pod import Pod
@@ -25,7 +26,7 @@ SHOWN = 3
 _MAX_DOMAINS = 4
 
 
-def move_steps(judged: Judgement, trial: TrialCluster, only: str = "") -> Iterator[Step]:
+def move_steps(judged: Judgement, trial: Trial, only: str = "") -> Iterator[Step]:
     """Yield sets of pods whose removal may make room; budgets allow all of them.
 
     Args:
@@ -46,7 +47,7 @@ def move_steps(judged: Judgement, trial: TrialCluster, only: str = "") -> Iterat
         yield _step(node, infos, trial, len(seen))
 
 
-def _step(node: str, infos: Sequence[PodInfo], trial: TrialCluster, place: int) -> Step:
+def _step(node: str, infos: Sequence[PodInfo], trial: Trial, place: int) -> Step:
     keys = [info.key for info in infos]
     named = format_list(keys[:SHOWN], more=max(0, len(keys) - SHOWN))
     # Sets of few, unimportant pods come first.
@@ -64,7 +65,7 @@ def _step(node: str, infos: Sequence[PodInfo], trial: TrialCluster, place: int) 
     )
 
 
-def _by_preemption(judged: Judgement, trial: TrialCluster) -> list[tuple[str, list[str]]]:
+def _by_preemption(judged: Judgement, trial: Trial) -> list[tuple[str, list[str]]]:
     """Return the smallest sets that preemption finds for a pod to which all others have to give way."""
     if judged.matrix.whole:
         return []
@@ -78,7 +79,7 @@ def _by_preemption(judged: Judgement, trial: TrialCluster) -> list[tuple[str, li
     return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MAX_CANDIDATES]]
 
 
-def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, list[str]]]:
+def _by_devices(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str]]]:
     """Yield single pods with devices on nodes that lack nothing else: preemption does not free devices."""
     matrix = judged.matrix
     if "DynamicResources" not in matrix.filters:
@@ -95,7 +96,7 @@ def _by_devices(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, l
                 return
 
 
-def _by_neighbours(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str, list[str]]]:
+def _by_neighbours(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str]]]:
     """Yield the pods of whole domains (zones, racks) that violate affinity or spreading, the smallest domains first."""
     matrix, sets = judged.matrix, list[tuple[str, list[str]]]()
     for plugin in ("InterPodAffinity", "PodTopologySpread"):
@@ -110,7 +111,7 @@ def _by_neighbours(judged: Judgement, trial: TrialCluster) -> Iterator[tuple[str
     yield from sorted(sets, key=lambda each: (len(each[1]), each))[:MAX_CANDIDATES]
 
 
-def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def _rivals(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield for each domain the pods that the pod's anti-affinity excludes, and those that exclude it."""
     own = _compiled(_anti_terms(pod))
     known: dict[int, list[_Term]] = {}
@@ -138,7 +139,7 @@ def _rivals(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tup
                 yield name, against
 
 
-def _crowded(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def _crowded(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield for each domain of a hard spread constraint its least important pods: one, two and three of them."""
     for constraint in pod.spec.topology_spread_constraints:
         if constraint.when_unsatisfiable != "DoNotSchedule":
@@ -158,7 +159,7 @@ def _crowded(pod: Pod, trial: TrialCluster, names: Sequence[str]) -> Iterator[tu
                 yield name, order[:count]
 
 
-def _domains(key: str, trial: TrialCluster, names: Sequence[str]) -> Iterator[tuple[str, list[PodInfo]]]:
+def _domains(key: str, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[PodInfo]]]:
     """Yield a node of each of the first domains, with all pods of the domain."""
     members: dict[str, list[str]] = {}
     for node in trial.nodes():

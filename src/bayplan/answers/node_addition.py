@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
+from bayplan.answers.bounds import packed_addition_bound
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.node_groups import ZONE
-from bayplan.answers.node_offers import NodeOffer, add_node, daemon_models
-from bayplan.answers.packing_bound import packed_addition_bound
+from bayplan.answers.node_shapes import NodeShape, daemon_models
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
@@ -87,7 +88,7 @@ METHOD = "relaxation: amounts only, pods and nodes may be split, free room anywh
 
 def nodes_to_add(
     cluster: QuestionCluster,
-    shapes: Sequence[NodeOffer],
+    shapes: Sequence[NodeShape],
     *,
     copies: Mapping[str, int] | None = None,
     preempts: bool = False,
@@ -109,16 +110,17 @@ def nodes_to_add(
     return _Addition(cluster, _in_zones(cluster, shapes), copies or {}, preempts, packing).run()
 
 
-def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeOffer]) -> list[NodeOffer]:
+def _in_zones(cluster: QuestionCluster, shapes: Sequence[NodeShape]) -> list[NodeShape]:
     zones = sorted({node.metadata.labels[ZONE] for node in cluster.all(Node) if ZONE in node.metadata.labels})
     found = []
     for shape in shapes:
-        if ZONE in shape.labels or not zones:
+        if shape.zone or not zones:
             found.append(shape)
             continue
+        metadata = shape.template.metadata
         for zone in zones:
-            labels = {**shape.labels, ZONE: zone}
-            found.append(msgspec.structs.replace(shape, name=f"{shape.name}/{zone}", labels=labels))
+            template = replace(shape.template, metadata=replace(metadata, labels={**metadata.labels, ZONE: zone}))
+            found.append(replace(shape, name=f"{shape.name}/{zone}", template=template))
     return found
 
 
@@ -126,7 +128,7 @@ class _Addition:
     def __init__(
         self,
         cluster: QuestionCluster,
-        shapes: Sequence[NodeOffer],
+        shapes: Sequence[NodeShape],
         copies: Mapping[str, int],
         preempts: bool,
         packing: bool,
@@ -135,7 +137,7 @@ class _Addition:
         self._packing = packing and not preempts
         self._shapes = shapes
         self._preempts = preempts
-        self._daemons = daemon_models(cluster)
+        self._daemons = daemon_models(cluster.state)
         # By priority, as the queue would; then the largest first, which are the hardest to place.
         waiting = [pod for pod in cluster.waiting.values() if not pod.spec.scheduling_gates]
         size = {pod.key: cluster.state.footprint(pod).largest for pod in waiting}
@@ -164,7 +166,7 @@ class _Addition:
             best = self._improve(best)
         return self._answer(best)
 
-    def _settled(self, shapes: Sequence[NodeOffer]) -> _Outcome:
+    def _settled(self, shapes: Sequence[NodeShape]) -> _Outcome:
         """Return the outcome of adding nodes of some shapes until scheduling everything from the beginning leaves no more."""
         chosen, hopeless = self._grow([], shapes)
         found = self._schedule(chosen)
@@ -178,38 +180,43 @@ class _Addition:
 
     # Adding.
 
-    def _grow(self, begun: Sequence[NodeOffer], shapes: Sequence[NodeOffer]) -> tuple[list[NodeOffer], frozenset[str]]:
+    def _grow(self, begun: Sequence[NodeShape], shapes: Sequence[NodeShape]) -> tuple[list[NodeShape], frozenset[str]]:
         """Return shapes in the order in which nodes of them were added, and the pods that none helps.
 
         As long as a further node of a shape is worth as much as the one before, no other shape is looked at.
         """
         chosen = list(begun)
         with self._cluster.trial(preempts=self._preempts) as trial:
-            for number, offer in enumerate(chosen, 1):
-                add_node(trial, offer.node(f"added-{number}"), self._daemons, self._cluster)
+            for number, each in enumerate(chosen, 1):
+                trial.add_all(each.objects(f"added-{number}", self._daemons))
             waiting = self._place(trial, [item[-1].key for item in self._items])
-            shape: NodeOffer | None = None
+            shape: NodeShape | None = None
             value = 0.0
             while waiting and len(chosen) < MAX_NODES:
                 if shape is None:
                     shape, value = self._best_shape(trial, waiting, chosen, shapes)
                     if shape is None:
                         break
-                chosen.append(shape)
-                before = waiting
-                add_node(trial, shape.node(f"added-{len(chosen)}"), self._daemons, self._cluster)
+                before, added = waiting, shape.objects(f"added-{len(chosen) + 1}", self._daemons)
+                trial.add_all(added)
                 waiting = self._place(trial, waiting)
+                if len(waiting) == len(before):
+                    # A further node of the last shape, which takes no pod.
+                    trial.remove_all(added)
+                    shape = None
+                    continue
+                chosen.append(shape)
                 worth = self._taken(trial, before, waiting) / max(shape.price, 1e-9)
                 shape = self._next_of_family(shape, chosen) if worth >= value * (1 - 1e-9) else None
         return chosen, frozenset(waiting)
 
     def _best_shape(
-        self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeOffer], shapes: Sequence[NodeOffer]
-    ) -> tuple[NodeOffer | None, float]:
+        self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeShape], shapes: Sequence[NodeShape]
+    ) -> tuple[NodeShape | None, float]:
         """Return the shape with the highest value and that value; among equals the one with the fewest nodes so far."""
         counts = Counter(shape.name for shape in chosen)
         best: tuple[float, int] = (0.0, 0)
-        found: NodeOffer | None = None
+        found: NodeShape | None = None
         tried = set[str]()
         for shape in shapes:
             if not self._is_zonal and _family(shape) in tried:
@@ -221,7 +228,7 @@ class _Addition:
                     best, found = rank, shape
         return found, best[0]
 
-    def _next_of_family(self, shape: NodeOffer, chosen: Sequence[NodeOffer]) -> NodeOffer | None:
+    def _next_of_family(self, shape: NodeShape, chosen: Sequence[NodeShape]) -> NodeShape | None:
         """Return the shape that differs in its zone only and is rarest so far; None if there can be no more."""
         counts = Counter(each.name for each in chosen)
         family = [
@@ -231,17 +238,12 @@ class _Addition:
         ]
         return min(family, key=lambda each: counts[each.name], default=None)
 
-    def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeOffer, name: str) -> float:
+    def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeShape, name: str) -> float:
         """Return the value of a node of a shape: size of the waiting pods that fit on it, per price. Undoes its changes."""
-        daemons = add_node(trial, shape.node(name), self._daemons, self._cluster)
-        left = self._place(trial, waiting)
-        size = self._taken(trial, waiting, left)
-        gone = frozenset(left)
-        placed = [key for key in waiting if key not in gone]
-        for key in (*placed, *daemons):
-            trial.remove_pod(key)
-        trial.remove_node(name)
-        return size / max(shape.price, 1e-9)
+        with trial.undone():
+            trial.add_all(shape.objects(name, self._daemons))
+            left = self._place(trial, waiting)
+            return self._taken(trial, waiting, left) / max(shape.price, 1e-9)
 
     def _taken(self, trial: Trial, before: Sequence[str], after: Sequence[str]) -> float:
         """Return the size of what was placed."""
@@ -273,14 +275,14 @@ class _Addition:
 
     # The outcome, and better ones.
 
-    def _schedule(self, chosen: Sequence[NodeOffer]) -> _Outcome:
+    def _schedule(self, chosen: Sequence[NodeShape]) -> _Outcome:
         """Schedule everything with all nodes present from the beginning."""
         self._messages = {}
         with self._cluster.trial(preempts=self._preempts) as trial:
             names = []
             for number, shape in enumerate(chosen, 1):
                 names.append(f"added-{number}")
-                add_node(trial, shape.node(names[-1]), self._daemons, self._cluster)
+                trial.add_all(shape.objects(names[-1], self._daemons))
             left = self._place(trial, [items[-1].key for items in self._items])
             nodes = {items[-1].key: trial.node_of(items[-1].key) for items in self._items}
         return _Outcome(list(chosen), names, nodes, frozenset(left), dict(self._messages))
@@ -313,7 +315,7 @@ class _Addition:
             AddedNode(
                 node=name,
                 shape=shape.name,
-                zone=shape.labels.get(ZONE, ""),
+                zone=shape.zone,
                 price=shape.price,
                 pods=pods[name],
             )
@@ -349,11 +351,11 @@ class _Addition:
         """Return the minimum price of the placed pods: for each resource, what free room can't hold, at the cheapest rate."""
         state = self._cluster.state
         # Adds rows, which stay.
-        offers = [self._offer(shape) for shape in self._shapes]
+        offered = [self._capacity(shape) for shape in self._shapes]
         count = state.nodes.count
         usable = state.nodes.alive[:count] & ~state.nodes.unschedulable[:count]
-        width = max([len(state.usage), *map(len, offers)])
-        table = np.array([np.pad(offer, (0, width - len(offer))) for offer in offers], dtype=np.float64)
+        width = max([len(state.usage), *map(len, offered)])
+        table = np.array([np.pad(each, (0, width - len(each))) for each in offered], dtype=np.float64)
         prices = np.array([shape.price for shape in self._shapes])
         wanted: dict[bytes, list[float]] = {}
         vectors: dict[bytes, np.ndarray] = {}
@@ -393,7 +395,7 @@ class _Addition:
         offered = state.nodes.allowed_pods if row == POD_COUNT else state.nodes.allocatable[row - FIRST_RESOURCE]
         return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
 
-    def _offer(self, shape: NodeOffer) -> np.ndarray:
+    def _capacity(self, shape: NodeShape) -> np.ndarray:
         """Return the capacity of a node of a shape, with rows as in the usage matrix."""
         with self._cluster.state.trial() as state:
             row = state.add_node(shape.node("shape"))
@@ -404,6 +406,10 @@ class _Addition:
 
     def _assumptions(self) -> list[str]:
         found = ["shapes without a zone can be had in every zone of the cluster"]
+        if missing := self._missing_resources():
+            found.append(
+                f"no shape offers {' or '.join(missing)}, which some pods ask for; a shape has only the resources that it names"
+            )
         if all(shape.price == self._shapes[0].price for shape in self._shapes):
             found.append("all shapes cost the same, so the answer has few nodes")
         if self._daemons:
@@ -416,6 +422,18 @@ class _Addition:
             else "no pod is evicted for what waits (--preempt)"
         )
         return found
+
+    def _missing_resources(self) -> list[str]:
+        """Return the resources that a pod requests and no shape has, by name."""
+        names = self._cluster.state.nodes.resources.names
+        offered = {name for shape in self._shapes for name in shape.template.status.allocatable}
+        asked = set[str]()
+        for items in dict(zip(self._alike, self._items, strict=True)).values():
+            pod = items[-1]
+            assert isinstance(pod, Pod)
+            vector = self._cluster.state.footprint(pod).vector[FIRST_RESOURCE:]
+            asked.update(names[number] for number in np.flatnonzero(vector).tolist())
+        return sorted(asked - offered)
 
 
 def _ask(items: Sequence[KubernetesObject]) -> bytes:
@@ -433,19 +451,19 @@ def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
     return bool(spec.affinity is not None or spec.node_selector or spec.topology_spread_constraints or spec.volumes)
 
 
-def _family(shape: NodeOffer) -> str:
+def _family(shape: NodeShape) -> str:
     """Return a key that is equal for shapes that differ only in their zone."""
-    return shape.name.removesuffix(shape.labels.get(ZONE, ""))
+    return shape.name.removesuffix(shape.zone)
 
 
-def _may_add(shape: NodeOffer, others: Sequence[NodeOffer]) -> bool:
+def _may_add(shape: NodeShape, others: Sequence[NodeShape]) -> bool:
     return shape.most is None or sum(other.name == shape.name for other in others) < shape.most
 
 
 class _Outcome(msgspec.Struct, frozen=True):
     """The outcome for a set of nodes: shapes and names, the node of each pod, and the pods that still wait."""
 
-    shapes: list[NodeOffer]
+    shapes: list[NodeShape]
     names: list[str]
     nodes: dict[str, str]
     left: frozenset[str]

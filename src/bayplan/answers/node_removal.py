@@ -14,12 +14,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
+from bayplan.answers.bounds import RemovalBound, packed_removal_bound, removal_bound
 from bayplan.answers.copies import replacement
-from bayplan.answers.drain_rules import Budgets, DrainOptions, Obstacle, obstacles, stays_behind
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.drain_rules import Budgets, DrainOptions, Obstacle, obstacles
 from bayplan.answers.node_groups import group_of
-from bayplan.answers.packing_bound import packed_removal_bound
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.removal_bound import RemovalBound, removal_bound
 from bayplan.answers.trial import Trial
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -295,7 +295,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
     Returns:
         What stood in the way, or None; and the pods that moved, with their new nodes.
     """
-    pods = [pod for pod in _pods_on(trial.state, name) if not stays_behind(pod)]
+    pods = [pod for pod in _pods_on(trial.state, name) if comes_back(pod)]
     # By priority, as the queue would; then the largest first, which are the hardest to place.
     infos = trial.state.pods
     pods.sort(key=lambda pod: (-(pod.spec.priority or 0), -infos[pod.key].footprint.largest, pod.key))
@@ -312,7 +312,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
             for key in (*(key for key, _ in moves), pod.key):
                 trial.remove_pod(key)
             for item, old in before:
-                trial.put_back(item, old)
+                trial.handle(item, old)
             for original in pods:
                 trial.put(original)
             return obstacle, []
@@ -325,7 +325,7 @@ def moving_share(state: ClusterState) -> np.ndarray:
     count = state.nodes.count
     taken = np.zeros((len(state.usage), count), dtype=np.int64)
     for info in state.pods.values():
-        if not stays_behind(info.pod):
+        if comes_back(info.pod):
             vector = info.footprint.vector
             taken[: len(vector), info.row] += vector
     offered = np.maximum(state.nodes.allocatable[:2, :count], 1)

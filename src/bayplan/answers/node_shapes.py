@@ -1,73 +1,86 @@
-"""Shapes of nodes that could be added: those of the cluster, those of a catalogue, and one tailored to a pod."""
+"""Shapes of nodes that could be added: those of the cluster, those of a catalogue, and those that a user writes down."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.analysis.root_cause import bound_volumes, untolerated_taints, volume_labels
+from bayplan.analysis.root_cause import untolerated_taints
 from bayplan.analysis.units import format_amount
-from bayplan.answers.pod_steps import is_condition_taint
-from bayplan.answers.trial_cluster import TrialCluster
-from bayplan.objects.affinity import NodeSelectorTerm
+from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, group_of
+from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
-from bayplan.objects.node import Node, NodeSpec, NodeStatus
+from bayplan.objects.node import Node, NodeSpec, NodeStatus, Taint
 from bayplan.objects.node_prices import PRICE
 from bayplan.objects.pod import Pod, PodStatus
+from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.objects.resource import ResourceSlice
 from bayplan.objects.selectors import compile_required_node_affinity
 from bayplan.objects.storage import CSINode
+from bayplan.state.cluster_state import ClusterState
 
 HOSTNAME = "kubernetes.io/hostname"
-POOL_LABELS = (
-    "karpenter.sh/nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "node.kubernetes.io/instance-type",
-)
-"""Labels that name a pool, most specific first."""
 
-ZONE = "topology.kubernetes.io/zone"
+OWN_LABELS = (HOSTNAME, "alpha.eksctl.io/instance-id", "topology.ebs.csi.aws.com/instance-id")
+"""Labels that belong to one node and are not copied."""
 
+CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Taints that mark a node as unhealthy or not ready yet."""
+
+LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
+"""Taints of nodes that an autoscaler is about to remove."""
+
+DEFAULT_PODS = "110"
+"""Pods that a kubelet allows by default (maxPods)."""
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _CORE = 1000
 _GIB = 1 << 30
-_GENERIC: ResourceList = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+
+
+def is_condition_taint(taint: Taint) -> bool:
+    """Return whether a taint marks a node as unhealthy, not ready or about to be removed: no pod should tolerate such a taint."""
+    return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
 
 
 class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of node.
 
     Attributes:
-        name: for people. node: the template. count: number of nodes of this shape in the cluster.
-        price: of one; from a catalogue, or else by its size.
+        name: of the shape in tables. like: the nodes of this shape in words. template: a node of it.
+        price: of one node, in any unit. most: maximum number of further ones; None for any number.
         csi: the objects of its CSI drivers. slices: its devices.
-        differs: how it differs from its template, in words; empty for a shape that exists.
+        differs: how it differs from the nodes that it is like, in words; empty for a shape that exists.
     """
 
     name: str
-    node: Node
-    count: int
-    price: float
+    template: Node
+    like: str = ""
+    price: float = 1.0
+    most: int | None = None
     csi: CSINode | None = None
     slices: tuple[ResourceSlice, ...] = ()
     differs: tuple[str, ...] = ()
 
     @property
+    def zone(self) -> str:
+        """Return the zone of its nodes; "" if they have none."""
+        return self.template.metadata.labels.get(ZONE, "")
+
+    @property
     def text(self) -> str:
         """Return the shape in words."""
-        zone = self.node.metadata.labels.get(ZONE)
-        where = f" in {zone}" if zone and not any("in " in each for each in self.differs) else ""
-        like = f"like {self.name}" if not self.differs else f"like {self.name}, but {' and '.join(self.differs)}"
+        where = f" in {self.zone}" if self.zone and not any("in " in each for each in self.differs) else ""
+        like = f"like {self.like or self.name}"
+        like = f"{like}, but {' and '.join(self.differs)}" if self.differs else like
         return f"{like}{where} ({self.size})" if self.size else f"{like}{where}"
 
     @property
     def distance(self) -> int:
-        """Return the number of labels, taints and amounts in which it differs from its template.
+        """Return the number of labels, taints and amounts in which it differs from the nodes that it is like.
 
         A taint counts three times: nodes reserved for other workloads are rarely the ones to add.
         """
@@ -76,200 +89,57 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def size(self) -> str:
         """Return what a node offers, in words."""
-        amounts = node_amounts(self.node.status.allocatable)
+        amounts = node_amounts(self.template.status.allocatable)
         shown = [
             f"{format_amount(name, amount)} {name}" for name, amount in amounts.items() if amount and name != "pods"
         ]
         return ", ".join(shown[:4])
 
+    def node(self, name: str) -> Node:
+        """Return a new node of this shape, which has just become ready."""
+        node = self.template
+        labels = {key: value for key, value in node.metadata.labels.items() if key not in OWN_LABELS}
+        status = NodeStatus(
+            allocatable=node.status.allocatable,
+            capacity=node.status.capacity,
+            declared_features=node.status.declared_features,
+        )
+        taints = tuple(taint for taint in node.spec.taints if not is_condition_taint(taint))
+        metadata = ObjectMeta(name=name, uid=f"node-{name}", labels={**labels, HOSTNAME: name})
+        return Node(metadata=metadata, spec=NodeSpec(taints=taints), status=status)
 
-def size_price(node: Node) -> float:
-    """Return a price by size: a core counts 1, 8 GiB count 1, any other device 10."""
-    amounts = node_amounts(node.status.allocatable)
-    price = amounts.get("cpu", 0) / _CORE + amounts.get("memory", 0) / (8 * _GIB)
-    return price + 10.0 * sum(amount for name, amount in amounts.items() if "/" in name and amount < 1000)
+    def objects(self, name: str, daemons: Iterable[Pod]) -> tuple[KubernetesObject, ...]:
+        """Return the objects of a new node: its CSI drivers and devices, the node, and its pods of DaemonSets.
 
-
-class ShapeCatalogue:
-    """The shapes of a cluster, and those that a user names.
-
-    Args:
-        trial: the cluster. catalogue: available nodes, one for each shape; their names are those of the shapes.
-    """
-
-    def __init__(self, trial: TrialCluster, catalogue: Sequence[Node] = ()) -> None:
-        self._trial = trial
-        self._given = catalogue
-
-    @cached_property
-    def shapes(self) -> list[NodeShape]:
-        """Return all shapes, the cheapest first; those of the catalogue alone, if there is one."""
-        found = self._from_catalogue() if self._given else self._from_cluster()
-        if not found:
-            node = Node(metadata=ObjectMeta(name="generic"), status=NodeStatus(allocatable=_GENERIC, capacity=_GENERIC))
-            found = [NodeShape(name="a generic node", node=node, count=0, price=size_price(node))]
-        return sorted(found, key=lambda each: (each.price, each.name, each.node.metadata.name))
-
-    def _from_catalogue(self) -> list[NodeShape]:
-        return [
-            NodeShape(
-                name=node.metadata.name,
-                node=node,
-                count=0,
-                price=float(node.metadata.annotations.get(PRICE) or size_price(node)),
-            )
-            for node in self._given
-        ]
-
-    def _from_cluster(self) -> list[NodeShape]:
-        nodes = self._trial.nodes()
-        own = _labels_of_one_node(nodes)
-        groups: dict[object, list[Node]] = {}
-        for node in nodes:
-            labels = tuple(sorted((key, text) for key, text in node.metadata.labels.items() if key not in own))
-            taints = tuple(
-                (each.key, each.value, each.effect) for each in node.spec.taints if not is_condition_taint(each)
-            )
-            groups.setdefault(
-                (labels, taints, tuple(sorted(node_amounts(node.status.allocatable).items()))), []
-            ).append(node)
-        slices: dict[str, list[ResourceSlice]] = {}
-        for each in self._trial.catalog.all(ResourceSlice):
-            if each.spec.node_name:
-                slices.setdefault(each.spec.node_name, []).append(each)
-        found = []
-        alike: dict[str, list[Node]] = {}
-        for members in groups.values():
-            alike.setdefault(_pool_name(members[0]), []).append(members[0])
-        for members in groups.values():
-            first = members[0]
-            name = first.metadata.name
-            pool = _pool_name(first)
-            found.append(
-                NodeShape(
-                    name=f"{pool}{_distinguished(first, alike[pool], own)}",
-                    node=first,
-                    count=len(members),
-                    price=size_price(first),
-                    csi=self._trial.catalog.get(CSINode, name),
-                    slices=tuple(slices.get(name, ())),
-                )
-            )
-        return found
-
-    @cached_property
-    def daemons(self) -> list[Pod]:
-        """Return one pod of each DaemonSet."""
-        found: dict[tuple[str, str], Pod] = {}
-        for info in self._trial.state.pods.values():
-            owners = info.pod.metadata.owner_references
-            if owners:
-                owner = info.pod.metadata.controller()
-                if owner is not None and owner.kind == "DaemonSet":
-                    found.setdefault((info.pod.metadata.namespace, owner.name), info.pod)
-        return list(found.values())
-
-    def objects(self, shape: NodeShape, number: int = 0) -> tuple[KubernetesObject, ...]:
-        """Return the objects of one new node of a shape: the node, its CSI and device objects, the pods of DaemonSets."""
-        name = f"new-node-{number}" if number else "new-node"
-        node = fresh_node(shape.node, name)
-        found: list[KubernetesObject] = [node]
-        if shape.csi is not None:
-            found.append(replace(shape.csi, metadata=ObjectMeta(name=name)))
-        for place, each in enumerate(shape.slices):
-            pool = replace(
-                each.spec.pool, name=name if each.spec.pool.name == shape.node.metadata.name else f"{name}-{place}"
-            )
+        Args:
+            name: of the node. daemons: see `daemon_models`.
+        """
+        found: list[KubernetesObject] = []
+        if self.csi is not None:
+            found.append(replace(self.csi, metadata=ObjectMeta(name=name)))
+        for place, each in enumerate(self.slices):
+            own = each.spec.pool.name == self.template.metadata.name
+            pool = replace(each.spec.pool, name=name if own else f"{name}-{place}")
             spec = replace(each.spec, node_name=name, pool=pool)
             found.append(replace(each, metadata=ObjectMeta(name=f"{name}-slice-{place}"), spec=spec))
-        found += [pod for daemon in self.daemons if (pod := _daemon_on(daemon, node)) is not None]
-        return tuple(found)
-
-    # --- a node that is made for a pod --------------------------------------------------------------------------------
-
-    def tailored(self, shape: NodeShape, pod: Pod) -> NodeShape:
-        """Return a shape with the labels and the room that a pod needs, and without taints that it does not tolerate."""
-        node, differs = shape.node, list[str]()
-        labels = self._wanted_labels(pod, node)
-        missing = {key: text for key, text in labels.items() if node.metadata.labels.get(key) != text}
-        if missing:
-            metadata = replace(node.metadata, labels={**node.metadata.labels, **missing})
-            node = replace(node, metadata=metadata)
-            if ZONE in missing:
-                differs.append(f"in {missing[ZONE]}")
-            rest = [
-                f"{key}={text}" for key, text in missing.items() if key not in (ZONE, "topology.kubernetes.io/region")
-            ]
-            if rest:
-                differs.append(f"with {', '.join(rest)}")
-        # A new node has neither conditions nor cordons.
-        taints = [each for each in untolerated_taints(pod, node) if not is_condition_taint(each)]
-        if taints:
-            left = tuple(each for each in node.spec.taints if each not in taints)
-            node = replace(node, spec=replace(node.spec, taints=left))
-            differs.append(f"without the taint {', '.join(each.key for each in taints)}")
-        larger = self._larger(node, pod)
-        if larger:
-            amounts = {**node.status.allocatable, **larger}
-            node = replace(node, status=replace(node.status, allocatable=amounts, capacity=amounts))
-            shown = ", ".join(
-                f"{format_amount(name, node_amounts({name: text})[name])} {name}" for name, text in larger.items()
-            )
-            differs.append(f"with {shown}")
-        return replace(shape, node=node, differs=tuple(differs), price=size_price(node) if differs else shape.price)
-
-    def _wanted_labels(self, pod: Pod, node: Node) -> dict[str, str]:
-        found = dict(pod.spec.node_selector or {})
-        required = compile_required_node_affinity(pod)
-        if not required.matches({**node.metadata.labels, **found}, node.metadata.name):
-            affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-            selector = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-            for term in selector.node_selector_terms if selector is not None else ():
-                more = _labels_for(term, {**node.metadata.labels, **found})
-                if required.matches({**node.metadata.labels, **found, **more}, node.metadata.name):
-                    found |= more
-                    break
-        for _, volume in bound_volumes(pod, self._trial.catalog):
-            found |= {key: text for key, text in volume_labels(volume).items() if key != HOSTNAME}
-        return found
-
-    def _larger(self, node: Node, pod: Pod) -> dict[str, str]:
-        """Return the resources of which a new node would have too little, with the required amounts."""
-        taken: dict[str, int] = {}
-        # A node of this shape runs the pods of DaemonSets, too.
-        runs = [made for daemon in self.daemons if (made := _daemon_on(daemon, node)) is not None]
-        for each in (*runs, pod):
-            for name, amount in accounted_requests(each, self._trial.state.request_gates).requests.items():
-                taken[name] = taken.get(name, 0) + amount
-        offered, found = node_amounts(node.status.allocatable), dict[str, str]()
-        for name, amount in taken.items():
-            if amount <= offered.get(name, 0):
-                continue
-            if name == "cpu":
-                found[name] = str(-(-amount // _CORE))
-            elif name in ("memory", "ephemeral-storage"):
-                found[name] = f"{-(-amount // _GIB)}Gi"
-            else:
-                found[name] = str(amount)
-        if offered.get("pods", 0) <= len(self.daemons):
-            found["pods"] = str(len(self.daemons) + 10)
-        return found
+        return (*found, *with_daemons(self.node(name), daemons))
 
 
-def fresh_node(node: Node, name: str) -> Node:
-    """Return a copy of a node as a new one that has just become ready."""
-    labels = {**node.metadata.labels, HOSTNAME: name}
-    taints = tuple(each for each in node.spec.taints if not is_condition_taint(each))
-    status = NodeStatus(
-        allocatable=node.status.allocatable,
-        capacity=node.status.capacity,
-        declared_features=node.status.declared_features,
-    )
-    return replace(node, metadata=ObjectMeta(name=name, labels=labels), spec=NodeSpec(taints=taints), status=status)
+# --- DaemonSets -------------------------------------------------------------------------------------------------------
 
 
-def _daemon_on(daemon: Pod, node: Node) -> Pod | None:
-    """Return the pod of a DaemonSet on a new node; None if it does not run there."""
+def daemon_models(state: ClusterState) -> list[Pod]:
+    """Return one pod of each DaemonSet, to run on a new node before anything else."""
+    found: dict[tuple[str, str], Pod] = {}
+    for info in state.pods.values():
+        owner = info.pod.metadata.controller() if info.pod.metadata.owner_references else None
+        if owner is not None and owner.kind == "DaemonSet":
+            found.setdefault((info.pod.metadata.namespace, owner.name), info.pod)
+    return list(found.values())
+
+
+def daemon_on(daemon: Pod, node: Node) -> Pod | None:
+    """Return the pod of a DaemonSet on a new node; None if its controller creates none there."""
     spec = daemon.spec
     affinity = spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
@@ -287,27 +157,90 @@ def _daemon_on(daemon: Pod, node: Node) -> Pod | None:
         return None
     if untolerated_taints(pod, node):
         return None
-    metadata = replace(
-        daemon.metadata, name=f"{daemon.metadata.name[:40]}-{node.metadata.name}", uid="", resource_version=""
-    )
-    return replace(
-        pod, metadata=metadata, spec=replace(pod.spec, node_name=node.metadata.name), status=PodStatus(phase="Running")
-    )
+    name = f"{daemon.metadata.name[:40]}-{node.metadata.name}"
+    metadata = replace(daemon.metadata, name=name, uid=f"{daemon.metadata.uid}-on-{name}", resource_version="")
+    spec = replace(pod.spec, node_name=node.metadata.name)
+    return replace(pod, metadata=metadata, spec=spec, status=PodStatus(phase="Running"))
 
 
-def _labels_for(term: NodeSelectorTerm, labels: dict[str, str]) -> dict[str, str]:
-    """Return labels with which a node meets the expressions of a term, as far as labels can."""
-    found: dict[str, str] = {}
-    for each in term.match_expressions:
-        values = each.values or ()
-        if each.operator == "In" and values and labels.get(each.key) not in values:
-            found[each.key] = values[0]
-        elif each.operator == "Exists" and each.key not in labels:
-            found[each.key] = "true"
-        elif each.operator in ("Gt", "Lt") and values and values[0].lstrip("-").isdigit():
-            found[each.key] = str(int(values[0]) + (1 if each.operator == "Gt" else -1))
-        elif each.operator == "NotIn" and labels.get(each.key) in values:
-            found[each.key] = "other"
+def with_daemons(node: Node, daemons: Iterable[Pod]) -> list[KubernetesObject]:
+    """Return a new node and its pods of DaemonSets, as far as they fit.
+
+    Args:
+        node: of that name. daemons: see `daemon_models`.
+    """
+    found: list[KubernetesObject] = [node]
+    free = node_amounts(node.status.allocatable)
+    for daemon in daemons:
+        pod = daemon_on(daemon, node)
+        if pod is None:
+            continue
+        wanted = {**accounted_requests(pod).requests, "pods": 1}
+        if all(amount <= free.get(name, 0) for name, amount in wanted.items() if amount):
+            free |= {name: free.get(name, 0) - amount for name, amount in wanted.items()}
+            found.append(pod)
+    return found
+
+
+# --- the shapes of a cluster, or of a catalogue -----------------------------------------------------------------------
+
+
+def size_price(node: Node) -> float:
+    """Return a price by size: a core counts 1, 8 GiB count 1, any other device 10."""
+    amounts = node_amounts(node.status.allocatable)
+    price = amounts.get("cpu", 0) / _CORE + amounts.get("memory", 0) / (8 * _GIB)
+    return price + 10.0 * sum(amount for name, amount in amounts.items() if "/" in name and amount < 1000)
+
+
+def equal_price(node: Node) -> float:
+    """Return 1: without prices all nodes cost the same."""
+    return 1.0
+
+
+def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeShape:
+    """Return the shape of a node of a catalogue.
+
+    The annotation ``bayplan.io/price`` gives the price of one node, by default that of `price`.
+    """
+    text = node.metadata.annotations.get(PRICE)
+    name = node.metadata.name
+    return NodeShape(name=name, template=node, like=name, price=price(node) if text is None else _number(PRICE, text))
+
+
+def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price) -> list[NodeShape]:
+    """Return the distinct shapes of the nodes of a cluster, with their CSI drivers and devices, named by pool and zone.
+
+    Args:
+        state: the cluster. price: of a node.
+    """
+    nodes = [node for node in state.nodes.nodes if node is not None]
+    own = _labels_of_one_node(nodes)
+    first: dict[object, Node] = {}
+    for node in nodes:
+        labels = tuple(sorted((key, text) for key, text in node.metadata.labels.items() if key not in own))
+        taints = tuple((each.key, each.value, each.effect) for each in node.spec.taints if not is_condition_taint(each))
+        first.setdefault((labels, taints, tuple(sorted(node_amounts(node.status.allocatable).items()))), node)
+    slices: dict[str, list[ResourceSlice]] = {}
+    for each in state.catalog.all(ResourceSlice):
+        if each.spec.node_name:
+            slices.setdefault(each.spec.node_name, []).append(each)
+    alike: dict[str, list[Node]] = {}
+    for node in first.values():
+        alike.setdefault(_nodes_of_pool(node), []).append(node)
+    found, names = [], dict[str, int]()
+    for node in first.values():
+        name, like = _table_name(node), _nodes_of_pool(node)
+        names[name] = names.get(name, 0) + 1
+        found.append(
+            NodeShape(
+                name=name if names[name] == 1 else f"{name}#{names[name]}",
+                template=node,
+                like=f"{like}{_distinguished(node, alike[like], own)}",
+                price=price(node),
+                csi=state.catalog.get(CSINode, node.metadata.name),
+                slices=tuple(slices.get(node.metadata.name, ())),
+            )
+        )
     return found
 
 
@@ -318,7 +251,19 @@ def _labels_of_one_node(nodes: Iterable[Node]) -> frozenset[str]:
         for key, text in node.metadata.labels.items():
             values.setdefault(key, []).append(text)
     unique = {key for key, texts in values.items() if len(texts) > 3 and len(set(texts)) == len(texts)}
-    return frozenset(unique | {HOSTNAME})
+    return frozenset(unique.union(OWN_LABELS))
+
+
+def _table_name(node: Node) -> str:
+    """Return instance type, pool and zone of a node, as far as it has them."""
+    zone, pool = group_of(node.metadata.labels)
+    kind = node.metadata.labels.get(INSTANCE_TYPE, "")
+    return "/".join(part for part in (kind if kind != pool else "", pool, zone) if part) or node.metadata.name
+
+
+def _nodes_of_pool(node: Node) -> str:
+    pool = group_of(node.metadata.labels).pool
+    return f"the nodes of {pool}" if pool else node.metadata.name
 
 
 def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> str:
@@ -332,8 +277,109 @@ def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> s
     return f" with {', '.join(differ[:2])}" if differ else ""
 
 
-def _pool_name(node: Node) -> str:
-    for key in POOL_LABELS:
-        if node.metadata.labels.get(key):
-            return f"the nodes of {node.metadata.labels[key]}"
-    return node.metadata.name
+# --- what users write -------------------------------------------------------------------------------------------------
+
+
+def parse_shape(text: str, state: ClusterState | None = None) -> NodeShape:
+    """Parse a shape.
+
+    E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE`` begins
+    with the shape of a node of the cluster, its CSI drivers and devices included. Any other key is a resource.
+
+    Raises:
+        InputError: it can't be parsed.
+    """
+    model: NodeShape | None = None
+    allocatable: ResourceList = {}
+    labels: dict[str, str] = {}
+    taints: list[Taint] = []
+    name, price, most = "", None, None
+    for part in text.split(","):
+        key, equals, value = part.strip().partition("=")
+        if not equals or not value:
+            raise InputError("shape", got=repr(part), wanted="key=value", hint="cpu=8,memory=32Gi,price=0.4")
+        if key == "like":
+            model = _like(value, state)
+        elif key == "name":
+            name = value
+        elif key == "price":
+            price = _number(key, value)
+        elif key == "most":
+            most = int(_number(key, value))
+        elif key == "zone":
+            labels[ZONE] = value
+        elif key.startswith("label."):
+            labels[key.removeprefix("label.")] = value
+        elif key == "taint":
+            taints.append(parse_taint(value))
+        else:
+            parse_quantity(value)
+            allocatable[key] = value
+    base = model or NodeShape(name=text, template=Node(metadata=ObjectMeta(name=name or text)))
+    template = base.template
+    allocatable = {**template.status.allocatable, **allocatable}
+    if "cpu" not in allocatable or "memory" not in allocatable:
+        raise InputError("shape", got=repr(text), wanted="cpu and memory, or like=NODE", hint="cpu=8,memory=32Gi")
+    allocatable.setdefault("pods", DEFAULT_PODS)
+    node = replace(
+        template,
+        metadata=replace(template.metadata, labels={**template.metadata.labels, **labels}),
+        spec=replace(template.spec, taints=(*template.spec.taints, *taints)),
+        status=replace(template.status, allocatable=allocatable, capacity=allocatable),
+    )
+    return replace(base, name=name or base.name, template=node, price=base.price if price is None else price, most=most)
+
+
+def _like(name: str, state: ClusterState | None) -> NodeShape:
+    """Return the shape of a node of a cluster, its CSI drivers and devices included."""
+    row = state.nodes.row_of.get(name) if state is not None else None
+    node = state.nodes.nodes[row] if state is not None and row is not None else None
+    if state is None or node is None:
+        raise InputError("shape", got=f"like={name}", wanted="the name of a node of this cluster")
+    slices = tuple(each for each in state.catalog.all(ResourceSlice) if each.spec.node_name == name)
+    return replace(shape_of(node), name=f"like {name}", csi=state.catalog.get(CSINode, name), slices=slices)
+
+
+def parse_prices(texts: Sequence[str]) -> dict[str, float]:
+    """Parse prices by name, e.g. ``m5.large=0.096``.
+
+    Raises:
+        InputError: one can't be parsed.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name:
+            raise InputError("price", got=repr(text), wanted="TYPE=PRICE", hint="m5.large=0.096")
+        found[name] = _number("price", value)
+    return found
+
+
+def price_in(prices: Mapping[str, float], node: Node) -> float | None:
+    """Return the price of a node: by its name, its instance type, or its pool; None if it has none."""
+    labels = node.metadata.labels
+    names = (node.metadata.name, labels.get(INSTANCE_TYPE, ""), group_of(labels).pool)
+    return next((prices[name] for name in names if name in prices), None)
+
+
+def parse_taint(text: str) -> Taint:
+    """Parse a taint as kubectl writes it: ``key=value:Effect`` or ``key:Effect``.
+
+    Raises:
+        InputError: it is not a taint.
+    """
+    rest, colon, effect = text.rpartition(":")
+    key, _, value = rest.partition("=")
+    if not colon or not key or effect not in _EFFECTS:
+        raise InputError("taint", got=repr(text), wanted=f"key=value:Effect with {', '.join(_EFFECTS)}")
+    return Taint(key=key, value=value, effect=effect)
+
+
+def _number(key: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1e12:
+        raise InputError("shape", got=f"{key}={value}", wanted="a number that is not negative")
+    return number

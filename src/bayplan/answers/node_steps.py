@@ -12,10 +12,11 @@ from bayplan.analysis.filter_matrix import CORDON, NODE_AFFINITY, TAINTS
 from bayplan.analysis.root_cause import untolerated_taints
 from bayplan.answers.drain_rules import CORDON_TAINT, uncordoned
 from bayplan.answers.judgement import Judgement
-from bayplan.answers.node_shapes import POOL_LABELS, NodeShape, ShapeCatalogue
-from bayplan.answers.pod_steps import is_condition_taint
+from bayplan.answers.node_groups import POOL_LABELS
+from bayplan.answers.node_shapes import NodeShape, is_condition_taint
+from bayplan.answers.shape_catalogue import ShapeCatalogue
 from bayplan.answers.steps import Step, StepKind
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests, node_amounts
@@ -29,13 +30,13 @@ _MAX_SHAPES = 12
 """Maximum number of shapes tried."""
 
 
-def node_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterator[Step]:
+def node_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]:
     """Yield the steps that change an existing node; `node` is the only one to consider, "" for all."""
     yield from _uncordons(judged, trial, node)
     yield from _labels(judged, trial, node)
 
 
-def _uncordons(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
+def _uncordons(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
     matrix = judged.matrix
     if CORDON not in matrix.filters:
         return
@@ -65,7 +66,7 @@ def _uncordons(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[St
             return
 
 
-def _labels(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
+def _labels(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
     """Yield nodes that lack only labels that people assign."""
     matrix, wanted = judged.matrix, judged.pod.spec.node_selector or {}
     if NODE_AFFINITY not in matrix.filters or not wanted:
@@ -119,7 +120,7 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
     if tailored:
         made = [shapes.tailored(shape, pod) for shape in known]
         # Nodes that are nearest to an existing one come first.
-        chosen = sorted(made, key=lambda each: (each.distance, each.price, each.name))[:_MAX_SHAPES]
+        chosen = sorted(made, key=lambda each: (each.distance, each.price, each.like))[:_MAX_SHAPES]
     else:
         chosen = [shape for shape in known if _could_do(shape, pod)][:_MAX_SHAPES]
     highest = max((shape.price for shape in chosen), default=1.0) or 1.0
@@ -138,7 +139,7 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
 
 def _could_do(shape: NodeShape, pod: Pod) -> bool:
     """Return whether a shape could fit by its labels, taints and size; scheduling decides the rest."""
-    node = shape.node
+    node = shape.template
     if any(not is_condition_taint(taint) for taint in untolerated_taints(pod, node)):
         return False
     if not compile_required_node_affinity(pod).matches(node.metadata.labels, node.metadata.name):

@@ -11,10 +11,12 @@ from msgspec.structs import replace
 from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
 from bayplan.analysis.root_cause import requirement_text, reserving_taints, taint_text, untolerated_taints
 from bayplan.analysis.units import format_amount
+from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.judgement import Judgement
 from bayplan.answers.missing_steps import missing_steps
+from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.steps import Step, StepKind
-from bayplan.answers.trial_cluster import TrialCluster, is_sibling
+from bayplan.answers.trial import Trial
 from bayplan.engine.decision import Outcome
 from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
 from bayplan.objects.meta import ResourceList
@@ -25,12 +27,6 @@ from bayplan.objects.quantity import milli_value, value
 from bayplan.objects.requests import accounted_requests, fit_requests
 from bayplan.objects.selectors import selector_text
 from bayplan.state.pod_info import FIRST_RESOURCE
-
-CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that mark a node as unhealthy or not ready yet."""
-
-LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
-"""Taints of nodes that an autoscaler is about to remove."""
 
 SYSTEM_PRIORITY = 1_000_000_000
 """Priorities above it are those of system classes."""
@@ -43,12 +39,7 @@ _SMALLEST_SHARE = 0.1
 """Smallest share of a request to which it may be reduced."""
 
 
-def is_condition_taint(taint: Taint) -> bool:
-    """Return whether a taint marks a node as unhealthy, not ready or about to be removed: no pod should tolerate such a taint."""
-    return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
-
-
-def pod_steps(judged: Judgement, trial: TrialCluster, node: str = "") -> Iterator[Step]:
+def pod_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]:
     """Yield the steps that change the pod, or create objects that it refers to.
 
     Args:
@@ -101,7 +92,7 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 # --- taints -----------------------------------------------------------------------------------------------------------
 
 
-def _tolerations(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
+def _tolerations(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
     """Yield the sets of taints that keep the pod away from healthy nodes, those of most nodes first."""
     if TAINTS not in judged.matrix.filters:
         return
@@ -260,7 +251,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
             )
 
 
-def _shared_relaxations(pod: Pod, trial: TrialCluster) -> Iterator[Step]:
+def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
     """Yield anti-affinity relaxed in all pods of the workload: those that run would keep the pod away by their own."""
     owner = pod.metadata.controller()
     side = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
@@ -360,7 +351,7 @@ def _without_host_ports(pod: Pod) -> Pod:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step]:
+def _shrinks(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
     """Yield smaller requests that would fit on some node, smallest cut first."""
     pod, matrix = judged.pod, judged.matrix
     if FIT not in matrix.filters:
@@ -394,7 +385,7 @@ def _shrinks(judged: Judgement, trial: TrialCluster, only: str) -> Iterator[Step
         )
 
 
-def _cut(requests: dict[str, int], trial: TrialCluster, name: str) -> dict[str, int] | None:
+def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | None:
     """Return the free amounts of the resources that a node is short of, rounded down; None if the cut would be useless."""
     state = trial.state
     row = state.nodes.row_of[name]
@@ -452,7 +443,7 @@ def _less_of(resources: ResourceRequirements, resource: str, share: float) -> Re
 # --- priority ---------------------------------------------------------------------------------------------------------
 
 
-def _priorities(judged: Judgement, trial: TrialCluster) -> Iterator[Step]:
+def _priorities(judged: Judgement, trial: Trial) -> Iterator[Step]:
     """Yield the priority classes above the pod's, the lowest first, and preemption if the pod does not preempt."""
     pod = judged.pod
     own = pod.spec.priority or 0

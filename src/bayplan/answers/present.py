@@ -7,22 +7,21 @@ from functools import cached_property
 
 from bayplan.analysis.root_cause import Lookup
 from bayplan.analysis.run_source import RecordSequence
-from bayplan.answers.trial_cluster import TrialCluster, as_waiting
+from bayplan.answers.displaced_pods import as_waiting
+from bayplan.answers.trial import Trial
+from bayplan.answers.workloads import WorkloadObjects, workload_of
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
-from bayplan.objects.meta import KubernetesObject, OwnerReference
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.objects.workloads import Job, ReplicaSet
-from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
+from bayplan.sim.result import FATES, PodFate, PodTimeline, SimulatedEvent
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
-
-_HASH = "pod-template-hash"
-_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str]) -> list[PodTimeline]:
@@ -31,35 +30,15 @@ def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str])
     Owners that are missing from the source are inferred from names: a ReplicaSet ``web-5d8f`` whose pods carry the hash
     ``5d8f`` belongs to the Deployment ``web``.
     """
-    pods, owners = list[Pod](), dict[tuple[str, str, str], OwnerReference]()
-    for item in objects:
-        if isinstance(item, Pod):
-            pods.append(item)
-        elif isinstance(item, ReplicaSet | Job):
-            owner = item.metadata.controller()
-            if owner is not None:
-                owners[type(item).__name__, item.metadata.namespace, item.metadata.name] = owner
-    return [_timeline(pod, workload_of(pod, owners), profiles) for pod in pods]
+    listed = list(objects)
+    owners = WorkloadObjects(item for item in listed if isinstance(item, ReplicaSet | Job))
+    return [_timeline(item, owners, profiles) for item in listed if isinstance(item, Pod)]
 
 
-def workload_of(pod: Pod, owners: Mapping[tuple[str, str, str], OwnerReference]) -> str:
-    """Return the topmost owner of a pod as ``Kind namespace/name``; "" for a pod of its own."""
-    owner = pod.metadata.controller()
-    if owner is None:
-        return ""
-    namespace = pod.metadata.namespace
-    above = owners.get((owner.kind, namespace, owner.name))
-    if above is not None:
-        return f"{above.kind} {namespace}/{above.name}"
-    digest = pod.metadata.labels.get(_HASH, "")
-    if owner.kind == "ReplicaSet" and digest and owner.name.endswith(f"-{digest}"):
-        return f"Deployment {namespace}/{owner.name.removesuffix(f'-{digest}')}"
-    return f"{owner.kind} {namespace}/{owner.name}"
-
-
-def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline:
+def _timeline(pod: Pod, owners: WorkloadObjects, profiles: Collection[str]) -> PodTimeline:
     node, name = pod.spec.node_name, pod.spec.scheduler_name
-    fate = _FINISHED.get(pod.status.phase) or (PodFate.PLACED if node else PodFate.PENDING)
+    kind, owner = workload_of(pod, owners)
+    fate = FATES.get(pod.status.phase) or (PodFate.PLACED if node else PodFate.PENDING)
     if fate is PodFate.PENDING and name not in profiles:
         fate = PodFate.UNATTENDED
     elif fate is PodFate.PENDING and pod.spec.scheduling_gates:
@@ -69,7 +48,7 @@ def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline
     return PodTimeline(
         key=pod.key,
         uid=pod.metadata.uid or pod.key,
-        workload=workload,
+        workload="" if kind == "Pod" else f"{kind} {pod.metadata.namespace}/{owner}",
         priority=pod.spec.priority or 0,
         scheduler_name=name,
         arrived_ns=arrived_ns,
@@ -78,15 +57,8 @@ def _timeline(pod: Pod, workload: str, profiles: Collection[str]) -> PodTimeline
         node=node,
         imported=bool(node),
         fate=fate,
-        message=_last_message(pod),
+        message=waiting_message(pod),
         pod=pod,
-    )
-
-
-def _last_message(pod: Pod) -> str:
-    """Return the last message of the cluster's scheduler, from the conditions of the pod."""
-    return next(
-        (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), ""
     )
 
 
@@ -104,7 +76,7 @@ class PresentSource:
         trial: the cluster. pods: all pods, see `present_pods`. life: the pod. now_ns: the time.
     """
 
-    def __init__(self, trial: TrialCluster, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:
+    def __init__(self, trial: Trial, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:
         self.level = RecordLevel.FULL
         self.start_ns = life.arrived_ns
         self.end_ns = now_ns

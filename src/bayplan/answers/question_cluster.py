@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from bayplan.answers.trial import Trial, nothing
-from bayplan.engine.cluster_events import FINISHED
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -31,8 +31,9 @@ class SchedulerMaker(Protocol):
         state: ClusterState | None = None,
         queue_type: type[SchedulingQueue] = SchedulingQueue,
         sampling: bool = True,
+        without: Collection[str] = (),
     ) -> Scheduler:
-        """Return a scheduler for a state, or for an empty one; without `sampling` it looks at all nodes."""
+        """Return a scheduler for a state, or for an empty one, `without` some plugins; without `sampling` it looks at all nodes."""
         ...
 
 
@@ -83,7 +84,7 @@ class QuestionCluster:
                     state.put_object(key, item)
         row_of = state.nodes.row_of
         for pod in self.all(Pod):
-            if pod.status.phase in FINISHED:
+            if is_finished(pod):
                 continue
             if pod.spec.node_name:
                 row = row_of.get(pod.spec.node_name)
@@ -125,28 +126,34 @@ class QuestionCluster:
 
     @contextmanager
     def trial(
-        self, *, preempts: bool, records: RecordLevel = RecordLevel.OFF, seed: int | None = None
+        self, *, preempts: bool = False, records: RecordLevel = RecordLevel.OFF, seed: int | None = None
     ) -> Iterator[Trial]:
         """Yield a scheduler on this cluster; whatever it does is undone at the end. Trials don't nest.
 
         All nodes are examined, also where kube-scheduler would stop at a sample: answers must not depend on where it began.
 
-        Pods that wait are not in its queue, except those that are nominated to a node: they are promised their room.
+        Pods that wait are not in its queue; those that are nominated to a node count there.
 
         Args:
             preempts: whether pods may evict others. records: how much of decisions is kept. seed: instead of the cluster's.
         """
         with self.state.trial() as state:
-            scheduler = self.scheduler.make(
-                seed=self.seed if seed is None else seed,
-                start_ns=self.now_ns,
-                record_level=records,
-                state=state,
-                sampling=False,
+
+            def make(without: Collection[str]) -> Scheduler:
+                return self.scheduler.make(
+                    seed=self.seed if seed is None else seed,
+                    start_ns=self.now_ns,
+                    record_level=records,
+                    state=state,
+                    sampling=False,
+                    without=without,
+                )
+
+            yield Trial(
+                make(()),
+                self.now_ns,
+                make,
+                preempts=preempts,
+                waiting=self.waiting.values(),
+                checkpoint=self.checkpoint,
             )
-            trial = Trial(scheduler, self.now_ns, preempts=preempts, checkpoint=self.checkpoint)
-            promised = [pod for pod in self.waiting.values() if pod.status.nominated_node_name]
-            if promised:
-                trial.add_all(promised)
-                trial.settle()
-            yield trial

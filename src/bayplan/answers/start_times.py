@@ -21,6 +21,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStream, RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
@@ -199,19 +200,14 @@ class _Runs:
             duration_ns = _duration_ns(pod)
             if duration_ns is not None:
                 self._history.setdefault(self._family(pod), []).append(duration_ns)
-        ending = [pod for pod in cluster.all(Pod) if _ends(pod) and pod.status.phase not in ("Succeeded", "Failed")]
+        ending = [pod for pod in cluster.all(Pod) if _ends(pod) and not is_finished(pod)]
         annotated = [pod for pod in ending if RUN_TIME_ANNOTATION in pod.metadata.annotations]
         known = [pod for pod in ending if pod not in annotated and self._family(pod) in self._history]
         self._counts = len(ending), len(annotated), len(known)
 
     def _family(self, pod: Pod) -> tuple[str, str, str]:
         """Return the workload whose pods run alike: the CronJob of a Job, if it has one."""
-        kind, name = workload_of(pod, self._cluster)
-        job = self._cluster.get(Job, f"{pod.metadata.namespace}/{name}") if kind == "Job" else None
-        parent = job.metadata.controller() if job is not None else None
-        if parent is not None:
-            kind, name = parent.kind, parent.name
-        return pod.metadata.namespace, kind, name
+        return pod.metadata.namespace, *workload_of(pod, self._cluster)
 
     def under(self, stream: RandomStream) -> Callable[[Pod], PodRun | None]:
         """Return how long each pod runs; of several times in a history one is drawn from the stream."""

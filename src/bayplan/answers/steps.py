@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bayplan.answers.instant_host import Change
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -94,7 +94,7 @@ def edited(pod: Pod, steps: Sequence[Step]) -> Pod:
     return pod
 
 
-def changes_of(steps: Sequence[Step], trial: TrialCluster) -> list[Change]:
+def changes_of(steps: Sequence[Step], trial: Trial) -> list[Change]:
     """Return the changes that some steps make to the cluster: first pods are deleted, then nodes change, then objects are added."""
     found: list[Change] = []
     for key in dict.fromkeys(key for step in steps for key in step.evicts):
@@ -119,7 +119,7 @@ def changes_of(steps: Sequence[Step], trial: TrialCluster) -> list[Change]:
     return found
 
 
-def _known(item: KubernetesObject, trial: TrialCluster) -> KubernetesObject | None:
+def _known(item: KubernetesObject, trial: Trial) -> KubernetesObject | None:
     if isinstance(item, Pod):
         return trial.bound(item.key)
     if isinstance(item, Node):

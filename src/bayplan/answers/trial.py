@@ -1,156 +1,148 @@
-"""The host of a trial: it executes the scheduler's requests at once, in virtual time, and records the fate of pods."""
+"""A trial: changes are made, pods are scheduled, results are read; then one part after another, or everything, is undone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 
-from msgspec import Struct
-from msgspec.structs import replace
+import msgspec
 
+from bayplan.answers.displaced_pods import as_waiting, is_recreated
+from bayplan.answers.instant_host import Change, InstantHost
 from bayplan.base.durations import SECOND_NS
-from bayplan.cluster.volume_controller import volume_writes
-from bayplan.engine.actions import Action, Bind, CycleReport, Evict, Nominate, SetCondition, Update
+from bayplan.base.errors import InputError
+from bayplan.engine.actions import CycleReport
+from bayplan.engine.decision import Decision
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Outcome, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.profile import Profile
+from bayplan.framework.status import Status
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.resource import ResourceClaim
+from bayplan.state.object_catalog import ObjectCatalog
 
 PATIENCE_NS = 240 * SECOND_NS
 """Virtual time that `Trial.settle` waits for backoffs and permits: less than the 5 min after which pods are retried anyway."""
+
+Make = Callable[[Collection[str]], Scheduler]
+"""Returns another scheduler over the state of a trial, all nodes examined, with some plugins switched off."""
 
 
 def nothing() -> None:
     """Do nothing: the checkpoint of a question that may take as long as it needs."""
 
 
-class Eviction(Struct, frozen=True):
-    """A pod that was evicted to make room.
-
-    Attributes:
-        pod: ``namespace/name`` of the victim. node: of the victim. preemptor: the other pod. priority: of the victim.
-        controller: that recreates it, ``Kind/name``; "" if none does.
-    """
+class Placement(msgspec.Struct, frozen=True):
+    """A pod and its node, "" if it waits."""
 
     pod: str
     node: str
-    preemptor: str
-    priority: int
-    controller: str
 
 
-class Trial:
-    """A scheduler whose decisions are executed at once.
+class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of an attempt.
+
+    Attributes:
+        placed: the pods in question, in order. displaced: the pods that lost their nodes by the changes or by preemption.
+        victims: pods that were preempted by the pods in question.
+    """
+
+    placed: Sequence[Placement]
+    displaced: Sequence[Placement] = ()
+    victims: Sequence[str] = ()
+
+    @property
+    def count(self) -> int:
+        """Return the number of the pods in question that have a node."""
+        return sum(bool(each.node) for each in self.placed)
+
+    @property
+    def fits(self) -> bool:
+        """Return whether all of them have one."""
+        return self.count == len(self.placed)
+
+
+class Trial(InstantHost):
+    """A cluster in which everything may be tried.
 
     Args:
-        scheduler: on a state whose writes the caller undoes.
+        scheduler: on a state that no other code writes to meanwhile; the caller drops it, or undoes its writes.
         now_ns: virtual time of the beginning.
+        make: see `Make`.
         preempts: whether pods may evict others; otherwise no PostFilter plugin runs.
+        waiting: all waiting pods; those nominated to a node are counted there, the rest is left out.
         checkpoint: called between cycles; it may raise to end the trial.
 
     Attributes:
-        placed: node by key of every pod that was placed in this trial and still exists.
-        messages: why pods that were tried have no node, by key.
-        evictions: evicted pods, in order.
+        nominated: the pods that are counted on the nodes that they are nominated to, by key; they are not scheduled until they
+            are `put`.
+        trials: number of attempts made.
         last_decision: by key the number of the last record about a pod, if records are enabled.
     """
 
     def __init__(
-        self, scheduler: Scheduler, now_ns: int, *, preempts: bool, checkpoint: Callable[[], None] = nothing
+        self,
+        scheduler: Scheduler,
+        now_ns: int,
+        make: Make,
+        *,
+        preempts: bool = False,
+        waiting: Iterable[Pod] = (),
+        checkpoint: Callable[[], None] = nothing,
     ) -> None:
-        self.scheduler = scheduler
-        self._checkpoint = checkpoint
-        self.state = scheduler.state
-        self.now_ns = now_ns
-        self.placed: dict[str, str] = {}
-        self.messages: dict[str, str] = {}
-        self.evictions: list[Eviction] = []
-        self.victims: dict[str, Pod] = {}
+        super().__init__(scheduler, now_ns)
+        self.nominated: dict[str, Pod] = {}
+        self.trials = 0
         self.last_decision: dict[str, int] = {}
+        self._make = make
+        self._preempts = preempts
+        self._checkpoint = checkpoint
         self._end_ns = now_ns + PATIENCE_NS
-        self._post_filters = {name: profile.post_filter for name, profile in scheduler.profiles.items() if preempts}
+        self._others: dict[frozenset[str], Trial] = {}
+        self._post_filters = {name: profile.post_filter for name, profile in scheduler.profiles.items()}
+        self._nominate(pod for pod in waiting if pod.status.nominated_node_name)
+
+    def _nominate(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            # Counted, and never tried: it must not take part in the queue.
+            self.nominated[key_of(pod)] = self.scheduler.pods[key_of(pod)] = pod
+            self.scheduler.queue.nominator.add(pod)
+
+    def put(self, item: KubernetesObject) -> None:
+        """Add an object, or replace the one of its kind and key."""
+        if isinstance(item, Pod) and self.nominated and (counted := self.nominated.pop(item.key, None)) is not None:
+            del self.scheduler.pods[item.key]
+            self.scheduler.queue.unnominate(counted)
+        super().put(item)
+
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """Undo, at the end of the block, all that was done in it; see `InstantHost.undone`."""
+        before = dict(self.nominated)
+        try:
+            with super().undone():
+                yield
+        finally:
+            self._nominate(pod for key, pod in before.items() if key not in self.nominated)
+
+    @property
+    def catalog(self) -> ObjectCatalog:
+        """Return the objects other than nodes and pods."""
+        return self.state.catalog
+
+    @property
+    def profiles(self) -> Collection[str]:
+        """Return the names of the schedulers that are configured."""
+        return self.scheduler.profiles
+
+    # --- scheduling ---------------------------------------------------------------------------------------------------
 
     def begin_records(self, level: RecordLevel) -> None:
         """Record what follows at a level, and drop earlier records."""
         self.scheduler.records = Records(level)
         self.last_decision = {}
-
-    # Changes.
-
-    def put(self, item: KubernetesObject) -> None:
-        """Add an object, or replace the one of its kind and key."""
-        old: KubernetesObject | None
-        if isinstance(item, Pod):
-            old = self.scheduler.pods.get(item.key)
-            if not item.spec.node_name and item.spec.scheduler_name not in self.scheduler.profiles:
-                self.messages[item.key] = f'no profile for scheduler name "{item.spec.scheduler_name}"'
-        elif isinstance(item, Node):
-            row = self.state.nodes.row_of.get(item.metadata.name)
-            old = None if row is None else self.state.nodes.nodes[row]
-        else:
-            old = self.state.catalog.get(type(item), item.key)
-        self._carry_out(self.scheduler.handle(old, item, self.now_ns))
-
-    def add_all(self, items: Iterable[KubernetesObject]) -> None:
-        """Add objects in order; nothing is scheduled."""
-        for item in items:
-            self.put(item)
-
-    def remove_pod(self, key: str) -> Pod | None:
-        """Remove a pod; return it, or None if there is none of that key."""
-        pod = self.scheduler.pods.get(key)
-        if pod is not None:
-            self.placed.pop(key, None)
-            self.messages.pop(key, None)
-            self._carry_out(self.scheduler.handle(pod, None, self.now_ns))
-            if pod.spec.resource_claims and pod.spec.node_name:
-                self._free_devices(pod)
-        return pod
-
-    def _free_devices(self, pod: Pod) -> None:
-        """Remove a deleted pod from its claims' reservations; claims without other users release their devices."""
-        uid = pod.metadata.uid
-        for claim in list(self.state.catalog.all(ResourceClaim)):
-            users = claim.status.reserved_for
-            left = tuple(user for user in users if user.uid != uid or user.name != pod.metadata.name)
-            if claim.metadata.namespace != pod.metadata.namespace or len(left) == len(users):
-                continue
-            status = replace(claim.status, reserved_for=left)
-            if not left:
-                status = replace(status, allocation=None, devices=())
-            self.put(replace(claim, status=status))
-
-    def remove_node(self, name: str) -> list[Pod]:
-        """Remove a node and the pods on it; return these, by name."""
-        row = self.state.nodes.row_of[name]
-        pods = self.pods_on(name)
-        for pod in pods:
-            self.remove_pod(pod.key)
-        self._carry_out(self.scheduler.handle(self.state.nodes.nodes[row], None, self.now_ns))
-        return pods
-
-    def pods_on(self, name: str) -> list[Pod]:
-        """Return the pods on a node, by name: trials that were undone leave them in any order."""
-        infos = self.state.pods_on[self.state.nodes.row_of[name]]
-        return [infos[key].pod for key in sorted(infos)]
-
-    def nodes(self) -> list[Node]:
-        """Return the nodes, in the order of their rows."""
-        return [node for node in self.state.nodes.nodes if node is not None]
-
-    def put_back(self, item: KubernetesObject, old: KubernetesObject | None) -> None:
-        """Undo a `put` of an object other than a pod or node: restore the older version, or remove it."""
-        self._carry_out(self.scheduler.handle(item, old, self.now_ns))
-
-    def node_of(self, key: str) -> str:
-        """Return the node of a pod; "" if it has none."""
-        info = self.state.pods.get(key)
-        return "" if info is None else self.state.nodes.names[info.row] or ""
-
-    # Scheduling.
 
     def place(self, items: Iterable[KubernetesObject]) -> str:
         """Add objects, the last of them a pod, and schedule until nothing moves; return the node of the pod, or ""."""
@@ -161,13 +153,15 @@ class Trial:
         self.settle()
         return self.placed.get(key, "")
 
-    def settle(self) -> None:
-        """Schedule until no pod is ready, letting virtual time pass for backoffs and permits."""
+    def settle(self, *, preempts: bool | None = None) -> None:
+        """Schedule until no pod is ready, letting virtual time pass for backoffs and permits.
+
+        Args:
+            preempts: whether pods may evict others; by default as in the whole trial.
+        """
         scheduler = self.scheduler
         # The search for victims takes most of the time of a pod that fits nowhere.
-        searches = bool(self._post_filters) and self._may_preempt()
-        for name, profile in scheduler.profiles.items():
-            profile.post_filter = self._post_filters[name] if searches else ()
+        self._enable_post_filters((self._preempts if preempts is None else preempts) and self._may_preempt())
         while True:
             while (report := scheduler.schedule_one(self.now_ns)) is not None:
                 self._take(report)
@@ -178,21 +172,21 @@ class Trial:
             if wakeup_ns is None or wakeup_ns > self._end_ns:
                 return
             self.now_ns = wakeup_ns
-            self._carry_out(scheduler.tick(wakeup_ns))
+            self.carry_out(scheduler.tick(wakeup_ns))
+
+    def _enable_post_filters(self, enabled: bool) -> None:
+        for name, profile in self.scheduler.profiles.items():
+            profile.post_filter = self._post_filters[name] if enabled else ()
 
     def _may_preempt(self) -> bool:
-        """Return whether a pod without a node is more important than any other pod."""
-        known = self.scheduler.pods.values()
-        wanted = [pod.spec.priority or 0 for pod in known if not self.state.pods.get(pod.key)]
-        if not wanted:
-            return False
-        lowest = min(min(wanted), min((info.priority for info in self.state.pods.values()), default=0))
-        return max(wanted) > lowest
-
-    def waiting(self) -> list[str]:
-        """Return the keys of the pods in the queue, gated ones included, by name."""
+        """Return whether a pod in the queue is more important than any other pod."""
         queue = self.scheduler.queue
-        return sorted(queued.key for queued in chain(queue.backing_off(), queue.unschedulable()))
+        queued = chain(queue.active(), queue.backing_off(), queue.unschedulable())
+        wanted = [each.pod.spec.priority or 0 for each in queued]
+        highest = max(wanted, default=None)
+        if highest is None:
+            return False
+        return min(wanted) < highest or any(info.priority < highest for info in self.state.pods.values())
 
     def _take(self, report: CycleReport) -> None:
         key = key_of(report.pod)
@@ -200,44 +194,100 @@ class Trial:
             self.last_decision[key] = len(self.scheduler.records) - 1
         if report.outcome is not Outcome.SCHEDULED:
             self.messages[key] = report.message
-        self._carry_out(report.actions)
+        self.carry_out(report.actions)
 
-    def _carry_out(self, actions: Iterable[Action]) -> None:
-        scheduler, now_ns = self.scheduler, self.now_ns
-        for action in actions:
-            key = key_of(action.pod)
-            pod = scheduler.pods.get(key)
-            if isinstance(action, Bind):
-                if pod is not None:
-                    self.placed[key] = action.node_name
-                    self.messages.pop(key, None)
-                    bound = replace(pod, spec=replace(pod.spec, node_name=action.node_name))
-                    self._carry_out(scheduler.handle(pod, bound, now_ns))
-            elif isinstance(action, Update):
-                self._write(action)
-            elif isinstance(action, Evict):
-                if pod is not None:
-                    self._evict(pod, action)
-            elif isinstance(action, Nominate):
-                if pod is not None and pod.status.nominated_node_name != action.node_name:
-                    # Another version of the pod: the same version would be treated as a duplicate update.
-                    metadata = replace(pod.metadata, resource_version="")
-                    status = replace(pod.status, nominated_node_name=action.node_name)
-                    self._carry_out(scheduler.handle(pod, replace(pod, metadata=metadata, status=status), now_ns))
-            elif isinstance(action, SetCondition):
-                self.messages[key] = action.message
+    # --- single attempts, which leave nothing behind ------------------------------------------------------------------
 
-    def _write(self, action: Update) -> None:
-        catalog, nodes = self.state.catalog, self.state.nodes
-        row = nodes.row_of.get(action.node_name)
-        for item in volume_writes(action.item, catalog, None if row is None else nodes.nodes[row]):
-            self._carry_out(self.scheduler.handle(catalog.get(type(item), item.key), item, self.now_ns))
+    def attempt(self, pods: Sequence[Pod], changes: Sequence[Change] = (), *, preempts: bool = False) -> TrialResult:
+        """Make changes, schedule pods, then the pods that the changes took off their nodes; undo everything.
 
-    def _evict(self, pod: Pod, action: Evict) -> None:
-        owner = pod.metadata.controller()
-        controller = f"{owner.kind}/{owner.name}" if owner is not None else ""
-        preemptor, priority = key_of(action.preemptor), pod.spec.priority or 0
-        self.evictions.append(Eviction(pod.key, pod.spec.node_name, preemptor, priority, controller))
-        self.victims[pod.key] = pod
-        self.placed.pop(pod.key, None)
-        self._carry_out(self.scheduler.handle(pod, None, self.now_ns))
+        Args:
+            pods: waiting ones, in their changed form.
+            changes: in order. A pod with a node that is deleted comes back without one, if a controller would recreate it.
+            preempts: whether the pods may preempt others, which are then scheduled again, too.
+        """
+        self.trials += 1
+        with self.undone():
+            gone, evicted = self._change(changes), len(self.evictions)
+            self.add_all(pods)
+            self.settle(preempts=preempts)
+            victims = [each.pod for each in self.evictions[evicted:]]
+            placed = [Placement(pod.key, self.placed.get(pod.key, "")) for pod in pods]
+            gone += [self.victims[key] for key in victims]
+            self.add_all(as_waiting(pod) for pod in gone if is_recreated(pod))
+            self.settle(preempts=False)
+            moved = [Placement(pod.key, self.placed.get(pod.key, "")) for pod in gone]
+            return TrialResult(placed=placed, displaced=moved, victims=victims)
+
+    def _change(self, changes: Iterable[Change]) -> list[Pod]:
+        """Make changes; return the pods that they take off their nodes."""
+        gone: list[Pod] = []
+        for old, new in changes:
+            if isinstance(old, Pod) and new is None:
+                self.remove_pod(old.key)
+                gone += [old] if old.spec.node_name else []
+            else:
+                self.handle(old, new)
+        return gone
+
+    @contextmanager
+    def after(self, pods: Sequence[Pod]) -> Iterator[None]:
+        """Schedule some pods for the duration of a block."""
+        with self.undone():
+            self.add_all(pods)
+            self.settle(preempts=False)
+            yield
+
+    def decide(self, pod: Pod, without: Collection[str] = ()) -> Decision | None:
+        """Return the decision about a pod in the current cluster, as if some plugins were disabled. The pod is not placed.
+
+        None if a PreEnqueue plugin keeps it out of the queue.
+        """
+        self._checkpoint()
+        trial = self._without(frozenset(without))
+        scheduler, before = trial.scheduler, trial.scheduler.records
+        scheduler.records = Records(RecordLevel.FULL)
+        trial._enable_post_filters(True)
+        try:
+            with trial.undone():
+                trial.put(pod)
+                report = scheduler.schedule_one(self.now_ns)
+                return None if report is None else scheduler.records.decision(0)
+        finally:
+            scheduler.records = before
+
+    def decide_after(self, pod: Pod, changes: Sequence[Change], without: Collection[str] = ()) -> Decision | None:
+        """Return the decision about a pod after some changes, which are undone."""
+        with self.undone():
+            self._change(changes)
+            return self.decide(pod, without)
+
+    def _without(self, plugins: frozenset[str]) -> Trial:
+        if not plugins:
+            return self
+        if plugins not in self._others:
+            scheduler = self._make(plugins)
+            self._others[plugins] = Trial(scheduler, self.now_ns, self._make, waiting=[*self.nominated.values()])
+        return self._others[plugins]
+
+    def profile(self, pod: Pod) -> Profile:
+        """Return the profile that is in charge of a pod.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        found = self.scheduler.profiles.get(pod.spec.scheduler_name)
+        if found is None:
+            names = ", ".join(self.scheduler.profiles)
+            raise InputError(
+                f"Pod {pod.key} $.spec.schedulerName", got=f"'{pod.spec.scheduler_name}'", wanted=f"one of {names}"
+            )
+        return found
+
+    def gate(self, pod: Pod) -> Status | None:
+        """Return the status of the PreEnqueue plugin that keeps a pod out of the queue; None if it may be scheduled."""
+        for plugin in self.profile(pod).pre_enqueue:
+            status = plugin.pre_enqueue(pod)
+            if not status.ok:
+                return status.by(plugin.name)
+        return None

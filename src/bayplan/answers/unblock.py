@@ -12,13 +12,14 @@ from msgspec.structs import replace
 from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count, format_list
+from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.judgement import Judgement, judge
 from bayplan.answers.move_steps import move_steps
-from bayplan.answers.node_shapes import ShapeCatalogue
 from bayplan.answers.node_steps import added_nodes, node_steps
 from bayplan.answers.pod_steps import pod_steps
+from bayplan.answers.shape_catalogue import ShapeCatalogue
 from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited
-from bayplan.answers.trial_cluster import Placement, TrialCluster, TrialResult, is_sibling
+from bayplan.answers.trial import Placement, Trial, TrialResult
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.kinds import encode
 from bayplan.objects.node import Node
@@ -95,12 +96,12 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
         return Rows(self.suggestions, Suggestion)
 
 
-def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] = ()) -> Unblocking:
+def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *, others: int = 0) -> Unblocking:
     """Return suggestions to get some pods placed.
 
     Args:
         trial: the cluster. pods: of one workload, or a single one; without nodes.
-        catalogue: available nodes; shapes of the cluster if there are none.
+        catalogue: available nodes; shapes of the cluster if there are none. others: number of other waiting pods, for the limits.
 
     Raises:
         InputError: no profile has the scheduler name that a pod asks for.
@@ -119,6 +120,9 @@ def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] 
         judged = judge(trial, waiting[0])
     search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
+    limits = search.limits
+    if others:
+        limits.append(f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
         verdict=_verdict(judged, waiting, len(pods), ranked),
@@ -128,7 +132,7 @@ def unblock(trial: TrialCluster, pods: Sequence[Pod], catalogue: Sequence[Node] 
         cause=judged.cause,
         suggestions=ranked,
         trials=trial.trials - before,
-        limits=search.limits,
+        limits=limits,
     )
 
 
@@ -154,9 +158,7 @@ class _Search:
         shapes: of nodes that can be added.
     """
 
-    def __init__(
-        self, trial: TrialCluster, judged: Judgement, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue
-    ) -> None:
+    def __init__(self, trial: Trial, judged: Judgement, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue) -> None:
         self.limits: list[str] = []
         self._trial = trial
         self._judged = judged

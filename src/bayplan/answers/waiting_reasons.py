@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count
 from bayplan.answers.judgement import judge
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
 SEVERAL = "several together"
+GATES = "SchedulingGates"
 
 
 class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +43,7 @@ def equal_pods(pods: Sequence[Pod]) -> list[list[Pod]]:
     return list(groups.values())
 
 
-def waiting_reasons(trial: TrialCluster, pods: Sequence[Pod]) -> Rows[WaitingReason]:
+def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
     """Return why pods wait, the reasons with the most pods that nothing else blocks first. Pods that fit now are left out.
 
     Pods with equal specs, labels and namespaces are judged once. A pod that several filters block counts for each of them.
@@ -63,7 +65,23 @@ def waiting_reasons(trial: TrialCluster, pods: Sequence[Pod]) -> Rows[WaitingRea
     return Rows(sorted(rows, key=lambda row: (-row.alone, -row.pods, row.plugin)), WaitingReason)
 
 
-def _blocking(trial: TrialCluster, pod: Pod) -> list[tuple[str, bool, str]]:
+def waiting_sentence(reasons: Sequence[WaitingReason], waiting: int, gated: int, pods: int) -> str:
+    """Return how many pods wait, and the first of the reasons; "" if there are none.
+
+    Args:
+        reasons: ranked, see `waiting_reasons`. waiting: pods that wait, except those `gated`. pods: all.
+    """
+    first = next((each for each in reasons if each.plugin != GATES), None)
+    if first is None:
+        return ""
+    share = "all" if first.pods >= waiting else f"{first.pods:,}"
+    why = ":" if waiting == 1 else "; the first reason:" if first.pods == 1 else f"; {share} for the same reason:"
+    held = f"; {gated:,} more {'is' if gated == 1 else 'are'} held back by gates" if gated else ""
+    verb = "waits" if waiting == 1 else "wait"
+    return f"{waiting:,} of {format_count(pods, 'pod')} {verb}{why} {first.sentence}{held}"
+
+
+def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
     """Return the filters that block a pod, whether each does so alone, and the root cause; empty if it fits."""
     if pod.spec.scheduler_name not in trial.profiles:
         return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]

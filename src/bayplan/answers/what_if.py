@@ -17,10 +17,12 @@ from msgspec.structs import replace
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
 from bayplan.answers.changes import Change, Effect, apply_change
-from bayplan.answers.copies import PodCopier, comes_back, replacement
+from bayplan.answers.copies import replacement
 from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
+from bayplan.answers.displaced_pods import as_waiting, comes_back
+from bayplan.answers.instant_host import Eviction
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
-from bayplan.answers.trial import Eviction, Trial
+from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
@@ -54,6 +56,12 @@ class DifferenceKind(StrEnum):
     PLACED = "placed"
     GONE = "gone"
     NEW = "new"
+
+
+WORST_FIRST = (
+    DifferenceKind.WAITS, DifferenceKind.GONE, DifferenceKind.MOVED, DifferenceKind.PLACED, DifferenceKind.NEW,
+)  # fmt: skip
+"""The kinds in the order in which people want to read them."""
 
 
 class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +149,7 @@ def what_if(
     reschedule: Reschedule = Reschedule.NEW,
     these: Collection[str] = (),
     explained: int = MAX_EXPLAINED,
+    after: Callable[[Trial], None] | None = None,
 ) -> Answer:
     """Return the effects of changes.
 
@@ -150,6 +159,7 @@ def what_if(
         reschedule: which placed pods are decided again, on both sides: none (new pods only), all from an empty cluster, or
             `these` (pods or workloads).
         explained: maximum number of moved pods whose decisive plugin is determined.
+        after: called with the changed cluster, before it is undone.
 
     Raises:
         InputError: a change names an object that does not exist, or there is nothing to try.
@@ -160,7 +170,7 @@ def what_if(
     shapes = shapes_of_pods(cluster.all(Pod))
     effect = Effect()
     other = cluster if scheduler is None else cluster.asked_by(scheduler)
-    b = _run(other, changes, again, shapes, effect)
+    b = _run(other, changes, again, shapes, effect, after=after)
     a = _run(cluster, (), again, shapes, Effect(), explain=_moved(cluster, b, explained))
     rows, looked_at = differences(cluster, a, b, effect.gone)
     rows = [replace(row, workload=row.workload or effect.added.get(row.pod, "")) for row in rows]
@@ -224,6 +234,7 @@ def _run(
     effect: Effect,
     *,
     explain: Mapping[str, str] | None = None,
+    after: Callable[[Trial], None] | None = None,
 ) -> Side:
     """Schedule one side: waiting pods, pods to decide again, and pods that changes displace."""
     level = RecordLevel.FULL if len(again) + len(cluster.waiting) <= MAX_RECORDED else RecordLevel.OFF
@@ -235,7 +246,7 @@ def _run(
         if len(effect.displaced) + len(again) > MAX_RECORDED:
             trial.begin_records(RecordLevel.OFF)
         for pod in cluster.waiting.values():
-            if not trial.node_of(pod.key) and pod.key not in effect.gone and pod.key not in trial.scheduler.pods:
+            if pod.key not in effect.gone and (pod.key in trial.nominated or pod.key not in trial.scheduler.pods):
                 trial.put(pod)
         for pod in again:
             if pod.key not in effect.gone:
@@ -246,6 +257,8 @@ def _run(
         _bring_back_victims(trial, cluster)
         side = side_of(trial, effect.gone)
         side.measures = measures(trial, side, shapes)
+        if after is not None:
+            after(trial)
         if explain:
             hypothetical_decisions(trial, side, explain)
         return side
@@ -306,7 +319,7 @@ def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> Non
     for key in wanted:
         pod = trial.remove_pod(key)
         if pod is not None:
-            trial.place([PodCopier(pod, trial.state.catalog).again()])
+            trial.place([as_waiting(pod)])
             trial.remove_pod(key)
             trial.put(pod)
     hypothetical = _recorded(trial.scheduler.records, dict(trial.last_decision))

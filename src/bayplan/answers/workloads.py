@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
+from bayplan.cluster.owned_pods import is_active
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import (
@@ -43,6 +44,9 @@ KINDS: dict[str, type[KubernetesObject]] = {
     kind.__name__.lower(): kind
     for kind in (Deployment, StatefulSet, ReplicaSet, ReplicationController, DaemonSet, Job, CronJob)
 }
+
+_OWNED: dict[str, type[KubernetesObject]] = {"ReplicaSet": ReplicaSet, "Job": Job}
+"""Controllers that have an owner of their own."""
 
 LISTED = 5
 """Names of candidates in an error."""
@@ -103,28 +107,23 @@ class Found(Struct, frozen=True):
 
 
 def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
-    """Return kind and name of the workload that a pod belongs to: its Deployment rather than its ReplicaSet; or Pod and its name.
+    """Return kind and name of the topmost owner of a pod: its Deployment rather than its ReplicaSet; or Pod and its name.
 
-    The ReplicaSet names its Deployment. Without it the name is cut: a Deployment names it after itself and the template's hash.
+    The ReplicaSet names its Deployment, the Job its CronJob. Without the ReplicaSet the name is cut: a Deployment names it after
+    itself and the template's hash.
     """
     owner = pod.metadata.controller()
     if owner is None:
         return "Pod", pod.metadata.name
-    if owner.kind != "ReplicaSet":
-        return owner.kind, owner.name
-    replica_set = cluster.get(ReplicaSet, f"{pod.metadata.namespace}/{owner.name}")
-    parent = replica_set.metadata.controller() if replica_set is not None else None
+    struct = _OWNED.get(owner.kind)
+    item = cluster.get(struct, f"{pod.metadata.namespace}/{owner.name}") if struct is not None else None
+    parent = item.metadata.controller() if item is not None else None
     if parent is not None:
         return parent.kind, parent.name
     ending = f"-{pod.metadata.labels.get(TEMPLATE_HASH, '')}"
-    if replica_set is None and len(ending) > 1 and owner.name.endswith(ending):
+    if item is None and owner.kind == "ReplicaSet" and len(ending) > 1 and owner.name.endswith(ending):
         return "Deployment", owner.name.removesuffix(ending)
     return owner.kind, owner.name
-
-
-def is_current(pod: Pod) -> bool:
-    """Return whether a pod is neither finished nor being deleted."""
-    return pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None
 
 
 def find_workload(text: str, cluster: Objects) -> Found:
@@ -163,7 +162,7 @@ def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Fo
     pods: dict[tuple[str, str], list[Pod]] = {}
     single: list[Pod] = []
     for pod in cluster.all(Pod):
-        if namespace not in ("", pod.metadata.namespace) or not is_current(pod):
+        if namespace not in ("", pod.metadata.namespace) or not is_active(pod):
             continue
         if pod.metadata.name == name and kind in ("", "pod"):
             single.append(pod)
@@ -173,7 +172,8 @@ def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Fo
         if owner_name == name and owner_kind != "Pod" and kind in ("", owner_kind.lower()):
             pods.setdefault((owner_kind, pod.metadata.namespace), []).append(pod)
         controller = pod.metadata.controller()
-        if controller is not None and controller.name == name and controller.kind != owner_kind:
+        is_named = controller is not None and controller.name == name and kind in ("", controller.kind.lower())
+        if controller is not None and is_named and controller.kind != owner_kind:
             pods.setdefault((controller.kind, pod.metadata.namespace), []).append(pod)
     found = [
         Found(each[0], each[1], name, items.get(each), pods.get(each, ())) for each in dict.fromkeys((*items, *pods))

@@ -1,1 +1,1 @@
-"""Wiring: the only place that knows hosts, engine and presentation together."""
+"""Wiring: the only package that combines hosts, engine and presentation."""

@@ -1,7 +1,7 @@
-"""The scheduler's actions on our own API, in process: each exchange a stock scheduler would have over HTTP.
+"""Execute the scheduler's actions on the server's own API, in process: the requests that a stock scheduler would send over HTTP.
 
-Actions come from the engine's thread; everything else happens on the loop, in slices, so that requests go between. Events are
-written when no binding waits.
+Actions come from the engine's thread; everything else runs on the loop, in slices, so that other requests run in between. Events
+are written when no binding is pending.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ class ActionPump:
     """Executes actions on a loop, a slice at a time; the `Channel` of its executor.
 
     Args:
-        api: that answers. bridge: knows the typed objects.
-        clock: of API and engine.
+        api: the API that handles requests.
+        bridge: the bridge with the typed objects.
+        clock: the clock of API and engine.
 
     Attributes:
-        executor: executes what was taken.
+        executor: the executor of queued actions.
     """
 
     _engine: SchedulerThread
@@ -51,11 +52,11 @@ class ActionPump:
         self.executor = ActionExecutor(self, self, host_name=socket.gethostname(), now_ns=clock.now_ns)
 
     def connect(self, engine: SchedulerThread) -> None:
-        """Set the engine that is notified of refused writes; call before the first action is taken."""
+        """Set the engine that is notified of rejected writes; call before the first action is queued."""
         self._engine = self.executor.engine = engine
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to execute what was taken, on a loop."""
+        """Start executing queued actions, on a loop."""
         self._loop = loop
         self.wake()
 
@@ -66,13 +67,13 @@ class ActionPump:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits to be executed. On the loop."""
+        """Whether no action is pending. Call on the loop."""
         return not self._arrived and self.executor.is_idle
 
     # --- on the loop --------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Execute as much as fits into a slice, and come again if there is more."""
+        """Execute as many actions as fit into a slice, and schedule the next slice if there are more."""
         self._is_awake = False
         end = time.perf_counter() + SLICE_SECONDS
         while self._run_next():
@@ -94,20 +95,20 @@ class ActionPump:
     # --- the channel, and the known state of objects --------------------------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
-        """Return what the API says; it does so at once, as nothing of this waits for anything."""
+        """Return the API's response, immediately, because these requests never wait."""
         return answer_at_once(self._api, request, user_agent=USER_AGENT, user=USER)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call a function after real seconds, whatever the clock does: these are waits for the API to be able again."""
+        """Call a function after a delay in real time, whatever the clock does: these are waits for the API to recover."""
         if self._loop is not None:
             self._loop.call_later(seconds, call)
 
     def wake(self) -> None:
-        """Have `turn` called."""
+        """Schedule a call of `turn`."""
         if not self._is_awake and self._loop is not None and not self._loop.is_closed():
             self._is_awake = True
             self._loop.call_soon_threadsafe(self.turn)
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object as the API has it, or None."""
+        """Return an object from the API, or None."""
         return self._bridge.store.get(kind, key)

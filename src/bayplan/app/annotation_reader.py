@@ -1,8 +1,8 @@
 """Read the results that other schedulers write on pods as annotations, and add their attempts to the decision records.
 
-The format is that of kube-scheduler-simulator, whose debuggable scheduler can use our API; imported pods may have such annotations,
-too. Attempts are read on a thread of their own, in the order in which they were written. Own annotations (`bayplan.app.annotator`)
-are left out.
+The format is that of kube-scheduler-simulator, whose debuggable scheduler can use this API; imported pods may have such
+annotations, too. Attempts are read on a separate thread, in the order in which they were written. Annotations of this server
+(`bayplan.app.annotator`) are ignored.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from bayplan.formats.result_annotations import HISTORY, PREFIX, SELECTED_NODE, d
 from bayplan.live.annotated_attempts import annotated_attempt
 from bayplan.live.decision_store import AnnotatedAttempt, DecisionStore
 from bayplan.live.object_mirror import Change
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, waiting_message
 
 MAX_PROBLEMS = 100
-"""Pods whose newest problem is kept."""
+"""Maximum number of pods whose latest problem is stored."""
 
 MAX_OWN_ENTRIES = 64
-"""The newest attempts of a pod that are recognised as written here; each is read back within moments."""
+"""Maximum number of attempts per pod that are recognized as written here; each is read back within moments."""
 
 _log = logging.getLogger("bayplan.annotation_reader")
 
@@ -38,14 +38,14 @@ Entry = Mapping[str, str]
 
 
 class _Seen(msgspec.Struct):
-    """The entries of a pod's history that were read: hashes of those in the last version, and how many there were in all."""
+    """The entries of a pod's history read so far: the hashes of those in the last version, and their total number."""
 
     hashes: list[int] = msgspec.field(default_factory=list)
     count: int = 0
 
 
 class _Update(NamedTuple):
-    """A version of a pod that is to be read; `nodes` are those of the cluster if its newest attempt was made just now."""
+    """A version of a pod to read; `nodes` are those of the cluster if its newest attempt was made just now."""
 
     pod: Pod
     nodes: Sequence[str]
@@ -55,9 +55,10 @@ class AnnotationReader:
     """Reads annotations.
 
     Args:
-        decisions: where attempts and problems are added. submit: calls a function on the engine's thread, which owns `decisions`.
-        clock: time at which an attempt was read; the annotations have no times.
-        node_names: returns the nodes of the cluster; called on the loop.
+        decisions: the records that attempts and problems are added to.
+        submit: the function that runs a function on the engine's thread, which owns `decisions`.
+        clock: the function that returns the time at which an attempt was read; the annotations have no times.
+        node_names: the function that returns the nodes of the cluster; called on the loop.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class AnnotationReader:
         self._node_names = node_names
         self._seen: dict[str, _Seen] = {}
         self._own: dict[str, deque[int]] = {}
-        self._waiting: deque[_Update | str] = deque()  # A text is the uid of a pod that is gone.
+        self._waiting: deque[_Update | str] = deque()  # A string is the uid of a deleted pod.
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -84,32 +85,32 @@ class AnnotationReader:
     # --- on the loop --------------------------------------------------------------------------------------------------
 
     def take(self, changes: Sequence[Change]) -> None:
-        """Note the pods whose annotations have changed."""
+        """Queue the pods whose annotations have changed."""
         for change in changes:
             old, new = change.old, change.new
             if isinstance(old, Pod) and new is None:
-                # After the versions of the pod that wait to be read: reading them remembers the pod.
+                # After the pod's queued versions: reading them stores state about the pod.
                 self._waiting.append(old.metadata.uid)
             elif isinstance(new, Pod) and has_results(new.metadata.annotations):
                 if isinstance(old, Pod) and old.metadata.annotations == new.metadata.annotations:
                     continue
-                # Annotations of a new pod may come from an earlier time or another cluster.
+                # Annotations of a new pod may be older than this server or come from another cluster.
                 self._waiting.append(_Update(new, self._node_names() if isinstance(old, Pod) else ()))
         if self._waiting and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._read_all())
 
     def expect_own(self, uid: str, annotations: Entry) -> None:
-        """Leave out the newest attempt of annotations that are about to be written here."""
+        """Ignore the newest attempt of annotations that are about to be written here."""
         own = self._own.setdefault(uid, deque(maxlen=MAX_OWN_ENTRIES))
         own.append(hash(_entry_key(_entries(annotations)[-1])))
 
     @property
     def remembered_pods(self) -> int:
-        """Return how many pods' entries are remembered."""
+        """Return the number of pods with stored entries."""
         return len(self._seen.keys() | self._own.keys())
 
     def forget(self, uid: str) -> None:
-        """Forget what was read and written of a pod that is gone."""
+        """Drop the state of a deleted pod."""
         self._seen.pop(uid, None)
         self._own.pop(uid, None)
 
@@ -128,7 +129,7 @@ class AnnotationReader:
                 except InputError as problem:
                     self._fail(key, str(problem))
                 except Exception as problem:
-                    # A bug in Bayplan; the next pod may fare better.
+                    # A bug in Bayplan; continue with the next pod.
                     _log.exception("annotations of %s", key)
                     self._fail(key, f"{type(problem).__name__}: {problem}")
         finally:
@@ -148,7 +149,7 @@ class AnnotationReader:
     # --- on a worker thread -------------------------------------------------------------------------------------------
 
     def _new_attempts(self, update: _Update) -> list[AnnotatedAttempt]:
-        """Return the attempts of a version of a pod that were not read before, the oldest first."""
+        """Return the attempts of a version of a pod that have not been read before, the oldest first."""
         pod, uid = update.pod, update.pod.metadata.uid
         entries = _entries(renamed(pod.metadata.annotations))
         seen = self._seen.setdefault(uid, _Seen())
@@ -182,7 +183,7 @@ class AnnotationReader:
 
 
 def _entries(annotations: Entry) -> list[Entry]:
-    """Return the attempts that annotations hold, the oldest first. Without a history there is one."""
+    """Return the attempts in annotations, the oldest first. Without a history there is one."""
     newest = {key: text for key, text in annotations.items() if key.startswith(PREFIX) and key != HISTORY}
     history: list[Entry] = [*history_of(annotations)]
     # An entry without results is no attempt, and 256 KiB can hold 87,000 of them.
@@ -194,9 +195,9 @@ def _entry_key(entry: Entry) -> tuple[tuple[str, str], ...]:
 
 
 def known_entries(before: Sequence[int], now: Sequence[int]) -> int:
-    """Return how many entries of a history, from the first on, were read before. It grows at its end and loses its oldest entries.
+    """Return how many entries at the start of a history have been read before. It grows at its end and loses its oldest entries.
 
-    It is the longest end of `before` with which `now` begins, found in linear time (Knuth, Morris and Pratt).
+    This is the length of the longest suffix of `before` that is a prefix of `now`, found in linear time (Knuth, Morris and Pratt).
     """
     shorter = [0] * len(now)
     length = 0
@@ -214,10 +215,7 @@ def known_entries(before: Sequence[int], now: Sequence[int]) -> int:
 
 
 def _message(pod: Pod) -> str:
-    """Return why a pod has no node, as its condition says."""
+    """Return why a pod has no node, from its condition."""
     if pod.metadata.annotations.get(SELECTED_NODE):
         return ""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.message
-    return ""
+    return waiting_message(pod)

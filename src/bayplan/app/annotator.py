@@ -1,7 +1,7 @@
-"""Write the results of attempts on the pods, as the annotations that kube-scheduler-simulator writes.
+"""Write the results of attempts on pods as annotations, in the format of kube-scheduler-simulator.
 
-An attempt is written when the pod is bound, or when its status reports why it is not. Texts are rendered on a separate thread, as
-those of a large cluster take a while; what would exceed Kubernetes' size limit is left out, least interesting first.
+An attempt is written when the pod is bound, or when its status reports why it is not. Texts are rendered on a separate thread,
+because those of a large cluster take time; if they exceed Kubernetes' size limit, the least interesting parts are omitted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ class Annotator:
     """Writes annotations.
 
     Args:
-        api: that patches pods. decisions: at level full.
-        extended: whether the configuration has extenders. reader: reads annotations of others, and must know these.
+        api: the API through which pods are patched.
+        decisions: the records, at level full.
+        extended: whether the configuration has extenders.
+        reader: the reader of other schedulers' annotations, which must know the ones written here.
 
     Attributes:
-        failures: why nothing could be written on a pod, by its key: the latest.
+        failures: the latest reason why nothing could be written on a pod, by its key.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Annotator:
         self._task: asyncio.Task[None] | None = None
 
     def take(self, pod: Pod) -> None:
-        """Note that something about a pod has been written; on the loop."""
+        """Record that something has been written on a pod; call on the loop."""
         numbers = self._own_numbers(pod.key)
         if not numbers or self._written.get(pod.key) == numbers[-1]:
             return
@@ -66,7 +68,7 @@ class Annotator:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing waits to be written."""
+        """Return whether no write is pending."""
         return self._task is None
 
     async def _write_all(self) -> None:
@@ -78,7 +80,7 @@ class Annotator:
                 except (InputError, LookupError, PluginFailure) as problem:
                     self._fail(key, str(problem))
                 except Exception as problem:
-                    # A bug in Bayplan; the next pod may fare better.
+                    # A bug in Bayplan; continue with the next pod.
                     _log.exception("annotations of %s", key)
                     self._fail(key, f"{type(problem).__name__}: {problem}")
         finally:
@@ -93,10 +95,10 @@ class Annotator:
         latest = self._decisions[numbers[-1]]
         spec, metadata = cast("dict[str, object]", document["spec"]), cast("dict[str, object]", document["metadata"])
         if metadata["uid"] != uid:
-            # Another pod has the name by now.
+            # A different pod has the name now.
             return
         if latest.outcome is Outcome.SCHEDULED and spec.get("nodeName") != latest.node:
-            # The binding was refused or is pending: its outcome will be reported.
+            # The binding was rejected or is pending: its outcome will be reported.
             return
         present = cast("dict[str, str]", metadata.get("annotations") or {})
         written = await asyncio.to_thread(self._made, numbers[-1], present)
@@ -107,7 +109,7 @@ class Annotator:
         answer = await self._api.handle(Request("PATCH", path, {}, _HEADERS, json.dumps(patch).encode()))
         if isinstance(answer, Response) and answer.status >= 400:
             if self._reader is not None and answer.status == 404:
-                # The reader may have seen the deletion before it was to expect the annotations.
+                # The reader may have processed the deletion before it was told to expect the annotations.
                 self._reader.forget(uid)
             self._fail(key, answer.body.decode(errors="replace"))
             return
@@ -117,12 +119,12 @@ class Annotator:
             self._written.popitem(last=False)
 
     def _made(self, number: int, present: dict[str, str]) -> Written:
-        """Return the annotations of the attempt that a decision ended."""
+        """Return the annotations of the attempt that ended with a decision."""
         decisions = self._decisions
         record = decisions[number]
         first = number
         if record.frame < 0:
-            # Refused after it had a node: the attempt began with the decision before.
+            # Rejected after it had a node: the attempt began with the previous decision.
             earlier = [it for it in self._own_numbers(record.pod) if it < number]
             if earlier and decisions[earlier[-1]].attempt == record.attempt:
                 first = earlier[-1]

@@ -1,4 +1,4 @@
-"""From options and files to a server that is ready to run: a Kubernetes API, and the cluster and the scheduler behind it."""
+"""Assembles a server from options and files: a Kubernetes API, with the cluster and the scheduler behind it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ class Service:
     """A server with the simulator behind it, not yet running.
 
     Args:
-        server: the HTTP server. simulator: the simulator that it serves.
-        loaded: what was read from files.
+        server: the HTTP server.
+        simulator: the simulator that it serves.
+        loaded: the result of loading files.
 
     Attributes:
-        own_api: our own API of the simulator.
+        own_api: Bayplan's own API of the simulator.
     """
 
     def __init__(self, server: ApiServer, simulator: SimulatorServer, loaded: Loaded) -> None:
@@ -47,7 +48,7 @@ class Service:
         """Serve until SIGINT or SIGTERM.
 
         Args:
-            on_ready: called on the event loop once requests are accepted.
+            on_ready: the function to call on the event loop once requests are accepted.
 
         Raises:
             InputError: a write of a durable store to disk failed.
@@ -66,7 +67,7 @@ class Service:
             self.simulator.stop()
 
     def close(self) -> None:
-        """Close what does not run."""
+        """Close a server that is not running."""
         self.own_api.close()
         self.simulator.stop()
         self.server.close()
@@ -75,16 +76,16 @@ class Service:
 def make_service(
     options: ServerOptions, simulator_options: SimulatorOptions, paths: Sequence[str], clock: Clock | None = None
 ) -> Service:
-    """Return a server with what the files hold, and a simulator that works on it.
+    """Return a server loaded from the files, with a simulator.
 
     Args:
-        options: where and how to serve.
-        simulator_options: how to simulate.
-        paths: manifests and dumps, see `bayplan.formats.files.find_files`; none leaves the cluster empty.
+        options: the options of the server.
+        simulator_options: the options of the simulator.
+        paths: manifests and dumps, see `bayplan.formats.files.find_files`; if there are none, the cluster starts empty.
         clock: the clock of the cluster; real time by default.
 
     Raises:
-        InputError: options, address, store, configuration, plugin or a document that can't be used.
+        InputError: options, address, store, configuration, plugin or a document is invalid.
     """
     clock = clock or Clock()
     if options.certificate is not None:
@@ -105,12 +106,12 @@ def make_api_server(
     """Return an API loaded from the files, without controllers or scheduler, and the result of loading.
 
     Args:
-        options: where and how to serve.
+        options: the options of the server.
         paths: see `make_service`.
-        clock: returns the time in seconds since 1970; None for the system clock.
+        clock: the function that returns the time in seconds since 1970; None for the system clock.
 
     Raises:
-        InputError: options, address, store or a document that can't be used.
+        InputError: options, address, store or a document is invalid.
     """
     server = ApiServer(options) if clock is None else ApiServer(options, clock=clock)
     try:

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 
 class NotingClassicQueue(InstrumentedQueue, ClassicQueue):
-    """A `ClassicQueue` that notes what made pods ready to be tried."""
+    """A `ClassicQueue` that records what made pods ready."""
 
 
 class TracedClassicQueue(TracedQueue, ClassicQueue):
-    """A `ClassicQueue` that keeps a list of moves."""
+    """A `ClassicQueue` that records moves."""
 
 
 CLASSIC_QUEUES: Mapping[type[SchedulingQueue], type[ClassicQueue]] = {
@@ -54,7 +54,7 @@ CLASSIC_QUEUES: Mapping[type[SchedulingQueue], type[ClassicQueue]] = {
     InstrumentedQueue: NotingClassicQueue,
     TracedQueue: TracedClassicQueue,
 }
-"""The classic counterparts of the queues that hosts ask for."""
+"""The classic counterparts of the queues that hosts use."""
 
 
 NO_PLUGINS = Registry({})
@@ -65,11 +65,11 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
 
     Args:
         provider: the algorithm provider; "" for the default one.
-        policy: a Policy file; what it does not say is that of the default provider.
-        feature_gates: as ``--feature-gates`` of kube-scheduler 1.16.
+        policy: a Policy file; what it does not set is that of the default provider.
+        feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler 1.16.
 
     Raises:
-        InputError: both a provider and a Policy, a file that can't be read, or what upstream would refuse.
+        InputError: there are both a provider and a Policy, a file cannot be read, or the configuration is invalid.
     """
     gates = ClassicGates.from_text(feature_gates, where="--feature-gates")
     if policy is None:
@@ -83,14 +83,14 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
 def read_classic_simulation(
     provider: str, policy: Path | None, feature_gates: str, plugins: Sequence[str]
 ) -> tuple[ClassicSchedulerConfiguration, Registry, list[CustomPlugin]]:
-    """Return what a classic simulation is made from; arguments as for `classic_configuration`.
+    """Return the setup of a classic simulation; arguments as for `classic_configuration`.
 
     Args:
         provider, policy, feature_gates: as for `classic_configuration`.
-        plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
+        plugins: the custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
 
     Raises:
-        InputError: anything that can't be used.
+        InputError: an option or a file is invalid.
     """
     classic = classic_configuration(provider, policy, feature_gates)
     registry, custom = load_custom_plugins(plugins, NO_PLUGINS) if plugins else (NO_PLUGINS, [])
@@ -119,7 +119,7 @@ def assemble(
     """Return a classic scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`, whose counterpart it is.
 
     Raises:
-        InputError: a custom plugin, or a configuration that upstream would not start with.
+        InputError: a custom plugin or the configuration is invalid.
     """
     assert isinstance(configuration, ClassicSchedulerConfiguration)
     return assemble_classic_scheduler(

@@ -30,17 +30,17 @@ from bayplan.live.plugin_runner import PluginRunner
 
 @dataclass(frozen=True, kw_only=True)
 class ClassicSettings(SchedulerSettings):
-    """The set-up of a classic scheduler in a server. The configuration is a Policy; "" stands for the provider of the options.
+    """The setup of a classic scheduler in a server. The configuration is a Policy; "" means the provider of the options.
 
     Attributes:
-        gates: feature gates of 1.16.
+        gates: the feature gates of 1.16.
     """
 
     gates: ClassicGates
 
     @property
     def assemble(self) -> Assemble:
-        """Return what makes a classic scheduler from a configuration."""
+        """Return a function that makes a classic scheduler from a configuration."""
         return assemble
 
     def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
@@ -48,18 +48,18 @@ class ClassicSettings(SchedulerSettings):
         return connect_extenders(configuration)
 
     def examine(self, text: str) -> Examination:
-        """Take a Policy through all checks."""
+        """Run all checks on a Policy."""
         return examine_policy(text, self.gates, check_extender_tls)
 
     def default_configuration(self) -> SchedulerConfiguration:
-        """Return the default provider."""
+        """Return the default provider's configuration."""
         return classic_scheduler_configuration(ClassicConfiguration(gates=self.gates))
 
     def with_text(self, text: str) -> SchedulerSettings:
         """Return the settings with another Policy.
 
         Raises:
-            ConfigurationError: upstream would refuse it.
+            ConfigurationError: it is invalid.
         """
         configuration = self._read(text, self.registry, self.custom_plugins)
         return replace(
@@ -67,10 +67,10 @@ class ClassicSettings(SchedulerSettings):
         )
 
     def with_plugins_read_again(self, runner: PluginRunner) -> SchedulerSettings:
-        """Return the settings with custom plugins as their files have them now.
+        """Return the settings with the custom plugins reloaded from their files.
 
         Raises:
-            PluginError: one can't be loaded.
+            PluginError: one cannot be loaded.
         """
         registry, custom = guarded_registry(self.options, runner, NO_PLUGINS)
         configuration = self._read(self.configuration_text, registry, custom)
@@ -94,7 +94,7 @@ def read_classic_settings(options: SchedulerOptions, runner: PluginRunner) -> Cl
     """Read Policy and plugins of a server.
 
     Raises:
-        InputError: a file, an option or a plugin that can't be used.
+        InputError: a file, an option or a plugin is invalid.
     """
     classic = classic_configuration(options.algorithm_provider, options.config, options.feature_gates)
     text = "" if options.config is None else read_text(options.config)

@@ -1,4 +1,4 @@
-"""Import, sync, record and replay: the one place that knows connections, files and sessions together."""
+"""Import, sync, record and replay: the only module that combines connections, files and sessions."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _USER_AGENT = f"bayplan-sync/{__version__}"
 
 
 class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster to connect with.
+    """A cluster to connect to.
 
     Attributes:
-        kubeconfig: a file; None looks where kubectl looks.
-        context: of it; None for the current one.
-        qps, burst: how much may be asked of it; a negative `qps` is no limit.
-        option: of the command line, that names the kubeconfig.
+        kubeconfig: the kubeconfig file; None for kubectl's search path.
+        context: the context of it; None for the current one.
+        qps, burst: the limits of requests to it; a negative `qps` is no limit.
+        option: the command-line option that names the kubeconfig.
     """
 
     kubeconfig: Path | None = None
@@ -59,8 +59,8 @@ class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Source, target and policy of a sync.
 
     Attributes:
-        source: a cluster; None if `paths` are the source.
-        paths: manifests and dumps.
+        source: the cluster; None if `paths` are the source.
+        paths: the manifests and dumps.
         here: the Bayplan that follows.
         policy: see `SyncPolicy`.
     """
@@ -75,11 +75,13 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a replay.
 
     Attributes:
-        path: of the recording.
+        path: the path of the recording.
         here: the Bayplan that follows.
         policy: see `SyncPolicy`.
-        speed: seconds of the recording in each second. start_ns: where to begin. paused: whether to wait for ``resume`` first.
-        steer: changes the playback while it is replayed; None leaves it alone.
+        speed: seconds of the recording in each second.
+        start_ns: the position to start from.
+        paused: whether to wait for ``resume`` first.
+        steer: the function that controls the playback; None for no control.
     """
 
     path: Path
@@ -92,7 +94,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApplyResult(msgspec.Struct, frozen=True):
-    """The result of applying a trace's workloads: objects applied and deleted, and refusals."""
+    """The result of applying a trace's workloads: objects applied and deleted, and errors."""
 
     applied: int
     deleted: int
@@ -104,11 +106,11 @@ def sync_cluster(options: SyncOptions, progress: Callable[[SyncStatus], None], *
 
     Args:
         options: see `SyncOptions`.
-        progress: called every second with the status.
-        once: import, and end.
+        progress: the function to call every second with the status.
+        once: whether to import once and end.
 
     Raises:
-        InputError: a cluster can't be reached, a file can't be read.
+        InputError: a cluster cannot be reached, or a file cannot be read.
     """
     with exit_on_sigterm():
         return asyncio.run(_sync(options, progress, once=once))
@@ -127,11 +129,11 @@ def record_cluster(
 
     Args:
         source: the cluster.
-        path: of the file.
-        policy: which namespaces and pods.
-        redact: keep only what scheduling reads.
-        seconds: duration; None to record until SIGINT or SIGTERM.
-        progress: called every second with the number of changes.
+        path: the path of the file.
+        policy: the namespaces and pods to record.
+        redact: whether to record only what scheduling reads.
+        seconds: the duration; None to record until SIGINT or SIGTERM.
+        progress: the function to call every second with the number of changes.
 
     Raises:
         InputError: the cluster can't be reached, the file can't be written.
@@ -145,7 +147,7 @@ def replay_recording(options: ReplayOptions, progress: Callable[[SyncStatus], No
 
     Args:
         options: see `ReplayOptions`.
-        progress: called every second with the status.
+        progress: the function to call every second with the status.
 
     Raises:
         InputError: the file is no recording, the cluster can't be reached.
@@ -173,7 +175,7 @@ async def _sync(options: SyncOptions, progress: Callable[[SyncStatus], None], *,
 
 
 def _cluster_name(options: ClusterOptions, connection: ApiConnection) -> str:
-    """Return what users of kubectl call a cluster: its context, with the kubeconfig where one was named."""
+    """Return the name of a cluster for users of kubectl: its context, with the kubeconfig if one was given."""
     context = connection.access.context or "the cluster around this pod"
     return context if options.kubeconfig is None else f"{context} of {options.kubeconfig}"
 
@@ -292,7 +294,7 @@ async def _until_stopped(
 ) -> None:
     """Run a coroutine until it is done, or SIGINT or SIGTERM arrives; `watch` and `steer` run concurrently.
 
-    An exception in any of them ends the others and is raised.
+    An exception in any of them cancels the others and is raised.
     """
     task = asyncio.create_task(work)
     companions = [asyncio.ensure_future(each) for each in (watch, steer) if each is not None]

@@ -25,11 +25,12 @@ MAX_WEIGHT = (1 << 31) - 1
 
 
 class CustomPlugin(msgspec.Struct, frozen=True):
-    """A plugin to be enabled.
+    """A plugin to enable.
 
     Attributes:
-        plugin: its class. weight: of its scores.
-        file: where it comes from; "" for one of an installed package.
+        plugin: the class of the plugin.
+        weight: the weight of its scores.
+        file: the file of the plugin; "" for an installed package.
     """
 
     plugin: type[Plugin[Any]]
@@ -38,20 +39,22 @@ class CustomPlugin(msgspec.Struct, frozen=True):
 
 
 def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Registry, list[CustomPlugin]]:
-    """Return a registry that holds custom plugins too, and those of them that the options enable.
+    """Return a registry with custom plugins, and the custom plugins that the options enable.
 
-    Plugins of installed packages (entry points of the group ``bayplan.plugins``), and those of `bayplan.contrib`, are known under
-    their names, as in-tree ones are: a configuration may enable them, or an option that is their name. Who has a plugin of his
-    own that is called like one of `bayplan.contrib` gets his own.
+    Plugins of installed packages (entry points of the group ``bayplan.plugins``), and those of `bayplan.contrib`, are registered
+    under their names, like in-tree ones: a configuration can enable them, or an option with their name. A custom plugin with the
+    name of one in `bayplan.contrib` replaces it.
 
     Args:
-        options: values of ``--plugin``: ``FILE.py:Class``, or the name of an installed plugin; each may end in ``=WEIGHT``.
-        registry: the plugins that there are.
+        options: the values of ``--plugin``: ``FILE.py:Class``, or the name of an installed plugin; each may end in ``=WEIGHT``.
+        registry: the known plugins; it may already have installed ones.
 
     Raises:
-        PluginError: a file or class that isn't there or can't be used, a name that is taken, a weight that is no number.
+        PluginError: a file or class does not exist or is invalid, a name is taken, or a weight is not a number.
     """
-    registry = _with_contrib(registry.with_plugins(*_installed_plugins()), options)
+    known = registry.plugins.values()
+    installed = [plugin for plugin in _installed_plugins() if plugin not in known]
+    registry = _with_contrib(registry.with_plugins(*installed), options)
     modules: dict[Path, ModuleType] = {}
     enabled: list[CustomPlugin] = []
     for option in options:
@@ -75,8 +78,8 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
 
 
 def _with_contrib(registry: Registry, options: Sequence[str]) -> Registry:
-    """Return a registry with the plugins that come along, but for those whose names are taken or are about to be."""
-    from bayplan.contrib import CONTRIB  # Most runs have no plugins but those in the tree.
+    """Return a registry with the bundled plugins, except those whose names are taken or about to be."""
+    from bayplan.contrib import CONTRIB  # Most runs use only in-tree plugins.
 
     classes = {_split_weight(option)[0].rpartition(":")[2] for option in options if ":" in option}
     return registry.with_plugins(
@@ -121,11 +124,11 @@ def _load_module(path: Path, option: str) -> ModuleType:
     # Dataclasses and pickling look a class's module up by name.
     sys.modules[name] = module
     try:
-        # From the text, never from kept bytecode: servers read files again that were changed a moment ago.
+        # From the source, never from cached bytecode: servers reload files that were changed a moment ago.
         linecache.checkcache(str(path))
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as problem:
-        # SystemExit, too: a server that reads plugins again must not end with a file that calls sys.exit.
+        # SystemExit, too: a server that reloads plugins must not end because a file calls sys.exit.
         sys.modules.pop(name, None)
         raise failure_in_plugin(problem, (str(path),), "the file can't be imported") from problem
     return module
@@ -187,7 +190,7 @@ def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = 
 
 
 def _marked_line(problem: SyntaxError) -> str:
-    """Return the line of a syntax error with a caret below the wrong place, as Python prints it."""
+    """Return the line of a syntax error with a caret below the position, as Python prints it."""
     # The first line names the file, the last one the problem.
     lines = "".join(traceback.format_exception_only(problem)).splitlines()[1:-1]
     return "".join(f"\n{line}" for line in lines)
@@ -198,7 +201,7 @@ def reported_plugin_errors(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
     """Turn exceptions that pass through the files of custom plugins into errors that name file and line.
 
     Raises:
-        PluginError: a plugin raised an exception that is not one of ours.
+        PluginError: a plugin raised an exception other than one of Bayplan's.
     """
     files = [custom.file for custom in plugins if custom.file]
     try:

@@ -1,4 +1,4 @@
-"""From options to plugins that are served as an HTTP extender: files, configuration, plugins and engine put together."""
+"""Assembles plugins into an HTTP extender: files, configuration, plugins and engine."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from bayplan.plugins.registry import in_tree_registry
 
 SERVED_POINTS = ("pre_filter", "filter", "pre_score", "score")
 NEEDED_POINTS = ("queue_sort", "bind")
-"""A profile has to have plugins here, whether anybody asks them or not."""
+"""A profile must have a queue-sort and a bind plugin, even though nobody calls them here."""
 
 
 class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of an extender.
 
     Attributes:
-        plugins: those to serve, see `bayplan.app.custom_plugins.load_custom_plugins`; at least one.
-        paths: manifests of the cluster, for a scheduler that sends names of nodes only, and for the pods that run on nodes.
+        plugins: the plugins to serve, see `bayplan.app.custom_plugins.load_custom_plugins`; at least one.
+        paths: the manifests of the cluster, for a scheduler that sends only node names, and for the pods on nodes.
         config: a KubeSchedulerConfiguration, for the arguments of the plugins.
-        feature_gates: as ``--feature-gates`` of kube-scheduler.
+        feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler.
     """
 
     plugins: Sequence[str]
@@ -44,10 +44,10 @@ class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_extender(options: ExtenderOptions) -> ServedExtender:
-    """Return what answers an extender's requests.
+    """Return the handler of an extender's requests.
 
     Raises:
-        InputError: a plugin, a configuration or a file that can't be used, or plugins that neither filter nor score.
+        InputError: a plugin, a configuration or a file is invalid, or the plugins neither filter nor score.
     """
     gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
     registry, served = load_custom_plugins(options.plugins, in_tree_registry())
@@ -65,7 +65,7 @@ def make_extender(options: ExtenderOptions) -> ServedExtender:
 
 
 class ServedExtender(PluginExtender):
-    """A `PluginExtender` whose plugins come from users: their exceptions are reported with file and line.
+    """A `PluginExtender` with custom plugins: their exceptions are reported with file and line.
 
     Args:
         scheduler: see `PluginExtender`.
@@ -95,7 +95,7 @@ class ServedExtender(PluginExtender):
 def only_plugins(
     configuration: SchedulerConfiguration, registry: Registry, served: Sequence[CustomPlugin]
 ) -> SchedulerConfiguration:
-    """Return a configuration whose profiles filter and score with these plugins alone, in the order in which they were named."""
+    """Return a configuration whose profiles filter and score only with these plugins, in the given order."""
     profiles = tuple(_only(profile, registry, served) for profile in configuration.profiles)
     return replace(configuration, profiles=profiles, extenders=())
 

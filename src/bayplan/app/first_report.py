@@ -19,13 +19,14 @@ _tasks: set[asyncio.Task[None]] = set()
 
 
 def begin_report(service: Service, then: Callable[[], None]) -> None:
-    """Print the report when the cluster is idle, or after the longest wait; called on the loop.
+    """Print the report when the cluster is idle, or after the maximum wait; call on the loop.
 
     Args:
-        service: the running service. then: called afterwards.
+        service: the running service.
+        then: the function to call afterwards.
     """
     task = asyncio.get_running_loop().create_task(_report(service, then))
-    # The loop itself holds tasks only weakly.
+    # The loop itself has only weak references to tasks.
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
 
@@ -63,6 +64,6 @@ async def _come_to_rest(service: Service) -> None:
     while before != now and time.monotonic() < end:
         before = now
         await service.simulator.settle(end - time.monotonic())
-        # Controllers and kubelet may have something to do a moment later.
+        # Controllers and the kubelet may have work a moment later.
         await asyncio.sleep(REST_SECONDS)
         now = await asyncio.wrap_future(engine.submit(lambda scheduler: len(scheduler.records)))

@@ -31,12 +31,12 @@ class LiveDryRun:
     """One dry run against a live cluster.
 
     Args:
-        options: as for scheduling; options about writing are ignored.
-        print_line: called with each line to show to users.
-        report: a file for all comparisons, as JSON Lines; None for none.
+        options: the options of scheduling; those about writing are ignored.
+        print_line: the function to call with each line to show to users.
+        report: the file for all comparisons, as JSON Lines; None for none.
 
     Raises:
-        InputError: a configuration or a plugin that can't be used.
+        InputError: a configuration or a plugin is invalid.
     """
 
     def __init__(self, options: LiveOptions, print_line: Callable[[str], None], report: Path | None = None) -> None:
@@ -52,7 +52,7 @@ class LiveDryRun:
         """Observe until SIGINT or SIGTERM; return the agreement.
 
         Raises:
-            InputError: kubeconfig, API server or report can't be used.
+            InputError: the kubeconfig, API server or report cannot be used.
         """
         try:
             with exit_on_sigterm():
@@ -83,7 +83,7 @@ class LiveDryRun:
                     await feed.wait_until_synced()
 
                 try:
-                    # A server that does not answer must not keep the process from ending.
+                    # A server that does not respond must not keep the process from ending.
                     await unless_stopped(self._stop, begin())
                     if not self._stop.is_set():
                         feed.begin()

@@ -1,7 +1,7 @@
-"""A scheduler for a cluster that has an API server: the wiring of feed, engine, dispatcher, leader election, probes and metrics.
+"""A scheduler for a cluster with an API server: the wiring of feed, engine, dispatcher, leader election, probes and metrics.
 
-The engine has a thread; everything else happens on one event loop. The way of a pod: watch, decision, binding, the watch that
-confirms it, the event.
+The engine has its own thread; everything else runs on one event loop. A pod passes through: watch, decision, binding, the watch
+event that confirms the binding, and the Kubernetes event.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a live scheduler.
 
     Attributes:
-        kubeconfig, context: where the cluster is; see `bayplan.client.cluster_access.open_access`.
-        scheduler: configuration, plugins, gates, seed.
-        leader_elect: None leaves it to the configuration.
-        qps, burst: instead of the configuration's `clientConnection`.
-        listen, port: of probes and metrics; a port below 0 serves none.
-        certificate, key: of TLS for them.
+        kubeconfig, context: the cluster; see `bayplan.client.cluster_access.open_access`.
+        scheduler: the configuration, plugins, gates and seed.
+        leader_elect: whether to use leader election; None for the value in the configuration.
+        qps, burst: override the configuration's `clientConnection`.
+        listen, port: the address and port of the probe and metrics endpoints; a port below 0 disables them.
+        certificate, key: the TLS certificate and key of these endpoints.
         plugin_deadline_seconds: how long a call of a custom plugin may take.
     """
 
@@ -77,10 +77,10 @@ class LiveScheduler:
 
     Args:
         options: see `LiveOptions`.
-        print_line: called with each line to show to users.
+        print_line: the function to call with each line to show to users.
 
     Raises:
-        InputError: a configuration or a plugin that can't be used.
+        InputError: a configuration or a plugin is invalid.
     """
 
     def __init__(self, options: LiveOptions, print_line: Callable[[str], None]) -> None:
@@ -100,7 +100,7 @@ class LiveScheduler:
         """Run until SIGINT or SIGTERM; return the exit code: 1 if another process has taken the lease.
 
         Raises:
-            InputError: kubeconfig, API server or address can't be used.
+            InputError: the kubeconfig, API server or address cannot be used.
         """
         before = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -124,7 +124,7 @@ class LiveScheduler:
             health = self._health()
             with stopping_signals(self._stop):
                 try:
-                    # A server that does not answer must not keep the process from ending.
+                    # A server that does not respond must not keep the process from ending.
                     await unless_stopped(self._stop, feed.open())
                     if self._stop.is_set():
                         return
@@ -197,7 +197,7 @@ class LiveScheduler:
         self._print_line("the lease was lost")
 
     async def _work(self, main: ApiConnection, events: ApiConnection, feed: ClusterFeed) -> None:
-        """Schedule until this is cancelled, then finish what was begun."""
+        """Schedule until cancelled, then finish pending work."""
         await feed.wait_until_synced()
         dispatcher = Dispatcher(main, events, feed, host_name=socket.gethostname(), now_ns=self._clock.now_ns)
         engine = self._engine = self._make_engine(dispatcher)
@@ -209,9 +209,9 @@ class LiveScheduler:
             await watch_for_sleep(self._clock)
         finally:
             if self._lease_lost:
-                # Another decides now: not a word more.
+                # Another process is the leader now: send nothing more.
                 await dispatcher.drain(0.0)
-            # Stop deciding, then let the last decisions reach the cluster.
+            # Stop deciding, then send the last decisions to the cluster.
             await asyncio.to_thread(engine.stop)
             await dispatcher.drain(DRAIN_SECONDS)
 
@@ -311,7 +311,7 @@ def stopping_signals(stop: asyncio.Event) -> Iterator[None]:
 
 
 async def unless_stopped(stop: asyncio.Event, work: Coroutine[object, object, None]) -> None:
-    """Run a coroutine until it ends or the event is set; then it is cancelled, and its clean-up awaited."""
+    """Run a coroutine until it ends or the event is set; then cancel it, and await its cleanup."""
     task = asyncio.ensure_future(work)
     stopped = asyncio.ensure_future(stop.wait())
     try:

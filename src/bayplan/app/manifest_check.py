@@ -1,7 +1,7 @@
 """Check manifests as ``kubectl apply --dry-run=server`` does, in process.
 
-What others depend on (definitions of custom resources, namespaces, classes, policies with their bindings and parameters) is
-created first, in a cluster that is gone afterwards; then every object is sent as a dry run, with strict validation.
+Objects that others depend on (custom resource definitions, namespaces, classes, policies with their bindings and parameters) are
+created first, in a temporary cluster; then every object is sent as a dry run, with strict validation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIRST = (
     "ServiceAccount", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
     "MutatingAdmissionPolicyBinding",
 )  # fmt: skip
-"""Kinds that are created for good, in this order, because other objects depend on them. ConfigMaps go last: parameters."""
+"""Kinds that are actually created, in this order, because other objects depend on them. ConfigMaps go last: parameters."""
 _CREATED = 201
 
 
@@ -36,10 +36,10 @@ class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     """The API's response to one object.
 
     Attributes:
-        where: file and line.
-        kind, namespace, name: of the object.
+        where: the file and line.
+        kind, namespace, name: the kind, namespace and name of the object.
         refused: the refusal; empty if it is accepted.
-        warnings: those in the response.
+        warnings: the warnings in the response.
     """
 
     where: str
@@ -55,14 +55,14 @@ class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
 
 def check_manifests(paths: Sequence[str], onto: Sequence[str] = ()) -> list[CheckedObject]:
-    """Return what the API says of the objects of files, in the order of the files.
+    """Return the API's responses to the objects of files, in the order of the files.
 
     Args:
-        paths: manifests, see `bayplan.formats.files.find_files`.
-        onto: a dump or manifests of the cluster that they are meant for.
+        paths: the manifests, see `bayplan.formats.files.find_files`.
+        onto: a dump or manifests of the target cluster.
 
     Raises:
-        InputError: a file can't be read, or an object of `onto` is refused.
+        InputError: a file cannot be read, or an object of `onto` is rejected.
     """
     backend = Backend(Store())
     bootstrap(backend)
@@ -127,7 +127,7 @@ class _Checker:
         if answer.status != _CREATED:
             refused = str(msgspec.json.decode(answer.body).get("message") or answer.status)
             if answer.status == 409 and "already exists" in refused:
-                refused = ""  # Of the cluster that they are meant for, or there from the start.
+                refused = ""  # An object of the target cluster, or a built-in one.
         return msgspec.structs.replace(checked, refused=refused, warnings=warnings)
 
 

@@ -20,7 +20,8 @@ class MetricsPage:
     """Answers requests for metrics; see `bayplan.apiserver.http.application.Mount`.
 
     Args:
-        metrics: the metrics to serve. token: required of clients; empty allows every client on this machine.
+        metrics: the metrics to serve.
+        token: the token that clients must send; empty allows every client on this machine.
     """
 
     def __init__(self, metrics: SchedulerMetrics, *, token: str = "") -> None:
@@ -32,7 +33,7 @@ class MetricsPage:
         return bool(scope["type"] == "http" and scope["path"] == PATH)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         await (await self._answer(Request(scope, receive)))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -42,5 +43,5 @@ class MetricsPage:
             return PlainTextResponse(refused.message, refused.code)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("metrics are only read", 405, {"allow": "GET, HEAD"})
-        # The scheduler is asked for its queue: that may take the rest of a cycle.
+        # This reads the scheduler's queue, which may have to wait for the current cycle.
         return Response(await asyncio.to_thread(self._metrics.text), media_type=CONTENT_TYPE_LATEST)

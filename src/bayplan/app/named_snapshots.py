@@ -15,10 +15,12 @@ MAX_NAME_LENGTH = 100
 
 
 class NamedSnapshot(msgspec.Struct, frozen=True):
-    """A moment.
+    """A snapshot.
 
     Attributes:
-        name: its name. taken_ns: when it was, by the clock. revision: of the store then.
+        name: the name of the snapshot.
+        taken_ns: when it was taken, by the clock.
+        revision: the revision of the store then.
         contents: the documents.
     """
 
@@ -29,10 +31,11 @@ class NamedSnapshot(msgspec.Struct, frozen=True):
 
 
 class NamedSnapshots:
-    """Snapshots of a store, oldest first. Used on the loop.
+    """Snapshots of a store, oldest first. Use on the loop.
 
     Args:
-        store: of documents. clock: says when.
+        store: the store of documents.
+        clock: the function that returns the time.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -42,14 +45,14 @@ class NamedSnapshots:
         self._first: Snapshot | None = None
 
     def all(self) -> Sequence[NamedSnapshot]:
-        """Return all of them, oldest first."""
+        """Return all snapshots, oldest first."""
         return tuple(self._kept.values())
 
     def get(self, name: str) -> NamedSnapshot:
-        """Return one.
+        """Return a snapshot.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: it does not exist.
         """
         found = self._kept.get(name)
         if found is None:
@@ -77,15 +80,15 @@ class NamedSnapshots:
         """Restore a snapshot. Watches end; a new list returns the restored objects.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: it does not exist.
         """
         self._store.restore(self.get(name).contents)
 
     def delete(self, name: str) -> None:
-        """Forget a moment.
+        """Delete a snapshot.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: it does not exist.
         """
         self.get(name)
         del self._kept[name]
@@ -95,6 +98,6 @@ class NamedSnapshots:
         self._first = self._store.snapshot()
 
     def reset(self) -> None:
-        """Go back to the cluster as it was at the start."""
+        """Restore the cluster to its initial state."""
         if self._first is not None:
             self._store.restore(self._first)

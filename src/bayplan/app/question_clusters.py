@@ -1,4 +1,4 @@
-"""The cluster that questions are about, and the scheduler with configuration changes applied."""
+"""The cluster of a question, and the scheduler with configuration changes applied."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
-from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
+from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
+from bayplan.app.sources.cluster_source import ClusterSource
 
 CONFIGURATION_CHANGES = ("config", "weight", "disable", "plugin", "feature-gates")
-"""Changes that make another scheduler: ``config=FILE``, ``weight=PLUGIN:N``, ``disable=PLUGIN``, ``plugin=FILE.py:CLASS``."""
+"""Changes of the scheduler: ``config=FILE``, ``weight=PLUGIN:N``, ``disable=PLUGIN``, ``plugin=FILE.py:CLASS``."""
 
 
 def question_cluster(source: ClusterSource, *, seed: int = 0) -> QuestionCluster:
@@ -27,36 +27,26 @@ def is_configuration_change(text: str) -> bool:
     return bool(equals and rest) and kind in CONFIGURATION_CHANGES
 
 
-def changed_setup(setup: SchedulerSetup, changes: Sequence[str], options: SourceOptions) -> SchedulerSetup:
-    """Return another scheduler: with another configuration, further plugins, other gates, other weights, or plugins left out.
+def changed_setup(setup: SchedulerSetup, changes: Sequence[str]) -> SchedulerSetup:
+    """Return a changed scheduler: with another configuration, further plugins, other gates or weights, or without some plugins.
 
     Args:
-        setup: of the source. changes: see `CONFIGURATION_CHANGES`. options: what the source was read with.
+        setup: the setup of the source.
+        changes: see `CONFIGURATION_CHANGES`.
 
     Raises:
-        InputError: a file can't be read, or a plugin is not there.
+        InputError: a file cannot be read, or a plugin does not exist.
     """
     split = [change.partition("=")[::2] for change in changes]
     config = next((Path(rest) for kind, rest in split if kind == "config"), None)
     plugins = [rest for kind, rest in split if kind == "plugin"]
     gates = [rest for kind, rest in split if kind == "feature-gates"]
-    if config is not None or plugins or gates:
-        setup = read_setup(
-            mode=options.mode,
-            config=config if config is not None else options.config,
-            algorithm_provider=options.algorithm_provider if config is None else "",
-            feature_gates=",".join(each for each in (options.feature_gates, *gates) if each),
-            plugins=[*options.plugins, *plugins],
-        )
+    if config is not None or gates:
+        origin = setup.origin if config is None else SetupOrigin(config=config)
+        all_gates = ",".join(each for each in (setup.origin.feature_gates, *gates) if each)
+        setup = setup.read_again(replace(origin, feature_gates=all_gates))
+    if plugins:
+        setup = setup.with_plugins(plugins)
     for change in filter(is_profile_change, changes):
         setup = replace(setup, configuration=changed_configuration(setup.configuration, change))
     return setup
-
-
-def configured_setup(config: Path | None, options: SourceOptions) -> SchedulerSetup:
-    """Return the scheduler of a configuration file, or the default one, with the plugins and gates of a source's options.
-
-    Raises:
-        InputError: the file can't be read.
-    """
-    return read_setup(config=config, feature_gates=options.feature_gates, plugins=options.plugins)

@@ -14,10 +14,10 @@ _HINT = "'full=10000,bytes=256Mi,age=30m'"
 
 
 def parse_retention(text: str) -> Retention:
-    """Return the limits that a text names, and the defaults for the rest.
+    """Return the limits in a text, with defaults for the rest.
 
     Raises:
-        InputError: it names no limit, or a value is not a number, quantity or duration.
+        InputError: a limit is unknown, or a value is not a number, quantity or duration.
     """
     found: dict[str, int] = {}
     readers: dict[str, tuple[str, Callable[[str], int]]] = {

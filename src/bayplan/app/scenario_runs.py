@@ -36,11 +36,11 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of `bayplan test`.
 
     Attributes:
-        paths: scenario files, folders or patterns.
-        only: text that the names of scenarios must contain; "" for all.
-        label: that workloads of scheduler_perf must have; "" for all scenarios.
-        seed: instead of the scenarios' own; None for those.
-        check: check all invariants after every event.
+        paths: the scenario files, folders or patterns.
+        only: the text that the names of scenarios must contain; "" for all.
+        label: the label that workloads of scheduler_perf must have; "" for all scenarios.
+        seed: the seed that replaces the scenarios' own; None for those.
+        check: whether to check all invariants after every event.
     """
 
     paths: Sequence[str]
@@ -54,7 +54,7 @@ def run_scenarios(options: ScenarioOptions) -> Iterator[ScenarioResult]:
     """Run the scenarios of files, one after the other; all files are checked before the first scenario runs.
 
     Raises:
-        InputError: a file is no scenario, there is a mistake in one, or a configuration or plugin is invalid.
+        InputError: a file is not a scenario or has an error, or a configuration or plugin is invalid.
     """
     chosen = [
         each
@@ -68,7 +68,7 @@ def run_scenarios(options: ScenarioOptions) -> Iterator[ScenarioResult]:
 
 
 def _run_made(found: FoundScenario, options: ScenarioOptions) -> ScenarioResult:
-    """Run a scenario that is made only now; what is wrong with it is a result, so that the others run, too."""
+    """Prepare and run a scenario; an error in it becomes its result, so that the others run, too."""
     try:
         return PreparedScenario(found.make(), options).run()
     except InputError as problem:
@@ -81,10 +81,11 @@ def _run_made(found: FoundScenario, options: ScenarioOptions) -> ScenarioResult:
 
 
 class PreparedScenario:
-    """A scenario whose configurations are read and whose cluster is ready to run.
+    """A scenario with its configurations and its initial cluster.
 
     Args:
-        plan: the scenario. options: see `ScenarioOptions`.
+        plan: the scenario.
+        options: see `ScenarioOptions`.
 
     Raises:
         InputError: a configuration or a plugin is invalid.
@@ -151,7 +152,7 @@ class PreparedScenario:
         return self._make(self._setup, simulator.now_ns, simulator.scheduler)
 
     def _costs(self) -> ScalingSummary | None:
-        """Return what the autoscaler did so far; None without one."""
+        """Return the autoscaler's results so far, or None without an autoscaler."""
         if self._autoscaler is None:
             return None
         return self._autoscaler.summary(self.simulator.nodes, self.simulator.now_ns)
@@ -161,5 +162,5 @@ class PreparedScenario:
 
 
 def _plugin_path(text: str, folder: Path) -> str:
-    """Return a plugin with its file relative to a scenario's folder; an installed one as it is."""
+    """Return a plugin with the file relative to a scenario's folder; installed plugins are unchanged."""
     return str(folder / text) if ".py" in text else text

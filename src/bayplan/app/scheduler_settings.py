@@ -32,20 +32,20 @@ from bayplan.live.plugin_runner import PluginRunner
 from bayplan.plugins.registry import in_tree_registry
 
 NO_SCHEDULER = "none.bayplan.io"
-"""The scheduler name of a server that leaves all pods to external schedulers: no pod names it."""
+"""The scheduler name of a server that leaves all pods to external schedulers: no pod has it."""
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the scheduler.
 
     Attributes:
-        mode: which scheduler decides.
-        config: file with a KubeSchedulerConfiguration; None for the default one. In classic mode a Policy.
-        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
+        mode: the scheduler mode.
+        config: the file with a KubeSchedulerConfiguration; None for the default one. In classic mode a Policy.
+        algorithm_provider: the algorithm provider in classic mode, instead of a Policy; "" for the default provider.
         plugins: see `bayplan.app.custom_plugins.load_custom_plugins`.
-        feature_gates: as ``--feature-gates`` of kube-scheduler.
-        seed: for tie-breaking.
-        enabled: False leaves all pods to external schedulers.
+        feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler.
+        seed: the seed for tie-breaking.
+        enabled: whether to schedule; False leaves all pods to external schedulers.
     """
 
     mode: Mode = Mode.CURRENT
@@ -63,12 +63,12 @@ class SchedulerSettings:
 
     Attributes:
         options: the options it was built from.
-        configuration_text: the configuration text as given; "" if there was none.
+        configuration_text: the configuration as given; "" if there was none.
         configuration: the effective configuration, including custom plugins.
         registry: the available plugins; custom ones are guarded.
-        feature_gates: settings that change decisions.
-        custom_plugins: those that options enable.
-        connections: with the extenders of the configuration.
+        feature_gates: the gates that change decisions.
+        custom_plugins: the plugins that options enable.
+        connections: the connections to the extenders of the configuration.
     """
 
     options: SchedulerOptions
@@ -81,7 +81,7 @@ class SchedulerSettings:
 
     @property
     def assemble(self) -> Assemble:
-        """Return what makes a scheduler from a configuration."""
+        """Return a function that makes a scheduler from a configuration."""
         return assemble_scheduler
 
     def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
@@ -90,16 +90,16 @@ class SchedulerSettings:
 
     @property
     def seed(self) -> int:
-        """Return the seed of the choice among equally good nodes."""
+        """Return the seed for the choice among equally good nodes."""
         return self.options.seed
 
     @property
     def plugin_files(self) -> Mapping[str, str]:
-        """Return the files of custom plugins by the plugins' names; "" for one of an installed package."""
+        """Return the files of custom plugins by plugin name; "" for an installed package."""
         return {custom.plugin.name: custom.file for custom in self.custom_plugins}
 
     def maker(self, clock: Clock) -> Callable[[], Scheduler]:
-        """Return a function that makes a scheduler for an empty cluster; it begins when it is made."""
+        """Return a function that makes a scheduler for an empty cluster."""
         configuration = self.configuration
         if not self.options.enabled:
             profile = msgspec.structs.replace(configuration.profiles[0], scheduler_name=NO_SCHEDULER)
@@ -119,7 +119,7 @@ class SchedulerSettings:
         return make
 
     def examine(self, text: str) -> Examination:
-        """Take a configuration through all checks."""
+        """Run all checks on a configuration."""
         return examine_configuration(
             text,
             feature_gates=self.feature_gates,
@@ -128,7 +128,7 @@ class SchedulerSettings:
         )
 
     def default_configuration(self) -> SchedulerConfiguration:
-        """Return the configuration that decides where none is given."""
+        """Return the configuration that is used if none is given."""
         points = self.registry.extension_points_for_configuration
         return default_configuration(self.feature_gates, extension_points_of=points)
 
@@ -136,17 +136,17 @@ class SchedulerSettings:
         """Return the settings with another configuration.
 
         Raises:
-            ConfigurationError: upstream would refuse it.
+            ConfigurationError: it is invalid.
         """
         configuration = _configuration(text, "", self.feature_gates, self.registry, self.custom_plugins)
         connections = ExtenderConnections(configuration.extenders)
         return replace(self, configuration_text=text, configuration=configuration, connections=connections)
 
     def with_plugins_read_again(self, runner: PluginRunner) -> SchedulerSettings:
-        """Return the settings with custom plugins as their files have them now.
+        """Return the settings with the custom plugins reloaded from their files.
 
         Raises:
-            PluginError: one can't be loaded.
+            PluginError: one cannot be loaded.
             ConfigurationError: the configuration does not fit them.
         """
         registry, custom_plugins = guarded_registry(self.options, runner, in_tree_registry())
@@ -158,7 +158,7 @@ def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerS
     """Read configuration and plugins.
 
     Raises:
-        InputError: a file, an option or a plugin that can't be used.
+        InputError: a file, an option or a plugin is invalid.
     """
     if options.mode is Mode.CLASSIC:
         # A second scheduler, which most servers need not import.
@@ -187,7 +187,7 @@ def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerS
 def guarded_registry(
     options: SchedulerOptions, runner: PluginRunner, built_in: Registry
 ) -> tuple[Registry, Sequence[CustomPlugin]]:
-    """Return the plugins that there are, custom ones guarded, and the custom ones that options enable."""
+    """Return all available plugins, custom ones guarded, and the custom ones that options enable."""
     registry, custom_plugins = load_custom_plugins(options.plugins, built_in)
     return GuardedRegistry(registry.plugins, runner), custom_plugins
 
@@ -196,7 +196,7 @@ def read_text(path: Path) -> str:
     """Return the text of a configuration file.
 
     Raises:
-        ConfigurationError: it can't be read.
+        ConfigurationError: it cannot be read.
     """
     try:
         return read_configuration_bytes(path).decode()

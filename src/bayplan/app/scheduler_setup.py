@@ -1,4 +1,4 @@
-"""The scheduler of simulations and questions: configuration, plugins and gates in, schedulers out."""
+"""The scheduler setup of simulations and questions: reads configuration, plugins and gates, and makes schedulers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
 from bayplan.app.mode import Mode
@@ -24,16 +25,27 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.cluster_state import ClusterState
 
 
+class SetupOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scheduler was read from; see `read_setup`."""
+
+    config: Path | None = None
+    algorithm_provider: str = ""
+    feature_gates: str = ""
+    text: str = ""
+    where: str = ""
+
+
 class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """A scheduler that is configured.
+    """A configured scheduler.
 
     Attributes:
-        mode: which scheduler decides.
-        configuration: custom plugins included.
-        registry: where plugins come from.
-        feature_gates: settings that change decisions.
+        mode: the scheduler mode.
+        configuration: the configuration, including custom plugins.
+        registry: the registry of plugins.
+        feature_gates: the gates that change decisions.
         custom_plugins: the enabled ones.
-        connections: with the extenders of the configuration; closed by the owner.
+        connections: the connections to the extenders of the configuration; the owner closes them.
+        origin: what the setup was read from.
     """
 
     mode: Mode
@@ -42,6 +54,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
     feature_gates: FeatureGates
     custom_plugins: Sequence[CustomPlugin]
     connections: ExtenderConnections
+    origin: SetupOrigin = SetupOrigin()
 
     def make(
         self,
@@ -57,10 +70,10 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         """Return a scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`.
 
         Args:
-            without: plugins that are switched off, at all their extension points.
+            without: the plugins to disable, at all their extension points.
 
         Raises:
-            PluginError: a plugin is unknown or stands where it can't.
+            PluginError: a plugin is unknown or enabled at the wrong extension point.
         """
         extenders = self.connections.extenders
         configuration = self.configuration.without_plugins(without) if without else self.configuration
@@ -92,6 +105,40 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
             extenders=extenders,
         )
 
+    def read_again(self, origin: SetupOrigin) -> SchedulerSetup:
+        """Return the scheduler of another origin, with the mode and the custom plugins of this one.
+
+        Raises:
+            InputError: see `read_setup`.
+        """
+        found = read_setup(
+            mode=self.mode,
+            config=origin.config,
+            algorithm_provider=origin.algorithm_provider,
+            feature_gates=origin.feature_gates,
+            text=origin.text,
+            where=origin.where,
+            registry=self.registry,
+        )
+        return found.enabling(self.custom_plugins, self.registry)
+
+    def with_plugins(self, options: Sequence[str]) -> SchedulerSetup:
+        """Return the scheduler with more custom plugins, given as values of ``--plugin``.
+
+        Raises:
+            PluginError: see `load_custom_plugins`.
+        """
+        registry, plugins = load_custom_plugins(options, self.registry)
+        return self.enabling(plugins, registry)
+
+    def enabling(self, plugins: Sequence[CustomPlugin], registry: Registry) -> SchedulerSetup:
+        """Return the scheduler with more plugins of a registry enabled."""
+        configuration = self.configuration.with_plugins(
+            [(each.plugin.name, each.weight) for each in plugins], registry.extension_points_for_configuration
+        )
+        custom = [*self.custom_plugins, *plugins]
+        return replace(self, configuration=configuration, registry=registry, custom_plugins=custom)
+
     def connect(self) -> ExtenderConnections:
         """Return new connections with the same extenders, for a copy that lives longer than this."""
         if self.mode is Mode.CLASSIC:
@@ -110,16 +157,19 @@ def read_setup(
     plugins: Sequence[str] = (),
     text: str = "",
     where: str = "",
+    registry: Registry | None = None,
 ) -> SchedulerSetup:
     """Read the configuration of a scheduler and its plugins.
 
     Args:
-        mode: which scheduler decides.
+        mode: the scheduler mode.
         config: a KubeSchedulerConfiguration, in classic mode a Policy; None for the default one.
-        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
-        feature_gates: as ``--feature-gates`` of kube-scheduler.
-        plugins: custom ones, see `bayplan.app.custom_plugins.load_custom_plugins`.
-        text: a KubeSchedulerConfiguration, if there is no `config`. where: its origin, for errors.
+        algorithm_provider: the algorithm provider in classic mode, instead of a Policy; "" for the default provider.
+        feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler.
+        plugins: the custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
+        text: a KubeSchedulerConfiguration, if there is no `config`.
+        where: the origin of `text`, for errors.
+        registry: the known plugins; by default those of kube-scheduler.
 
     Raises:
         InputError: a file, an option or a plugin is invalid.
@@ -128,27 +178,26 @@ def read_setup(
         return _read_classic(config, algorithm_provider, feature_gates, plugins)
     if algorithm_provider:
         raise InputError("--algorithm-provider", got=f"'{algorithm_provider}'", hint="--mode classic with it")
-    # Plugins first, because the configuration may name them.
+    # Load plugins first, because the configuration may name them.
     gates = FeatureGates.from_text(feature_gates, where="--feature-gates")
-    registry, custom_plugins = in_tree_registry(), list[CustomPlugin]()
+    registry, custom_plugins = registry or in_tree_registry(), list[CustomPlugin]()
     if plugins or config is not None or text:
-        # Only these enable custom plugins; looking through all installed packages takes its time.
+        # Only these enable custom plugins; searching all installed packages is slow.
         registry, custom_plugins = load_custom_plugins(plugins, registry)
     if config is None and text:
         found = _load(text.encode(), where, gates, registry)
     else:
         found = read_configuration(config, gates, registry)
-    configuration = found.with_plugins(
-        [(custom.plugin.name, custom.weight) for custom in custom_plugins], registry.extension_points_for_configuration
-    )
-    return SchedulerSetup(
+    setup = SchedulerSetup(
         mode=mode,
-        configuration=configuration,
+        configuration=found,
         registry=registry,
         feature_gates=gates,
-        custom_plugins=custom_plugins,
-        connections=ExtenderConnections(configuration.extenders),
+        custom_plugins=(),
+        connections=ExtenderConnections(found.extenders),
+        origin=SetupOrigin(config=config, feature_gates=feature_gates, text=text, where=where),
     )
+    return setup.enabling(custom_plugins, registry)
 
 
 def _read_classic(
@@ -166,6 +215,7 @@ def _read_classic(
         feature_gates=FeatureGates(),
         custom_plugins=custom_plugins,
         connections=classic_mode.connect_extenders(configuration),
+        origin=SetupOrigin(config=policy, algorithm_provider=algorithm_provider, feature_gates=feature_gates),
     )
 
 
@@ -173,7 +223,7 @@ def read_configuration(path: Path | None, gates: FeatureGates, registry: Registr
     """Return the scheduler's configuration from a file, or the default one.
 
     Raises:
-        ConfigurationError: the file can't be read, or upstream would refuse it.
+        ConfigurationError: the file cannot be read, or the configuration is invalid.
     """
     if path is None:
         return default_configuration(gates, extension_points_of=registry.extension_points_for_configuration)

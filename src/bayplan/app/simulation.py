@@ -1,4 +1,4 @@
-"""From options to a simulation: the one place that knows files, configuration, plugins, engine, cluster and simulator together."""
+"""Assembles simulations from options: combines files, configuration, plugins, engine, cluster and simulator."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a simulation.
 
     Attributes:
-        paths: manifests and traces, see `bayplan.formats.inputs.load_inputs`.
+        paths: the manifests and traces, see `bayplan.formats.inputs.load_inputs`.
         mode: the scheduler that decides: current or classic.
         config: a KubeSchedulerConfiguration; None for the default one. In classic mode a Policy.
-        algorithm_provider: in classic mode, instead of a Policy; "" for the default provider.
-        feature_gates: feature gates as for kube-scheduler: ``A=true,B=false``.
-        plugins: custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
-        seed: seed of all random streams.
-        record_level: how much of each decision is recorded.
-        until_ns: end of the run, in nanoseconds since its start; None to end when the cluster is idle.
-        creation_times: create objects of manifests at their creationTimestamp instead of at the start.
-        timeline: record each pod's path through the scheduling queue, which then has all of upstream's timers.
-        workload: a Workload file (`bayplan.workloads`) that shapes the trace; None leaves it as it is.
-        autoscaler: an Autoscaler file (`bayplan.autoscaling`); None for a cluster whose nodes stay as they are.
+        algorithm_provider: the algorithm provider in classic mode, instead of a Policy; "" for the default provider.
+        feature_gates: the feature gates, as for kube-scheduler: ``A=true,B=false``.
+        plugins: the custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
+        seed: the seed of all random streams.
+        record_level: the detail of recorded decisions.
+        until_ns: the end of the run, in nanoseconds since its start; None to end when the cluster is idle.
+        creation_times: whether to create objects of manifests at their creationTimestamp instead of at the start.
+        timeline: whether to record each pod's path through the scheduling queue, which then has all of upstream's timers.
+        workload: a Workload file (`bayplan.workloads`) that shapes the trace; None for none.
+        autoscaler: an Autoscaler file (`bayplan.autoscaling`); None for a fixed set of nodes.
         descheduler: a DeschedulerPolicy (`bayplan.descheduling`) that runs every `descheduling_interval_ns`; None for none.
-        strict: treat warnings as errors.
-        check: check all invariants after every event.
+        strict: whether to treat warnings as errors.
+        check: whether to check all invariants after every event.
     """
 
     paths: Sequence[str]
@@ -80,13 +80,13 @@ class PreparedSimulation(msgspec.Struct):
     """A simulation that is ready to run.
 
     Attributes:
-        options: what it was made from.
-        simulator: with everything that is to happen.
-        given: what was read.
-        custom_plugins: those that were enabled.
-        load_seconds: how long reading took, on a real clock.
-        autoscaler, descheduler: of the options.
-        connections: with the extenders of the configuration; closed after the run.
+        options: the options that it was made from.
+        simulator: the simulator, with all future events.
+        given: the input.
+        custom_plugins: the custom plugins that were enabled.
+        load_seconds: the duration of loading, in real time.
+        autoscaler, descheduler: the autoscaler and descheduler of the options.
+        connections: the connections to the extenders of the configuration; closed after the run.
     """
 
     options: SimulationOptions
@@ -103,7 +103,7 @@ class PreparedSimulation(msgspec.Struct):
 
         Raises:
             PluginError: a custom plugin raised an exception.
-            InputError: an annotation that says how long a pod runs can't be read.
+            InputError: an annotation with a pod's run time is invalid.
         """
         start = perf_counter()
         simulator, until_ns = self.simulator, self.options.until_ns
@@ -130,7 +130,8 @@ def simulate(
     Args:
         options: see `SimulationOptions`.
         stdin: the input of the path ``-``.
-        load_progress: called as documents are read. progress: called as virtual time advances.
+        load_progress: the function to call as documents are read.
+        progress: the function to call as virtual time advances.
 
     Raises:
         InputError: the input, the configuration or a plugin is invalid.
@@ -140,10 +141,10 @@ def simulate(
 
 
 def check_options(options: object) -> None:
-    """Refuse what is no options, with what was probably meant.
+    """Raise if the value is not a set of options, with a suggestion.
 
     Raises:
-        InputError: it is a path or something else.
+        InputError: it is a path or another value.
     """
     if not isinstance(options, SimulationOptions):
         shown = repr(options) if isinstance(options, str) else "..."
@@ -159,9 +160,9 @@ def prepare_simulation(
     inputs: Inputs | None = None,
     setup: SchedulerSetup | None = None,
 ) -> PreparedSimulation:
-    """Put a simulation together; see `simulate`. `inputs` and `setup` are those of the options, if they were read already."""
+    """Assemble a simulation; see `simulate`. `inputs` and `setup` are those of the options, if they have been read already."""
     start = perf_counter()
-    # Read the scheduler's configuration before any large input, so that mistakes in it show at once.
+    # Read the scheduler's configuration before any large input, so that errors in it are reported at once.
     setup = setup or read_setup(
         mode=options.mode,
         config=options.config,
@@ -172,13 +173,13 @@ def prepare_simulation(
     scaling = None if options.autoscaler is None else read_autoscaler(options.autoscaler)
     shape = None if options.workload is None else read_shape(options.workload)
     policy = None if options.descheduler is None else read_policy(options.descheduler)
-    # Virtual time begins where the input ends: existing objects belong to the past.
+    # Virtual time begins where the input ends: existing objects are in the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     inputs = shaped_inputs(inputs, shape, options.seed, what="--workload")
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
-    # Scheduler and cluster draw from streams of their own, so that neither shifts the numbers of the other.
+    # Scheduler and cluster draw from separate streams, so that neither affects the numbers of the other.
     with reported_plugin_errors(setup.custom_plugins):
         scheduler = setup.make(
             seed=options.seed,
@@ -222,4 +223,5 @@ def _summary(inputs: Inputs) -> InputSummary:
             if count:
                 objects[kind] = objects.get(kind, 0) + count
     files = [*manifest.files, *(trace.files if trace is not None else ())]
-    return InputSummary(files=files, objects=objects, unused=unused, warnings=manifest.warnings)
+    warnings = [*manifest.warnings, *(trace.warnings if trace is not None else ())]
+    return InputSummary(files=files, objects=objects, unused=unused, warnings=warnings)

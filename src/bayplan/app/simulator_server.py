@@ -1,7 +1,7 @@
-"""The simulator as a server: API, controllers, kubelet and scheduler in one process, on one clock, and every decision kept.
+"""The simulator as a server: API, controllers, kubelet and scheduler in one process, on one clock, with a record of every decision.
 
-This is the wiring. The API, the bridge with its controllers, and what carries out the scheduler's actions live on the event loop;
-the engine has a thread of its own (docs/simulator.md).
+This is the wiring. The API, the bridge with its controllers, and the executor of the scheduler's actions run on the event loop;
+the engine has its own thread (docs/simulator.md).
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         scheduler: see `SchedulerOptions`.
-        bridge: which controllers run, and whether nodes are run.
-        record_level: how much of every decision is kept. retention: for how long.
-        annotations: whether results are written on the pods, as kube-scheduler-simulator does.
+        bridge: which controllers run, and whether nodes are simulated.
+        record_level: the detail of recorded decisions.
+        retention: how long records are kept.
+        annotations: whether to write results on the pods, as kube-scheduler-simulator does.
         plugin_deadline_seconds: how long a call of a custom plugin may take.
     """
 
@@ -65,18 +66,21 @@ class SimulatorServer:
     """A running cluster.
 
     Args:
-        api: over a backend whose clock is `clock`.
+        api: the API over a backend whose clock is `clock`.
         options: see `SimulatorOptions`.
         clock: the clock of the cluster.
 
     Attributes:
-        instance: a different text at each start.
-        annotator: writes results on pods; None if disabled. reader: reads those of other schedulers.
-        api, backend, bridge, snapshots: belong to the loop. engine, decisions, clock: for any thread.
-        settings: how the scheduler is set up now. metrics: of it, for Prometheus.
+        instance: a text that differs after each start.
+        annotator: the writer of results on pods; None if disabled.
+        reader: the reader of other schedulers' results.
+        api, backend, bridge, snapshots: the parts that belong to the loop.
+        engine, decisions, clock: the scheduler, its decisions, and the clock; may be used on any thread.
+        settings: the current setup of the scheduler.
+        metrics: its metrics, for Prometheus.
 
     Raises:
-        InputError: a configuration or a plugin that can't be used.
+        InputError: a configuration or a plugin is invalid.
     """
 
     def __init__(self, api: Api, options: SimulatorOptions, clock: Clock) -> None:
@@ -120,7 +124,7 @@ class SimulatorServer:
     # --- its life, on the loop ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin; called on the loop once requests are answered."""
+        """Start; called on the loop once requests are accepted."""
         self._loop = asyncio.get_running_loop()
         sys.setswitchinterval(SWITCH_SECONDS)
         self.named_snapshots.keep_first()
@@ -134,7 +138,7 @@ class SimulatorServer:
     def stop(self) -> None:
         """Shut down; may be called from any thread once no more requests are served."""
         if self._loop is not None and self._ticker is not None:
-            # A loop that is closed by now has ended it.
+            # If the loop is already closed, it has stopped the bridge.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._ticker.cancel)
         self.engine.stop()
@@ -157,9 +161,9 @@ class SimulatorServer:
         """Switch to another configuration atomically; records are kept, and waiting pods are retried.
 
         Raises:
-            ConfigurationError: it is invalid; the old one stays in effect.
-            PluginError: a plugin can't be built with it; the old one stays in effect.
-            EngineBusy: the current cycle does not end; the new configuration still takes effect afterwards.
+            ConfigurationError: it is invalid; the old one stays in use.
+            PluginError: a plugin cannot be created with it; the old one stays in use.
+            EngineBusy: the current cycle does not end; the new configuration takes effect afterwards.
         """
         await self._change(lambda: self.settings.with_text(text))
 
@@ -167,13 +171,13 @@ class SimulatorServer:
         """Reload the files of custom plugins; waiting pods are retried.
 
         Raises:
-            PluginError: one can't be loaded or built; the old ones stay in effect.
-            EngineBusy: as `configure`.
+            PluginError: one cannot be loaded or created; the old ones stay in use.
+            EngineBusy: as for `configure`.
         """
         await self._change(lambda: self.settings.with_plugins_read_again(self.runner))
 
     async def _change(self, read: Callable[[], SchedulerSettings]) -> None:
-        # Reading plugins runs their files, and making them their constructors: not on the loop.
+        # Loading plugins runs their files, and creating them runs their constructors: not on the loop.
         def change() -> None:
             settings = read()
             maker = settings.maker(self.clock)
@@ -182,11 +186,11 @@ class SimulatorServer:
             try:
                 self.engine.replace(lambda: first.pop() if first else maker())
             finally:
-                # They hold even where the engine is too busy to say so.
+                # They are in effect even if the engine is too busy to confirm it.
                 if self.annotator is not None:
                     self.annotator.extended = bool(settings.connections.extenders)
                 if before.connections is not settings.connections:
-                    # The old scheduler may be in a cycle still; when that has ended, it begins no other.
+                    # The old scheduler may still be in a cycle; when that has ended, it begins no other.
                     self.engine.submit(lambda scheduler: before.connections.close())
 
         async with self._changing:
@@ -198,7 +202,7 @@ class SimulatorServer:
         """Run one decision while the clock is paused; if no pod is ready, advance to the next one that will be.
 
         Returns:
-            whether there was one: False says that nothing will ever be due.
+            True if there was one; False if nothing will ever be due.
         """
         self.clock.pause()
         for _ in range(MAX_JUMPS):
@@ -211,10 +215,10 @@ class SimulatorServer:
         return False
 
     async def step_event(self) -> bool:
-        """Go to the next instant at which something is due, and let all happen that happens then.
+        """Advance to the next instant at which something is due, and run everything due then.
 
         Returns:
-            whether there was one.
+            True if there was one.
         """
         self.clock.pause()
         await self.settle()
@@ -224,7 +228,7 @@ class SimulatorServer:
         return found
 
     async def _jump(self) -> bool:
-        """Set the clock to the next instant at which anybody has something to do; return whether there is one."""
+        """Set the clock to the next instant at which any component has work; return whether there is one."""
         engine_ns = await asyncio.wrap_future(self.engine.submit(self.engine.next_instant_of))
         due = [instant for instant in (engine_ns, self.bridge.next_wakeup()) if instant is not None]
         if not due:
@@ -235,7 +239,7 @@ class SimulatorServer:
     async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until no work is left at this instant: all writes have been processed, and all results written."""
         end, quiet = time.monotonic() + seconds, 0
-        # Twice: what was on its way from one to the other when the first was asked shows then.
+        # Twice, because the second check finds work that one component passed to another during the first.
         while quiet < 2 and time.monotonic() < end:
             busy = await asyncio.wrap_future(self.engine.submit(self.engine.has_work))
             quiet = quiet + 1 if not busy and self.pump.is_idle and self.driver.is_idle else 0
@@ -261,5 +265,5 @@ class SimulatorServer:
         self.named_snapshots.delete(name)
 
     def reset(self) -> None:
-        """Go back to the cluster as it was when the server was ready."""
+        """Restore the cluster to its state when the server became ready."""
         self.named_snapshots.reset()

@@ -10,7 +10,7 @@ from bayplan.base.durations import SECOND_NS
 
 INTERVAL_SECONDS = 1.0
 MIN_SLEEP_SECONDS = 2.0
-"""Shorter times are jitter between two clocks, or a process that was stopped for a moment."""
+"""Shorter gaps are jitter between two clocks, or a process that was stopped for a moment."""
 
 _log = logging.getLogger("bayplan")
 
@@ -18,8 +18,9 @@ _log = logging.getLogger("bayplan")
 def catch_up_after_sleep(clock: Clock) -> bool:
     """Log that the machine slept, and recheck every timer; return whether it slept.
 
-    The clock advances while the machine sleeps, as wall time does: leases expire, pods end, retries become due. Timers of the event
-    loop and of threads stop, so they would be late by as long as the machine slept.
+    The clock advances while the machine sleeps, like wall time: leases expire, pods end, retries become due. But timers of the
+        event
+    loop and of threads stop, so they would be late by the duration of the sleep.
     """
     seconds = clock.slept_ns() / SECOND_NS
     if seconds < MIN_SLEEP_SECONDS:
@@ -30,7 +31,7 @@ def catch_up_after_sleep(clock: Clock) -> bool:
 
 
 async def watch_for_sleep(clock: Clock, interval_seconds: float = INTERVAL_SECONDS) -> None:
-    """Look for sleep again and again, until this is cancelled."""
+    """Check for sleep periodically, until cancelled."""
     while True:
         await asyncio.sleep(interval_seconds)
         catch_up_after_sleep(clock)

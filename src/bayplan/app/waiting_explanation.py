@@ -1,4 +1,4 @@
-"""Why a pod of a simulation waits now: decided again in a copy of the cluster, in the words of `bayplan explain`."""
+"""Why a pod of a simulation waits: decided again in a copy of the cluster, in the words of `bayplan explain`."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ from collections.abc import Collection
 
 from bayplan.analysis.explain import explain
 from bayplan.answers.present import PresentSource, present_pods
-from bayplan.answers.trial_cluster import TrialCluster
+from bayplan.answers.trial import Trial
 from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.pod import Pod
 from bayplan.sim.simulator import Simulator
-from bayplan.state.cluster_state import ClusterState
 
 
 def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
     """Return why a pod waits, in one sentence; the simulation does not change.
 
     Args:
-        simulator: with the cluster. setup: the scheduler that decides in it. key: of the pod.
+        simulator: the simulator with the cluster.
+        setup: the scheduler that decides in it.
+        key: the key of the pod.
     """
 
-    def make(state: ClusterState, without: Collection[str]) -> Scheduler:
+    state = simulator.scheduler.state.fork()
+
+    def make(without: Collection[str]) -> Scheduler:
         return setup.make(
             seed=simulator.seed, record_level=RecordLevel.OFF, state=state, sampling=False, without=without
         )
 
     store, now_ns = simulator.cluster.store, simulator.now_ns
     waiting = [pod for pod in store.all(Pod) if not pod.spec.node_name]
-    trial = TrialCluster(simulator.scheduler.state.fork(), make, waiting, now_ns)
+    trial = Trial(make(()), now_ns, make, waiting=waiting)
     objects = (item for kind in store.kinds() for item in store.all(kind))
     pods = present_pods(objects, simulator.scheduler.profiles)
     life = next(each for each in pods if each.key == key)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from bayplan.answers.node_offers import add_node, daemon_models
+from bayplan.answers.node_shapes import daemon_models, with_daemons
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
 from bayplan.answers.trial import Trial
 from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration, NodeGroup
@@ -23,7 +23,7 @@ from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStreams
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeCondition
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.objects.requests import Amounts, accounted_requests, node_amounts
 from bayplan.sim.operations import Apply, Operation
 from bayplan.sim.scaling import NodeLifetime, ScalingEvent, ScalingKind, ScalingSummary, group_costs
@@ -139,10 +139,8 @@ class ClusterAutoscaler:
         cutoff = self.configuration.options.expendable_pods_priority_cutoff
         found: list[Pod] = []
         for pod in cluster.waiting.values():
-            unschedulable = any(
-                each.type == "PodScheduled" and each.status == "False" and each.reason == "Unschedulable"
-                for each in pod.status.conditions
-            )
+            condition = not_scheduled(pod)
+            unschedulable = condition is not None and condition.reason == "Unschedulable"
             if not unschedulable or (pod.spec.priority or 0) < cutoff or pod.status.nominated_node_name:
                 continue
             old_enough_ns = _created_ns(pod, now_ns) + self.configuration.new_pod_delay_ns
@@ -154,10 +152,10 @@ class ClusterAutoscaler:
 
     def _options(self, cluster: QuestionCluster, waiting: Sequence[Pod]) -> list[Option]:
         """Return what growing each group would do for the pods that starting nodes don't take."""
-        daemons = daemon_models(cluster)
+        daemons = daemon_models(cluster.state)
         with cluster.trial(preempts=False) as trial:
             for _, node in self._starting.values():
-                add_node(trial, node, daemons, cluster)
+                trial.add_all(with_daemons(node, daemons))
             trial.add_all(waiting)
             trial.settle()
             served = [pod for pod in waiting if pod.key in trial.placed]
@@ -193,12 +191,12 @@ class ClusterAutoscaler:
         """
         with cluster.trial(preempts=False) as trial:
             for _, node in self._starting.values():
-                add_node(trial, node, daemons, cluster)
+                trial.add_all(with_daemons(node, daemons))
             self._try(trial, served)
             before: frozenset[str] = frozenset()
             nodes = 0
             while nodes < room:
-                add_node(trial, _node_of(group, f"trial-{group.name}-{nodes}"), daemons, cluster)
+                trial.add_all(with_daemons(_node_of(group, f"trial-{group.name}-{nodes}"), daemons))
                 self._try(trial, [pod for pod in waiting if pod.key not in before])
                 taken = frozenset(pod.key for pod in waiting if pod.key in trial.placed)
                 if taken == before:

@@ -13,11 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from bayplan.base.errors import InputError
-from bayplan.base.long_durations import read_long_duration
-from bayplan.formats.documents import Document, read_documents
-from bayplan.formats.files import InputFile, read_bytes
+from bayplan.formats.documents import Document
 from bayplan.formats.inputs import load_documents
-from bayplan.formats.typed_documents import placed, read_typed
+from bayplan.formats.typed_documents import duration_at, read_single, read_typed
 from bayplan.objects.meta import ApiStruct
 from bayplan.objects.node import Node
 
@@ -123,10 +121,7 @@ def read_autoscaler(path: Path) -> AutoscalerConfiguration:
     Raises:
         InputError: it can't be read, or is no Autoscaler; with file and line.
     """
-    documents = list(read_documents(read_bytes(InputFile(str(path), path)), str(path)))
-    if len(documents) != 1:
-        raise InputError(str(path), wanted=f"one {KIND}", got=f"{len(documents)} documents")
-    return autoscaler_of(documents[0])
+    return autoscaler_of(read_single(path, kind=KIND))
 
 
 def autoscaler_of(document: Document) -> AutoscalerConfiguration:
@@ -146,7 +141,7 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
             wanted = f"a number of at least {group.min_size}, the minSize"
             raise InputError(f"{KIND} {path}.maxSize", where=where, wanted=wanted, got=str(group.max_size))
     options = spec.options
-    interval_ns = _duration(document, options.scan_interval, "$.options.scanInterval")
+    interval_ns = duration_at(document, options.scan_interval, "$.options.scanInterval", kind=KIND)
     if not interval_ns:
         where = document.where("$.options.scanInterval")
         raise InputError(f"{KIND} $.options.scanInterval", where=where, wanted="a duration above 0", got="'0s'")
@@ -155,10 +150,16 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
         options=options,
         groups=[_group(document, group, f"$.nodeGroups[{index}]") for index, group in enumerate(spec.node_groups)],
         scan_interval_ns=interval_ns,
-        unneeded_ns=_duration(document, options.scale_down_unneeded_time, "$.options.scaleDownUnneededTime"),
-        delay_after_add_ns=_duration(document, options.scale_down_delay_after_add, "$.options.scaleDownDelayAfterAdd"),
-        delay_after_delete_ns=_duration(document, after_delete, "$.options.scaleDownDelayAfterDelete"),
-        new_pod_delay_ns=_duration(document, options.new_pod_scale_up_delay, "$.options.newPodScaleUpDelay"),
+        unneeded_ns=duration_at(
+            document, options.scale_down_unneeded_time, "$.options.scaleDownUnneededTime", kind=KIND
+        ),
+        delay_after_add_ns=duration_at(
+            document, options.scale_down_delay_after_add, "$.options.scaleDownDelayAfterAdd", kind=KIND
+        ),
+        delay_after_delete_ns=duration_at(document, after_delete, "$.options.scaleDownDelayAfterDelete", kind=KIND),
+        new_pod_delay_ns=duration_at(
+            document, options.new_pod_scale_up_delay, "$.options.newPodScaleUpDelay", kind=KIND
+        ),
     )
 
 
@@ -175,13 +176,6 @@ def _group(document: Document, spec: GroupSpec, path: str) -> NodeGroup:
         max_size=spec.max_size,
         price=spec.price,
         priority=spec.priority,
-        start_up_delay_ns=_duration(document, spec.start_up_delay, f"{path}.startUpDelay"),
+        start_up_delay_ns=duration_at(document, spec.start_up_delay, f"{path}.startUpDelay", kind=KIND),
         template=nodes[0],
     )
-
-
-def _duration(document: Document, text: str, path: str) -> int:
-    try:
-        return read_long_duration(text, what=f"{KIND} {path}")
-    except InputError as problem:
-        raise placed(problem, document) from None

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from bayplan.answers.drain_rules import Budgets, Disruptions, stays_behind
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration
 from bayplan.base.durations import MINUTE_NS
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
@@ -101,7 +103,7 @@ class ScaleDown:
             ):
                 continue
             share = self._utilization(node, pods.get(name, []), cluster)
-            moving = [pod for pod in pods.get(name, []) if not stays_behind(pod)]
+            moving = [pod for pod in pods.get(name, []) if comes_back(pod)]
             low = not moving or share < self._configuration.options.scale_down_utilization_threshold
             if low and not any(self._keeps_node(pod, budgets) for pod in moving):
                 # A node that was unneeded stays the first choice.
@@ -203,7 +205,7 @@ class ScaleDown:
             node = cluster.get(Node, name)
             if node is None:
                 del self._draining[name]
-            elif not [pod for pod in _pods_by_node(cluster).get(name, []) if not stays_behind(pod)]:
+            elif not [pod for pod in _pods_by_node(cluster).get(name, []) if comes_back(pod)]:
                 del self._draining[name]
                 self._last_deleted_ns = now_ns
                 found.append((now_ns, Delete(Node, name)))
@@ -229,7 +231,7 @@ class ScaleDown:
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
         """Return evictions of pods on a node, of each disruption budget at most as many as it allows now."""
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
-        pods = [pod for pod in _pods_by_node(cluster).get(name, []) if not stays_behind(pod)]
+        pods = [pod for pod in _pods_by_node(cluster).get(name, []) if comes_back(pod)]
         return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]
 
 
@@ -237,6 +239,6 @@ def _pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
     """Return the unfinished pods on nodes, by node."""
     found: dict[str, list[Pod]] = {}
     for pod in cluster.all(Pod):
-        if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+        if pod.spec.node_name and not is_finished(pod):
             found.setdefault(pod.spec.node_name, []).append(pod)
     return found

@@ -1,1 +1,1 @@
-"""The base layer, which everything else uses: errors, clock, seeded random streams, version."""
+"""The base layer, used by all others: errors, clock, seeded random streams, version."""

@@ -1,4 +1,4 @@
-"""Bodies of HTTP answers within a limit, also when they are compressed."""
+"""Bodies of HTTP responses with a size limit, even if they are compressed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ class BoundedBody:
     decompression ends at the limit.
 
     Args:
-        limit: of bytes, after decompression.
-        encoding: of the body, from its header `Content-Encoding`; anything except gzip is not decoded, as in Go's client.
+        limit: the maximum size in bytes, after decompression.
+        encoding: the encoding of the body, from its header `Content-Encoding`; anything except gzip is not decoded, as in Go's
+            client.
     """
 
     def __init__(self, limit: int, encoding: str = "") -> None:
@@ -33,7 +34,7 @@ class BoundedBody:
         self._decoder = zlib.decompressobj(_GZIP) if encoding.strip().lower() == "gzip" else None
 
     def add(self, piece: bytes) -> None:
-        """Add a piece as it came.
+        """Add a received piece.
 
         Raises:
             BodyTooLarge: the limit is passed.

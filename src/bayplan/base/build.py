@@ -1,6 +1,6 @@
-"""Which build of this package runs: finds the compiled form of a module, refuses one that is out of date, and names the build.
+"""The build of this package: finds the compiled form of a module, rejects one that is out of date, and names the build.
 
-A module that has a ``.py`` and a ``.pxd`` exists twice: as Python source, and as an extension in ``_compiled``. Python itself only
+A module with a ``.py`` and a ``.pxd`` exists twice: as Python source, and as an extension in ``_compiled``. Python itself only
 finds the source; the finder that `install` puts first finds the extension. All modules run compiled, or none.
 """
 
@@ -23,17 +23,19 @@ UNCOMPILED_VARIABLE = "BAYPLAN_UNCOMPILED"
 VARIANT_VARIABLE = "BAYPLAN_VARIANT"
 BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
 V3_FLAGS = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"})
-"""What Linux calls the features of x86-64-v3 that x86-64-v2 lacks (LZCNT is called abm, OSXSAVE xsave)."""
+"""Linux's names of the features of x86-64-v3 that x86-64-v2 lacks (LZCNT is called abm, OSXSAVE xsave)."""
 
 FREE_THREADING_IS_SAFE = False
-"""Whether the compiled modules are declared safe without the GIL. An extension that is not would switch it on again."""
+"""Whether the compiled modules are declared safe without the GIL. Other extensions would switch it on again."""
 
 
 class CompiledFinder:
     """Finds the extension of a module. Raises ImportError, naming the command, if its sources have changed since.
 
     Args:
-        folder: holds the manifest and a folder per variant. manifest: its contents. variant: of hot modules.
+        folder: the folder with the manifest and a folder per variant.
+        manifest: the contents of the manifest.
+        variant: the variant of the hot modules.
         root: the folder that contains the package; hashes are of files in it.
     """
 
@@ -88,7 +90,7 @@ def install() -> None:
     """Make compiled modules importable, if this package has any for this Python and `BAYPLAN_UNCOMPILED` is not set.
 
     The package calls this before it imports anything else. Raise ImportError if `BAYPLAN_VARIANT` names a variant that is not
-    there or that this CPU can't run.
+    there or that this CPU cannot run.
     """
     if os.environ.get(UNCOMPILED_VARIABLE, "") not in ("", "0") or _finder() is not None:
         return
@@ -112,13 +114,13 @@ def install() -> None:
 
 
 def build_name() -> str:
-    """Return the build that runs: ``compiled (gcc 12.2.0, x86-64-v3)``, or ``uncompiled``. Reports and `--version` print it."""
+    """Return the build in use: ``compiled (gcc 12.2.0, x86-64-v3)``, or ``uncompiled``. Reports and `--version` print it."""
     finder = _finder()
     return "uncompiled" if finder is None else finder.name
 
 
 def cpu_has_v3() -> bool:
-    """Return whether this CPU, and the operating system, can run code for x86-64-v3. Only Linux is asked."""
+    """Return whether this CPU, and the operating system, can run code for x86-64-v3. Only Linux is checked."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             for line in file:

@@ -18,7 +18,7 @@ MAX_SPEED = 1_000_000.0
 
 def steady_ns() -> int:
     """Return nanoseconds since some instant in the past; never goes back, and continues during system sleep if possible."""
-    # Real clocks are set by people and daemons; due actions must neither wait an hour nor run twice.
+    # Users and daemons set real clocks; due actions must neither wait an hour nor run twice.
     return time.clock_gettime_ns(_STEADY) if _STEADY is not None else time.monotonic_ns()
 
 
@@ -30,9 +30,10 @@ class Clock:
 
     Args:
         start_ns: the initial time, nanoseconds since 1970; None for the machine's time.
-        speed: seconds of this clock in a real one.
+        speed: the seconds of this clock per real second.
         paused: whether it starts paused.
-        steady: returns real time, in nanoseconds since some instant. awake: the same, but not counting system sleep.
+        steady: the function that returns monotonic nanoseconds.
+        awake: the same, but not counting system sleep.
 
     Raises:
         InputError: a speed that is not above 0.
@@ -53,7 +54,7 @@ class Clock:
         self._lock = Lock()
         self._virtual = start_ns is not None or speed != 1.0 or paused
         self._speed = _checked(speed)
-        # The readings of this clock and the steady one at the last change, and the speed since, 0 while paused.
+        # The readings of this clock and the monotonic one at the last change, and the speed since, 0 while paused.
         # Readers take no lock, so the three are replaced together.
         self._since = (time.time_ns() if start_ns is None else start_ns, steady(), 0.0 if paused else self._speed)
         self._listeners: list[Callable[[], None]] = []
@@ -72,7 +73,7 @@ class Clock:
 
     @property
     def speed(self) -> float:
-        """Return how many seconds of this clock a real one has while it is not paused."""
+        """Return the seconds of this clock per real second while it is not paused."""
         return self._speed
 
     @property
@@ -104,7 +105,7 @@ class Clock:
         self._change(paused=False)
 
     def set_speed(self, speed: float) -> None:
-        """Change the speed .
+        """Change the speed.
 
         Raises:
             InputError: a speed that is not above 0.
@@ -112,7 +113,7 @@ class Clock:
         self._change(speed=_checked(speed))
 
     def jump(self, time_ns: int) -> None:
-        """Set it forward; a time that has passed changes nothing."""
+        """Set it forward; a time in the past changes nothing."""
         if time_ns > self.now_ns():
             self._change(time_ns=time_ns)
 

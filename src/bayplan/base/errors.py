@@ -21,11 +21,11 @@ class InputError(BayplanError):
     """Bad input, reported as: where, what, what was found, what was expected, what to try.
 
     Args:
-        what: the problem or the object and path it concerns, e.g. ``Pod default/web $.spec.containers[0].image``.
+        what: the problem, or the object and path concerned, e.g. ``Pod default/web $.spec.containers[0].image``.
         where: file and line, e.g. ``pods.yaml:12``; empty if there is none.
-        got: what was found, already quoted as it should be shown.
-        wanted: what was expected, e.g. ``a quantity``.
-        hint: what to try, e.g. ``'2'``.
+        got: the actual value, already quoted as it should be shown.
+        wanted: the expected value, e.g. ``a quantity``.
+        hint: a suggestion, e.g. ``'2'``.
     """
 
     def __init__(self, what: str, *, where: str = "", got: str = "", wanted: str = "", hint: str = "") -> None:
@@ -48,18 +48,19 @@ class InputError(BayplanError):
 
 
 class ConfigurationError(InputError):
-    """A scheduler configuration that is refused."""
+    """An invalid scheduler configuration."""
 
 
 class PluginError(InputError):
-    """A custom plugin that can't be loaded or that breaks the contract of its extension point."""
+    """A custom plugin that cannot be loaded or breaks the contract of its extension point."""
 
 
 class MissingExtra(InputError):
     """An optional package is needed and not installed.
 
     Args:
-        package: the name under which it is imported. extra: of Bayplan, that installs it.
+        package: the name under which it is imported.
+        extra: the extra of Bayplan that installs it.
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -83,8 +84,8 @@ class PluginFailure(BayplanError):
 
 
 class EngineBusy(BayplanError):
-    """A scheduler that runs on a thread of its own did not answer in time; it may later."""
+    """A scheduler on a separate thread did not respond in time; it may do so later."""
 
 
 class InvariantError(BayplanError):
-    """The state contradicts itself. Always a bug of Bayplan; carries the evidence."""
+    """The state is inconsistent. Always a bug of Bayplan; the text has the evidence."""

@@ -24,18 +24,18 @@ EXTRAS: Mapping[str, str] = {
     "uvicorn": "server",
     "websockets": "server",
 }
-"""The extra that brings a package, by the name under which it is imported."""
+"""The extra that provides a package, by the name under which it is imported."""
 
 
 @contextmanager
 def named_extras() -> Iterator[None]:
-    """Turn the import of an optional package that is not installed into an error that names the command to install it.
+    """Convert the import error of a missing optional package to an error with the command to install it.
 
-    For the places through which optional parts are entered: the command line, the public names, what is written or asked only if
-    somebody wants it.
+    For the entry points of optional parts: the command line, the public names, and output or calls that few users
+    need.
 
     Raises:
-        MissingExtra: such a package is missing.
+        MissingExtra: the package is missing.
     """
     try:
         yield

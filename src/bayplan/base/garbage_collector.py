@@ -1,7 +1,7 @@
 """Python's cyclic garbage collector, relaxed for programs that create many objects and few cycles.
 
-A collection walks over every container that is alive. What was loaded and what a run keeps is alive to the end, so looking at it
-again and again finds nothing and costs up to a tenth of a run. Reference counting, which frees nearly everything, still works.
+A collection traverses all live containers. Loaded data and the records of a run stay alive to the end, so traversing them
+repeatedly frees nothing and costs up to a tenth of a run. Reference counting, which frees nearly everything, still works.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ RARE_THRESHOLD = 1_000_000
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect seldom within the block, and don't look at what is alive when it begins.
+    """Collect rarely within the block, and ignore the objects that are alive when it begins.
 
-    For hosts around a run and for the command line. What is set here holds for the whole process, and is as before at the end: then
-    what the block left behind is collected. Where collections were ended within the block (`end_collections`), they stay so.
+    For hosts around a run and for the command line. The settings apply to the whole process, and are restored at the end: then
+    the garbage of the block is collected. If collections were ended within the block (`end_collections`), they stay disabled.
     """
     thresholds = gc.get_threshold()
     gc.freeze()

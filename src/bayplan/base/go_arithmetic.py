@@ -1,7 +1,7 @@
 """Go's arithmetic on amd64, where Python or C differ: int64 that wraps, division, conversion, and the last bit of logarithms.
 
-Compiled modules use the same functions from go_arithmetic.h, by way of go.pxd. Modules import this one ``as go``. Arguments
-are int64 and float64 and results too, except where a docstring says otherwise.
+Compiled modules use the same functions from go_arithmetic.h, through go.pxd. Modules import this one ``as go``. Arguments
+and results are int64 and float64, unless a docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EVEN = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.53138376992093733
 
 
 def wrap(value: int) -> int:
-    """Return the int64 that the lowest 64 bits of any integer are."""
+    """Return the int64 with the lowest 64 bits of any integer."""
     return value if MIN_INT64 <= value <= MAX_INT64 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -39,7 +39,7 @@ def mul(a: int, b: int) -> int:
 
 
 def quotient(a: int, b: int) -> int:
-    """Divide towards zero. The smallest int64 by -1 is itself. Raise ZeroDivisionError where Go panics."""
+    """Divide towards zero. The smallest int64 by -1 is itself. Raise ZeroDivisionError if Go panics."""
     a, b = int(a), int(b)
     if b == 0:
         raise ZeroDivisionError("integer divide by zero")
@@ -48,29 +48,29 @@ def quotient(a: int, b: int) -> int:
 
 
 def remainder(a: int, b: int) -> int:
-    """Return what `quotient` leaves over, with the sign of the dividend. Raise ZeroDivisionError where Go panics."""
+    """Return the remainder of `quotient`, with the sign of the dividend. Raise ZeroDivisionError if Go panics."""
     return sub(a, mul(quotient(a, b), b))
 
 
 def divide(a: float, b: float) -> float:
-    """Divide floats: by zero that is infinite or not a number, where Python raises."""
+    """Divide floats: division by zero is infinite or not a number, although Python raises."""
     if b == 0.0:
         return math.nan if a == 0.0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
     return float(a) / float(b)
 
 
 def to_int64(x: float) -> int:
-    """Cut towards zero. What does not fit, or is not a number, is the smallest int64, as on amd64 (arm64 saturates)."""
+    """Truncate towards zero. Out-of-range values and NaN become the smallest int64, as on amd64 (arm64 saturates)."""
     return int(x) if -(2.0**63) <= x < 2.0**63 else MIN_INT64
 
 
 def small_float(a: int) -> float:
-    """Convert an integer from 0 to below 2^52, in a way that whole-array loops can be vectorised; for others, any number."""
+    """Convert an integer from 0 to below 2^52, in a way that array loops can vectorize; other values give any number."""
     return float(a)
 
 
 def small_int64(x: float) -> int:
-    """Convert a whole number from 0 to below 2^52, in such a way; for others, any integer."""
+    """Convert a whole number from 0 to below 2^52, in the same way; other values give any integer."""
     return int(x)
 
 
@@ -83,7 +83,7 @@ def round(x: float) -> float:
 
 
 def log(x: float) -> float:
-    """Return the natural logarithm, to the last bit as Go's ``math.Log``.
+    """Return the natural logarithm, to the last bit like Go's ``math.Log``.
 
     C libraries round differently for about one integer in a hundred, the first being 3. The method is that of FreeBSD's
     msun (e_log.c): the argument is reduced to ``2^k * (1 + f)``, a polynomial gives ``log(1 + f)``.
@@ -116,9 +116,9 @@ def float_from_bits(bits: int) -> float:
 
 
 MAX_DIGITS = 100
-"""Digits that are read. Python refuses to read more than 4,300, and takes quadratic time for them."""
+"""Maximum number of digits. Python rejects more than 4,300, and takes quadratic time for them."""
 
 
 def whole_number(digits: str) -> int:
-    """Return the integer of decimal digits; one of more than `MAX_DIGITS` is merely bigger than any that fits a type."""
+    """Return the integer of decimal digits; one with more than `MAX_DIGITS` is merely out of range of all types."""
     return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS

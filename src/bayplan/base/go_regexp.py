@@ -1,10 +1,10 @@
-"""Go's regular expressions: its syntax, its matches, its error texts, in time linear in the text.
+"""Go's regular expressions: its syntax, matches and error messages, in time linear in the text.
 
-RE2 does the work. Where it differs from Go's regexp package, this module follows Go: ``\\C`` is no escape sequence, errors
-read as Go's, empty matches next to a match don't count.
+RE2 does the work. If it differs from Go's regexp package, this module follows Go: ``\\C`` is not an escape sequence, errors
+have Go's words, empty matches next to a match do not count.
 
 Linear still means program times text: RE2 takes 100 s for 3 MB of text and a program of 1,800 instructions in the worst case.
-So what users of an API bring goes through a `WorkBudget`.
+So the patterns of API users are limited by a `WorkBudget`.
 
 Source: https://pkg.go.dev/regexp/syntax, https://github.com/google/re2/wiki/Syntax
 """
@@ -19,42 +19,42 @@ from typing import NamedTuple
 import re2
 
 USUAL_BYTES, MAX_BYTES = 2 << 20, 16 << 20
-"""Memory of a compiled expression with its states: usually, and of one whose program alone needs more. Go compiles programs of
-128 MB; RE2 takes 0.2 s to find that one does not fit in 16 MB."""
+"""Memory of a compiled expression with its states: usually, and for one whose program alone needs more. Go compiles programs of
+128 MB; RE2 takes 0.2 s to detect that one does not fit in 16 MB."""
 MAX_USUAL, MAX_LARGE = 48, 2
-"""Compiled expressions in memory, of either size: 130 MB at most, if texts drive all of them through all states. Compiling a
+"""Number of cached expressions, of either size: 130 MB at most, if texts drive all of them through all states. Compiling a
 usual one takes 14 us, finding it here 0.1 us: a selector is evaluated for each device, a schema's patterns for each object."""
 NS_PER_STEP = 20
-"""Nanoseconds for an instruction and a byte, measured on the slowest expressions found."""
+"""Nanoseconds per instruction and byte, measured on the slowest expressions found."""
 COMPILE_STEPS = 60
-"""Steps that compiling an instruction counts as: it takes 1.2 us."""
+"""Steps for compiling an instruction: it takes 1.2 us."""
 MAX_CLASS_BYTES = 250_000_000
-"""Classes with names, times the length of the pattern: RE2, as Go, looks for the end of each up to the end of the pattern."""
+"""Number of named classes, times the length of the pattern: RE2, like Go, searches the end of each up to the end of the pattern."""
 BUDGET_STEPS = 25_000_000
-"""Steps of one request: half a second in the worst case, a few milliseconds usually."""
+"""Maximum steps of one request: half a second in the worst case, a few milliseconds usually."""
 
 
 class RegexpError(ValueError):
-    """A pattern that Go's regexp.Compile refuses; the text is Go's."""
+    """A pattern that Go's regexp.Compile rejects; the text is Go's."""
 
 
 class _UnclosedError(RegexpError):
-    """A parenthesis is left open."""
+    """A parenthesis is not closed."""
 
 
 class WorkBudgetExceeded(Exception):
-    """Expressions and texts whose worst case takes longer than a request may."""
+    """The worst case of the expressions and texts of a request exceeds the limit."""
 
 
 class _TooLargeError(RegexpError):
-    """The program does not fit."""
+    """The program exceeds the memory limit."""
 
 
 class Regexp:
     """A compiled expression.
 
     Attributes:
-        size: instructions of its program.
+        size: the number of instructions of its program.
     """
 
     __slots__ = ("_program", "size")
@@ -85,7 +85,7 @@ class Regexp:
         return "" if found is None else str(found.group(), "utf-8")
 
     def find_each(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield the matches from left to right, each with the bytes after it. Between two, a search may read all of these."""
+        """Yield the matches from left to right, each with the number of bytes after it, which the search for the next may read."""
         end = -1
         data = _encoded(text)
         for match in self._program.finditer(data):
@@ -105,7 +105,7 @@ def compile_regexp(pattern: str) -> Regexp:
     """Compile an expression.
 
     Raises:
-        RegexpError: Go refuses it, or its program needs more than `MAX_BYTES`.
+        RegexpError: Go rejects it, or its program needs more than `MAX_BYTES`.
     """
     try:
         return _usual(pattern)
@@ -147,10 +147,10 @@ def cache_counts() -> CacheCounts:
 
 
 class WorkBudget:
-    """Expressions and matches of one request, up to a number of steps in the worst case.
+    """The expressions and matches of one request, up to a number of steps in the worst case.
 
     Args:
-        steps: of `NS_PER_STEP` each.
+        steps: the steps of `NS_PER_STEP` each.
     """
 
     __slots__ = ("_compiled", "_steps")
@@ -163,18 +163,18 @@ class WorkBudget:
         """Count steps.
 
         Raises:
-            WorkBudgetExceeded: there are none left.
+            WorkBudgetExceeded: none are left.
         """
         self._steps -= steps
         if self._steps < 0:
             raise WorkBudgetExceeded
 
     def compile(self, pattern: str) -> Regexp:
-        """Compile an expression; it counts once.
+        """Compile an expression; its steps count once.
 
         Raises:
             RegexpError: as by `compile_regexp`.
-            WorkBudgetExceeded: there are no steps left.
+            WorkBudgetExceeded: no steps are left.
         """
         if self._steps < 0:
             raise WorkBudgetExceeded
@@ -209,14 +209,14 @@ _TOKEN = re.compile(
       | .""",
     re.DOTALL | re.VERBOSE,
 )
-"""Quoted text, an escape, a class, a class that does not end, the name of a group, anything else."""
+"""Quoted text, an escape, a class, an unclosed class, the name of a group, anything else."""
 
 
 def _first_difference(pattern: str) -> tuple[int, str]:
-    """Return the place of the first construct that RE2 accepts and Go refuses, and Go's error."""
+    """Return the position of the first construct that RE2 accepts and Go rejects, and Go's error."""
     for token in _TOKEN.finditer(pattern):
         if token["unclosed"] or token["end"] == "":
-            # RE2 refuses this, too. Searching for its end at every later place would take quadratic time.
+            # RE2 rejects this, too. Searching for its end at every later position would take quadratic time.
             break
         if token["escape"] == "C":
             return token.start(), r"invalid escape sequence: `\C`"
@@ -255,7 +255,7 @@ def _refusal(pattern: str, problem: Exception) -> RegexpError:
     if code == "missing )":
         return _UnclosedError(f"error parsing regexp: {text}: `{pattern}`")
     if what in ("(?<=", "(?<!"):
-        # Go reads a group with a name here.
+        # Go reads a named group here.
         rest = pattern[pattern.index(what) :]
         text, what = "invalid named capture", rest[: rest.find(">") + 1 or None]
     twice = _TWO_COUNTS.fullmatch(what) if code == "bad repetition operator" else None

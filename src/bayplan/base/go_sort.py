@@ -1,6 +1,6 @@
-"""Go's `sort.Slice`: the order in which it leaves equal items, which decides something where upstream's comparison has ties.
+"""Go's `sort.Slice`: its order of equal items, which matters when upstream's comparison has ties.
 
-Pattern-defeating quicksort (https://arxiv.org/abs/2106.05123) as Go has had it since 1.19: insertion sort up to 12 items, pivots by
+Pattern-defeating quicksort (https://arxiv.org/abs/2106.05123) as in Go since 1.19: insertion sort up to 12 items, pivots by
 medians of three or nine, three fixed swaps after an unbalanced partition, heap sort after many of these. It isn't stable, but
 gives the same order on every machine. `sort.Sort` and `slices.SortFunc` leave equal items in the same order.
 """
@@ -33,10 +33,10 @@ def sort_slice(items: Sequence[T], key: Callable[[T], Any]) -> list[T]:
 
 
 class Sorter:
-    """Sorts the places of items by their ranks.
+    """Sorts the positions of items by their ranks.
 
     Args:
-        ranks: int64, one an item; sorted with the places.
+        ranks: int64, one per item; sorted together with the positions.
     """
 
     def __init__(self, ranks: npt.NDArray[np.int64]) -> None:
@@ -46,13 +46,13 @@ class Sorter:
         self._was_partitioned = True
 
     def sort(self) -> list[int]:
-        """Return the original places of the items in sorted order."""
+        """Return the original positions of the items in sorted order."""
         length: int = len(self._ranks)
         self._sort(0, length, length.bit_length())
         return [int(place) for place in self._places]
 
     def _sort(self, start: int, end: int, unbalanced_allowed: int) -> None:
-        """Sort a part of the items; `unbalanced_allowed` is how many more unbalanced partitions are put up with."""
+        """Sort a part of the items; `unbalanced_allowed` is the number of further unbalanced partitions that are allowed."""
         is_balanced = self._was_partitioned = True
         while end - start > _MAX_INSERTION_SORTED:
             length = end - start
@@ -65,7 +65,7 @@ class Sorter:
             pivot = self._choose_pivot(start, end)
             is_ascending = self._swapped == 0
             if self._swapped == 12:
-                # All comparisons of the choice came out the same way: probably descending.
+                # All comparisons of the choice had the same result: probably descending.
                 self._reverse(start, end)
                 pivot = end - 1 - (pivot - start)
                 is_ascending = True
@@ -124,7 +124,7 @@ class Sorter:
             child = 2 * root + 1
 
     def _break_patterns(self, start: int, end: int) -> None:
-        """Swap three items around the middle with others that a generator chooses whose seed is the length."""
+        """Swap three items around the middle with others, chosen by a generator seeded with the length."""
         length = end - start
         random, size = length, 1
         while size <= length:
@@ -140,7 +140,7 @@ class Sorter:
             self._swap(around - 1 + number, start + other)
 
     def _choose_pivot(self, start: int, end: int) -> int:
-        """Return the place of the pivot; `_swapped` is then how many pairs stood in descending order."""
+        """Return the position of the pivot; `_swapped` is then the number of descending pairs."""
         quarter = (end - start) // 4
         low, middle, high = start + quarter, start + 2 * quarter, start + 3 * quarter
         self._swapped = 0
@@ -170,7 +170,7 @@ class Sorter:
             start += 1
 
     def _sort_nearly_sorted(self, start: int, end: int) -> bool:
-        """Put up to five items in their places; return whether all are sorted then."""
+        """Sort up to five items; return whether the part is sorted."""
         ranks = self._ranks
         number = start + 1
         for step in range(5):  # noqa: B007
@@ -191,7 +191,7 @@ class Sorter:
         return False
 
     def _partition(self, start: int, end: int, pivot: int) -> int:
-        """Move items below the pivot before it and the others behind; return the pivot's place, and set `_was_partitioned`."""
+        """Move items below the pivot before it and the others behind; return the pivot's position, and set `_was_partitioned`."""
         ranks = self._ranks
         self._swap(start, pivot)
         left, right = start + 1, end - 1
@@ -212,7 +212,7 @@ class Sorter:
         return right
 
     def _partition_equal(self, start: int, end: int, pivot: int) -> int:
-        """Move items equal to the pivot before the greater ones, where none is less; return where the greater ones begin."""
+        """Move items equal to the pivot before the greater ones, if none is less; return where the greater ones begin."""
         ranks = self._ranks
         self._swap(start, pivot)
         left, right = start + 1, end - 1

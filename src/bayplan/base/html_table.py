@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 MAX_ROWS = 60
-"""Nodes or pods shown; a notebook should stay readable. The first are shown, and the number of the others."""
+"""Maximum number of rows, so that a notebook stays readable. The others are counted."""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> str:

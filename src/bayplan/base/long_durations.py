@@ -13,10 +13,11 @@ def read_long_duration(text: str, *, what: str) -> int:
     """Return the nanoseconds of a duration.
 
     Args:
-        text: the duration. what: its option or field, for the error.
+        text: the duration.
+        what: the name of the option or field, for the error.
 
     Raises:
-        InputError: no duration, or one below zero.
+        InputError: it is not a duration, or it is negative.
     """
     match = _DAYS.fullmatch(text)
     days, rest = match.groups() if match is not None else (None, text)

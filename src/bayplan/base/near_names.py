@@ -1,24 +1,24 @@
-"""Near names: the likely correct spelling of a misspelt name. Every suggestion in a message comes from this function."""
+"""Similar names: the likely correct spelling of a misspelt name. Every suggestion in a message comes from this function."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from itertools import islice
 
 MAX_COMPARED = 20_000
-"""Candidates that are compared at most. Only an error message waits for them."""
+"""Maximum number of compared candidates. Only an error message waits for the comparison."""
 
 MAX_DIFFERENCE = 4
-"""Letters by which a near name differs at most. A replaced letter counts as two: one is missing and one is new."""
+"""Maximum number of different letters in a similar name. A replaced letter counts as two: one is missing and one is new."""
 
 MIN_PREFIX_LENGTH = 4
-"""A name of fewer letters is not completed: too many names begin with it."""
+"""A shorter name is not completed: too many names begin with it."""
 
 
 def near_name(name: str, candidates: Iterable[str]) -> str:
-    """Return the candidate nearest to a misspelt name, or "" if none is near.
+    """Return the candidate most similar to a misspelt name, or "" if none is similar.
 
-    A candidate is near if it differs in a third of the letters at most (see `MAX_DIFFERENCE`; one replaced letter is allowed in
-    a name of three), or if it begins with the name. Case does not count. Of equally near candidates the first is returned.
+    A candidate is similar if at most a third of the letters differ (see `MAX_DIFFERENCE`; one replaced letter is allowed in
+    a name of three), or if it begins with the name. Case is ignored. Among equally similar candidates the first is returned.
     """
     if not name:
         return ""

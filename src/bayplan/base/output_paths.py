@@ -8,14 +8,14 @@ from bayplan.base.errors import InputError
 
 
 def check_output_folder(folder: Path, option: str) -> None:
-    """Make sure that files can be created in a folder.
+    """Check that files can be created in a folder.
 
     Args:
-        folder: that the output is written to.
-        option: that names the output, for the error.
+        folder: the output folder.
+        option: the command-line option with the path, for the error.
 
     Raises:
-        InputError: there is no such folder, or nothing can be created in it.
+        InputError: the folder does not exist, or files cannot be created in it.
     """
     wanted = "a path in a folder that can be written"
     if not folder.is_dir():
@@ -28,7 +28,7 @@ def check_output_folder(folder: Path, option: str) -> None:
 
 
 def check_output_file(path: Path, option: str) -> None:
-    """Make sure that a file can be written or created; see `check_output_folder`."""
+    """Check that a file can be written or created; see `check_output_folder`."""
     if path.is_dir():
         raise InputError(option, got=f"'{path}', a folder", wanted="a file")
     if not path.exists():

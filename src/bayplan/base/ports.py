@@ -1,4 +1,4 @@
-"""Ports of TCP and UDP: which numbers there are."""
+"""Validation of TCP and UDP ports."""
 
 from bayplan.base.errors import InputError
 
@@ -9,11 +9,11 @@ def check_port(port: int, option: str = "--port") -> None:
     """Reject invalid ports to listen on.
 
     Args:
-        port: 0 means any free port.
-        option: that it was given with.
+        port: the port; 0 means any free port.
+        option: the option that it was given with.
 
     Raises:
-        InputError: there is no such port.
+        InputError: it is not a port number.
     """
     if not 0 <= port <= MAX_PORT:
         raise InputError(option, got=str(port), wanted=f"0 to {MAX_PORT}")

@@ -1,13 +1,13 @@
 """Randomness from named streams of one seed: the only source of random numbers in Bayplan.
 
-Every consumer (tie picks of the scheduler, generated pod names, arrival times of a workload) draws from a stream of
-its own, so that one more draw in one place never shifts the numbers of another. A stream is a function of the seed
-and of its name and of nothing else: not of the order in which streams are asked for, not of ``PYTHONHASHSEED``, not
-of the machine.
+Every consumer (ties of the scheduler, generated pod names, arrival times of a workload) draws from its own
+stream, so that an additional draw in one place never changes the numbers of another. A stream depends only on the seed
+and its name: not on the order in which streams are created, ``PYTHONHASHSEED``
+or the machine.
 
 The generator is CPython's Mersenne Twister, seeded with an integer. Its ``random()`` and ``getrandbits()`` are
-documented to stay the same across Python versions; ``choice``, ``shuffle`` and the distributions are not, so what
-must stay byte-identical for years uses the first two only.
+documented to stay the same across Python versions; ``choice``, ``shuffle`` and the distributions are not, so code whose
+results must stay identical uses only the first two.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import random
 
 
 class RandomStream(random.Random):
-    """A generator that knows where it comes from. Made by :meth:`RandomStreams.stream`, shared by reference.
+    """A generator with the name of its stream. Created by :meth:`RandomStreams.stream`, shared by reference.
 
     Attributes:
         stream_name: the name it was derived for, shown in diagnostics.
@@ -27,7 +27,7 @@ class RandomStream(random.Random):
 
 
 class RandomStreams:
-    """Hand out the random streams of one seed.
+    """The random streams of one seed.
 
     Args:
         seed: any integer; equal seeds give equal streams.
@@ -49,7 +49,7 @@ class RandomStreams:
 
 def stream_seed(seed: int, name: str) -> int:
     """Derive the 128-bit seed of a stream from the run's seed and the stream's name with BLAKE2b."""
-    # The length in front keeps (1, "2/x") and (12, "/x") apart whatever characters a name has.
+    # The length prefix distinguishes (1, "2/x") and (12, "/x"), whatever characters a name has.
     text = str(seed)
     digest = hashlib.blake2b(f"{len(text)}:{text}:{name}".encode(), digest_size=16, person=b"bayplan.streams").digest()
     return int.from_bytes(digest, "big")

@@ -1,4 +1,4 @@
-"""Raise Python's recursion limit while any thread needs it. The limit is one for the whole process."""
+"""Raise Python's recursion limit while any thread needs it. The limit applies to the whole process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from threading import Lock
 
 DEEP_RECURSION_LIMIT = 10_000
-"""Calls within calls. The most deeply nested expression that the CEL parser allows needs 2,500; calls of Python functions take no
-room on C's stack."""
+"""Depth of nested calls. The most deeply nested expression that the CEL parser allows needs 2,500; calls of Python functions use no
+C stack."""
 
 
 class RecursionLimit:
@@ -18,7 +18,7 @@ class RecursionLimit:
     Without the count, a thread that leaves its block would lower the limit for a thread that still recurses.
 
     Attributes:
-        users: blocks that are being executed, of all threads.
+        users: the number of blocks in progress, of all threads.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class RecursionLimit:
 
     @contextmanager
     def raised(self) -> Iterator[None]:
-        """Execute a block with the limit raised to `DEEP_RECURSION_LIMIT`, or to what it is if that is more."""
+        """Execute a block with the limit raised to `DEEP_RECURSION_LIMIT`, unless the current limit is higher."""
         with self._lock:
             if not self.users:
                 self._before = sys.getrecursionlimit()
@@ -39,10 +39,10 @@ class RecursionLimit:
         finally:
             with self._lock:
                 self.users -= 1
-                # A limit that other code has set in between stays.
+                # A limit that other code has set meanwhile stays.
                 if not self.users and sys.getrecursionlimit() == max(self._before, DEEP_RECURSION_LIMIT):
                     sys.setrecursionlimit(self._before)
 
 
 RECURSION_LIMIT = RecursionLimit()
-"""The one of this process."""
+"""The instance of this process."""

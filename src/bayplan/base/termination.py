@@ -1,4 +1,4 @@
-"""SIGTERM before there is an event loop or a server that handles it."""
+"""SIGTERM before an event loop or a server handles it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import FrameType
 
 @contextlib.contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the program with code 0 and clean up behind it, while there is no server yet to do that."""
+    """Let SIGTERM end the program with code 0 and run its cleanup, while no server handles it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,6 +1,6 @@
 """A token bucket: a limit of requests per second in the long run, with short bursts above it.
 
-Knows no clock and does not wait.
+Has no clock and does not wait.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ DEFAULT_RATE = 5.0
 
 
 class TokenBucket:
-    """A bucket that time fills and requests empty, as client-go's.
+    """A bucket that refills with time, like client-go's.
 
     Args:
-        rate: tokens a second; below 0 there is no limit.
-        burst: tokens of a full bucket, at least 1.
-        now: seconds on a steady clock.
+        rate: the tokens per second; below 0 there is no limit.
+        burst: the tokens of a full bucket, at least 1.
+        now: the seconds of a monotonic clock.
     """
 
     __slots__ = ("_burst", "_rate", "_then", "_tokens")
@@ -27,7 +27,7 @@ class TokenBucket:
         self._then = now
 
     def reserve(self, now: float) -> float:
-        """Take a token, in advance if there is none; return how many seconds the request has to wait for it."""
+        """Take a token, in advance if there is none; return the seconds that the request must wait for it."""
         if self._rate < 0:
             return 0.0
         self._fill(now)
@@ -35,7 +35,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one; say whether there was."""
+        """Take a token if there is one; return whether there was."""
         if self._rate < 0:
             return True
         self._fill(now)
@@ -45,7 +45,7 @@ class TokenBucket:
         return True
 
     def is_full(self, now: float) -> bool:
-        """Return whether the bucket holds no trace of earlier requests."""
+        """Return whether the bucket is full."""
         return self._rate < 0 or self._tokens + (now - self._then) * self._rate >= self._burst
 
     def _fill(self, now: float) -> None:

@@ -6,4 +6,4 @@ KUBERNETES_VERSION = "v1.36.3"
 """The pinned reference release of mode ``current``."""
 
 CLASSIC_KUBERNETES_VERSION = "v1.16.15"
-"""That of mode ``classic``."""
+"""The reference release of mode ``classic``."""

@@ -1,4 +1,4 @@
-"""Requests that a web page of another origin may have sent: their origin, and bodies that a form can send."""
+"""Detection of requests that a web page of another origin may have sent: their origin, and bodies that a form can send."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods without side effects, so any page may send them; the browser decides what the page may read."""
 
 FORM_TYPES = frozenset({"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
-"""Content types that a page may send to any server without asking it first (CORS calls such requests simple)."""
+"""Content types that a page may send to any server without a preflight request (simple requests in CORS)."""
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def foreign_origin(headers: Mapping[str, str], allowed: Collection[str] = ()) -> str:
-    """Return the origin of the page that sent a request, "" for no page, one of our own or an allowed one.
+    """Return the origin of the page that sent a request; "" for no page, the server's own or an allowed one.
 
     The rules are those of Go's `net/http.CrossOriginProtection`: `Sec-Fetch-Site` if the browser sends it, or else the host
-    of `Origin` against `Host`. Programs that are no browsers send neither.
+    of `Origin` against `Host`. Programs other than browsers send neither.
 
     Args:
-        headers: of the request, names in lower case. allowed: origins that count as our own.
+        headers: the headers of the request, names in lower case.
+        allowed: the allowed origins.
     """
     origin = headers.get("origin")
     if origin is not None and origin in allowed:
@@ -37,7 +38,7 @@ def foreign_origin(headers: Mapping[str, str], allowed: Collection[str] = ()) ->
 
 
 def form_type(headers: Mapping[str, str]) -> str:
-    """Return the content type of a request if an HTML form can send it, "" if none can.
+    """Return the content type of a request if an HTML form can send it, or "".
 
     A page can also send a body without a content type, but only a browser sends `Origin` or `Sec-Fetch-Site` with it.
     """

@@ -54,13 +54,13 @@ class Checker:
     """Checks one expression.
 
     Args:
-        source: its text.
+        source: the source text.
         variables: the variables by name.
         objects: the fields of object types, by the name of the type.
-        open_object: an object type whose fields may be any, at all depths: the expression may make such objects.
+        open_object: an object type that may have any fields, at all depths, for expressions that construct such objects.
 
     Attributes:
-        overloads: by the identity of a call's node, the ways to call the function that its arguments allow.
+        overloads: by the identity of a call's node, the overloads that its arguments allow.
         references: the variables that the expression names.
     """
 
@@ -89,7 +89,7 @@ class Checker:
         """Return the type of an expression.
 
         Raises:
-            CompileProblem: something does not go together.
+            CompileProblem: there is a type error.
         """
         found = self._unifier.resolve(self._check(node), to_dyn=True)
         if not self._problems:
@@ -104,9 +104,9 @@ class Checker:
         return self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
 
     def _look_for_mixtures(self) -> None:
-        """Refuse lists and maps whose elements are not of one type, as ``ValidateHomogeneousAggregateLiterals`` of cel-go does.
+        """Report lists and maps whose elements have different types, as ``ValidateHomogeneousAggregateLiterals`` of cel-go does.
 
-        Of a list the first wrong element is reported, of a map all wrong keys and values.
+        Of a list, the first wrong element is reported; of a map, all wrong keys and values.
         """
         for elements, reports_all in (
             *((each, False) for each in self._elements),
@@ -123,7 +123,7 @@ class Checker:
                         break
 
     def _check_formats(self) -> None:
-        """Refuse constant format strings whose clauses do not fit their arguments."""
+        """Report constant format strings whose clauses do not match their arguments."""
         for text, args, at in self._formats:
             try:
                 wanted = clauses_of(text)
@@ -144,7 +144,7 @@ class Checker:
                 self._refuse(problem_at if not wanted else at, f"too many arguments supplied to string.format {found}")
 
     def _check_clause(self, clause: str, node: Node) -> int:
-        """Refuse a value that a clause can't write, with RunProblem; `_bad_at` says where it stands."""
+        """Raise RunProblem if a clause cannot format a value; `_bad_at` is its position."""
         kind = self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
         self._bad_at = node.at
         if kind.kind != "dyn" and not fits_clause(clause, kind):
@@ -281,7 +281,7 @@ class Checker:
         return self._resolve(node, node.function, overloads, args, member=target is not None)
 
     def _check_pattern(self, node: Node) -> None:
-        """Refuse a constant that is not a regular expression."""
+        """Report a constant that is not a regular expression."""
         if isinstance(node, Literal) and isinstance(node.value, str):
             try:
                 compile_regexp(node.value)
@@ -289,7 +289,7 @@ class Checker:
                 self._refuse(node.at, "invalid matches argument")
 
     def _check_time(self, function: str, node: Node) -> None:
-        """Refuse a constant that is not a timestamp or duration."""
+        """Report a constant that is not a timestamp or duration."""
         if isinstance(node, Literal) and isinstance(node.value, str):
             try:
                 (parse_timestamp if function == "timestamp" else parse_duration)(node.value)
@@ -320,7 +320,7 @@ class Checker:
         return self._refuse(node.at, f"found no matching overload for '{name}' applied to '{signature}'")
 
     def _instance(self, overload: Overload) -> tuple[list[CelType], CelType]:
-        """Return an overload's types with type parameters of its own."""
+        """Return an overload's types with fresh type parameters."""
         fresh: dict[CelType, CelType] = {}
 
         def renamed(kind: CelType) -> CelType:
@@ -335,7 +335,7 @@ class Checker:
     # Lists, maps, macros.
 
     def _join(self, known: CelType | None, kind: CelType) -> CelType:
-        """Return the type of elements of two types; what does not go together is `DYN` until `_look_for_mixtures`."""
+        """Return the common type of two element types; incompatible ones are `DYN` until `_look_for_mixtures`."""
         if known is None:
             return kind
         return most_general(known, kind) if self._unifier.assignable([known], [kind]) else DYN
@@ -446,7 +446,7 @@ def fits_clause(clause: str, kind: CelType) -> bool:
 
 
 def runtime_name(kind: CelType) -> str:
-    """Return what a type is called at run time, without its parameters."""
+    """Return the name of a type at run time, without its parameters."""
     return declared_name(kind._replace(params=()))
 
 

@@ -66,7 +66,7 @@ COSTS: Mapping[str, Callable[[list[object]], int]] = {
 
 
 def _traversal(value: object) -> int:
-    """Return what it costs to look at a value and at all that is in it."""
+    """Return the cost of traversing a value and everything in it."""
     if isinstance(value, str | bytes):
         return int((len(value.encode("utf-8", "replace")) if isinstance(value, str) else len(value)) * TRAVERSAL)
     if isinstance(value, list):

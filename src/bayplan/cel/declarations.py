@@ -1,4 +1,4 @@
-"""The functions and operators of expressions, with the types that they take and give."""
+"""The functions and operators of expressions, with their parameter and result types."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMPARABLE = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
 
 
 class Overload(NamedTuple):
-    """One way to call a function. `member`: the first argument is the receiver."""
+    """One overload of a function. `member`: the first argument is the receiver."""
 
     args: tuple[CelType, ...]
     result: CelType
@@ -228,7 +228,7 @@ FUNCTIONS: Mapping[str, list[Overload]] = {
     "allowed": [_member(BOOL, DECISION)],
     "reason": [_member(STRING, DECISION)],
     "jsonpatch.escapeKey": [_plain(STRING, STRING)],
-    # Values that may be missing.
+    # Optional values.
     "optional.of": [_plain(OPTIONAL_V, V)],
     "optional.ofNonZeroValue": [_plain(OPTIONAL_V, V)],
     "optional.none": [_plain(OPTIONAL_V)],
@@ -239,7 +239,7 @@ FUNCTIONS: Mapping[str, list[Overload]] = {
     # Attributes that are lists.
     "includes": [_member(BOOL, DYN, DYN)],
 }
-"""By name, in the order in which they are tried."""
+"""Functions by name, in the order in which they are tried."""
 
 TYPE_NAMES: Mapping[str, CelType] = {
     "bool": BOOL,
@@ -256,4 +256,4 @@ TYPE_NAMES: Mapping[str, CelType] = {
     "google.protobuf.Duration": DURATION,
     "google.protobuf.Timestamp": TIMESTAMP,
 }
-"""Names that stand for types."""
+"""Names of types."""

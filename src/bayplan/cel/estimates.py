@@ -1,6 +1,6 @@
-"""Estimate what an expression costs at most, before it runs, from the sizes that its variables may have.
+"""Estimate the maximum cost of an expression before it runs, from the possible sizes of its variables.
 
-kube-apiserver refuses rules of custom resources by this estimate, so the numbers are those of cel-go and of Kubernetes' libraries.
+kube-apiserver rejects rules of custom resources by this estimate, so the numbers are those of cel-go and of Kubernetes' libraries.
 
 Sources: github.com/google/cel-go v0.26.0, checker/cost.go; k8s.io/apiserver v0.36.3, pkg/cel/library/cost.go.
 """
@@ -71,7 +71,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 class Entries(NamedTuple):
-    """The sizes of the keys and values of a list or map that an expression makes."""
+    """The sizes of the keys and values of a list or map that an expression constructs."""
 
     is_list: bool
     key: Size
@@ -89,9 +89,9 @@ def estimate_cost(node: Node, checker: Checker, size_at: Callable[[Path], Size |
 
     Args:
         node: the expression.
-        checker: has checked it.
-        size_at: returns the size of what a path of names leads to, the variable left out; ``@items``, ``@keys`` and
-            ``@values`` lead into lists and maps. None if nothing is known.
+        checker: the checker that has checked it.
+        size_at: the function that returns the size of the value at a path of names without the variable; ``@items``, ``@keys``
+            and ``@values`` lead into lists and maps. None if nothing is known.
     """
     return _Estimator(checker, size_at).cost(node)
 
@@ -217,7 +217,7 @@ class _Estimator:
         return total
 
     def _iterated(self, node: Fold) -> dict[str, _Local]:
-        """Return what a macro knows about its variables: where they come from, and their sizes."""
+        """Return the origin and the sizes of a macro's variables."""
         entries, path = self._entries_of(node.range), self._path(node.range)
         is_list = entries.is_list if entries is not None else self._checker.type_of(node.range).kind == "list"
         key = _Local((*path, "@indices" if is_list else "@keys"), entries.key if entries else None, None)
@@ -227,7 +227,7 @@ class _Estimator:
         return {node.variables[0]: value if is_list else key}
 
     def _fold(self, node: Fold) -> int:
-        """Return the cost of a macro: of its range, and for each element of what cel-go's loop does."""
+        """Return the cost of a macro: that of its range, and of cel-go's loop for each element."""
         over = self.cost(node.range)
         with self._with(**self._iterated(node)):
             condition = self.cost(node.condition) if node.condition is not None else 0
@@ -307,7 +307,7 @@ class _Estimator:
         return plus(before, cost, *costs)
 
     def _function(self, node: Call, name: str, target: Node | None, kinds: tuple[CelType, ...]) -> Estimate:
-        """Return the cost of one way to call a function, without that of its arguments, and the size of the result."""
+        """Return the cost of one overload, without that of its arguments, and the size of the result."""
         args = node.args
         if name in OPERATORS:
             return self._operator(node, name, kinds)
@@ -364,7 +364,7 @@ class _Estimator:
             self._entries[id(node)] = joined
 
     def element_size(self, target: Node) -> tuple[CelType, Size] | None:
-        """Return type and size of the elements of a list; None for anything else."""
+        """Return the type and size of the elements of a list, or None for any other value."""
         kind = self._checker.type_of(target)
         if not kind.params:
             return None

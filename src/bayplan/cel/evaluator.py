@@ -1,7 +1,7 @@
-"""Make a function of an expression: a closure for every node, called with the variables.
+"""Compile an expression to a function: a closure for every node, called with the variables.
 
-Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` swallow them if the other side decides. Every step costs; who
-spends more than the limit is stopped.
+Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` ignore them if the other side decides. Every step has a cost; an
+evaluation that exceeds the limit is stopped.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Frame:
         self.meter = meter
 
     def spend(self, cost: int) -> None:
-        """Count what a step costs.
+        """Count the cost of a step.
 
         Raises:
-            CostExceeded: it is too much.
+            CostExceeded: the total is over the limit.
         """
         meter = self.meter
         meter.cost += cost
@@ -106,7 +106,7 @@ def _ident(node: Ident) -> Code:
 
 
 def qualify(value: object, key: object) -> tuple[bool, object]:
-    """Return whether a value has a field, key or index, and what is there.
+    """Return whether a value has a field, key or index, and its value.
 
     Raises:
         RunProblem: the index of a list is not a number.
@@ -126,7 +126,7 @@ def qualify(value: object, key: object) -> tuple[bool, object]:
 
 
 def _read(value: object, key: object, *, optional: bool) -> object:
-    """Return a field, key or index of a value; of optional values, and where it may be missing, as an optional value."""
+    """Return a field, key or index of a value; for optional values and optional fields, as an optional value."""
     wrapped = isinstance(value, Optional)
     if isinstance(value, Optional):
         if not value.present:
@@ -219,7 +219,7 @@ def _call(node: Call) -> Code:
 
 
 def _check_index(node: Node) -> None:
-    """Refuse a constant that is never an index, as cel-go does when it makes a program."""
+    """Raise for a constant that is never a valid index, as cel-go does when it creates a program."""
     while isinstance(node, Call) and node.function == "dyn" and len(node.args) == 1:
         node = node.args[0]
     if isinstance(node, Literal) and (node.value is None or isinstance(node.value, bytes)):
@@ -228,7 +228,7 @@ def _check_index(node: Node) -> None:
 
 
 def _check_pattern(pattern: object) -> None:
-    """Refuse a constant that is no regular expression, as cel-go does when it makes a program."""
+    """Raise for a constant that is not a regular expression, as cel-go does when it creates a program."""
     try:
         compile_regexp(str(pattern))
     except RegexpError as problem:
@@ -356,7 +356,7 @@ def _message(node: MessageNode) -> Code:
 
 
 def _items(over: object, two: bool) -> Iterator[tuple[object, ...]]:
-    """Iterate over what the variables of a macro are."""
+    """Iterate over the values of a macro's variables."""
     if isinstance(over, list):
         yield from enumerate(over) if two else ((item,) for item in over)
     elif isinstance(over, CelMap):
@@ -447,9 +447,9 @@ def run(code: Code, variables: Mapping[str, object], meter: Meter | None = None)
     """Return the value of an expression.
 
     Args:
-        code: of the expression.
-        variables: by name.
-        meter: a new one, which holds the cost afterwards.
+        code: the code of the expression.
+        variables: the values by name.
+        meter: a new meter, which has the cost afterwards.
 
     Raises:
         RunProblem: the evaluation fails.

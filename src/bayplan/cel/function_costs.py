@@ -15,13 +15,13 @@ from bayplan.cel.syntax import Literal, Node
 from bayplan.cel.types import BYTES, STRING, CelType
 
 MOST = (1 << 64) - 1
-"""Larger sizes and costs count as this."""
+"""Larger sizes and costs are reduced to this."""
 _CHECK_COST = 350_000
 _NAMED_FORMAT_PATTERN = 128
 
 
 class Size(NamedTuple):
-    """The least and the largest size of a text, list or map."""
+    """The minimum and maximum size of a string, list or map."""
 
     least: int
     most: int
@@ -31,20 +31,20 @@ UNKNOWN = Size(0, MOST)
 
 
 class Estimate(NamedTuple):
-    """The largest cost of a call, and the size of its result if that is known."""
+    """The maximum cost of a call, and the size of its result if known."""
 
     cost: int
     size: Size | None = None
 
 
 class Sizes(Protocol):
-    """What is known of the parts of an expression."""
+    """The known types and sizes of the parts of an expression."""
 
     def size(self, node: Node) -> Size:
         """Return the size of a node."""
 
     def element_size(self, target: Node) -> tuple[CelType, Size] | None:
-        """Return type and size of the elements of a list; None for anything else."""
+        """Return the type and size of the elements of a list, or None for any other value."""
 
 
 def times(left: int, right: int) -> int:
@@ -64,27 +64,27 @@ def scaled(size: int, factor: float) -> int:
 
 
 def union(left: Size, right: Size) -> Size:
-    """Return the size that either of two may have."""
+    """Return the range that covers two sizes."""
     return Size(min(left.least, right.least), max(left.most, right.most))
 
 
 def added(left: Size, right: Size) -> Size:
-    """Return the size of two together."""
+    """Return the sum of two sizes."""
     return Size(plus(left.least, right.least), plus(left.most, right.most))
 
 
 def product(left: Size, right: Size) -> Size:
-    """Return the size of one for each of the other."""
+    """Return the product of two sizes."""
     return Size(times(left.least, right.least), times(left.most, right.most))
 
 
 def allocating(factor: float, size: int) -> Estimate:
-    """Return what a function costs that makes a list of a size."""
+    """Return the cost of a function that creates a list of a size."""
     return Estimate(plus(1, LIST_COST, scaled(size, factor)), Size(size, size))
 
 
 def number_of(node: Node, default: int) -> int:
-    """Return a constant number, or a default for anything else."""
+    """Return a constant number, or a default for any other expression."""
     return node.value if isinstance(node, Literal) and isinstance(node.value, int) else default
 
 

@@ -14,7 +14,8 @@ class Token(NamedTuple):
 
     Attributes:
         kind: ``op``, ``ident``, ``int``, ``uint``, ``float``, ``string``, ``bytes``, ``end``.
-        text: the source text. value: of a constant.
+        text: the source text.
+        value: the value of a constant.
     """
 
     kind: str
@@ -46,7 +47,7 @@ def tokens_of(source: Source) -> list[Token]:
     """Return the tokens of an expression, the last one being its end.
 
     Raises:
-        CompileProblem: something can't be a token.
+        CompileProblem: a part cannot be a token.
     """
     text, found, at = source.text, list[Token](), 0
     while True:
@@ -81,14 +82,14 @@ def _number(source: Source, at: int, kind: str, written: str) -> object:
 
 
 def _whole(written: str) -> int:
-    """Return an integer; one of more digits than any type has is merely too big."""
+    """Return an integer; one with more digits than any type is merely out of range."""
     if len(written) > MAX_DIGITS:
         return 1 << 128
     return int(written, 16) if written.startswith("0x") else int(written)
 
 
 def _text_token(source: Source, at: int, opening: str) -> Token:
-    """Return the token of a text or bytes constant that opens here."""
+    """Return the token of a string or bytes constant that starts here."""
     text = source.text
     prefix = opening.rstrip("\"'").lower()
     quotes = opening[len(prefix) :]
@@ -111,7 +112,7 @@ def _text_token(source: Source, at: int, opening: str) -> Token:
 
 
 def _escape(source: Source, at: int, place: int, *, bytes_: bool) -> tuple[str, int]:
-    """Return the value of an escape sequence, and its end. Bytes are kept apart as private characters."""
+    """Return the value of an escape sequence, and its end. Bytes are represented as private-use characters."""
     text = source.text
     code = text[place + 1 : place + 2]
     if code in _SIMPLE and code:

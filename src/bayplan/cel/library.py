@@ -52,18 +52,18 @@ STANDARD = frozenset(
         *("contains", "endsWith", "startsWith", "matches", "size"),
     )
 )
-"""The language's own operators and functions refuse values in fewer words than libraries do."""
+"""The language's own operators and functions have shorter error messages than those of libraries."""
 
 
 class NoOverload(Exception):
-    """The function does not take values of these types. Caught by `call`."""
+    """The function has no overload for values of these types. Caught by `call`."""
 
 
 def call(name: str, args: list[object]) -> object:
     """Call a function or operator.
 
     Raises:
-        RunProblem: it fails on these values.
+        RunProblem: it fails for these values.
     """
     try:
         return FUNCTIONS[name](*args)
@@ -96,7 +96,7 @@ _TRAITS: Mapping[str, tuple[type, ...]] = {
 
 
 def _kind(value: object, *kinds: type) -> None:
-    """Refuse a value that is of none of these types; booleans are not integers."""
+    """Raise for a value of a type that is not in the list; booleans are not integers."""
     if isinstance(value, bool) and bool not in kinds:
         raise NoOverload
     if not isinstance(value, kinds):
@@ -486,4 +486,4 @@ FUNCTIONS: Mapping[str, Function] = {
     "first": lambda items: Optional(items[0], True) if items else NONE,
     "last": lambda items: Optional(items[-1], True) if items else NONE,
 }
-"""By name; those that look at their arguments only when needed (``or``, ``orValue``) are the evaluator's."""
+"""Functions by name; those with lazy arguments (``or``, ``orValue``) are in the evaluator."""

@@ -14,7 +14,7 @@ from bayplan.objects.names import check_dns1123_label, check_dns1123_subdomain
 
 
 class Check(msgspec.Struct, frozen=True):
-    """Something that one may be allowed to do.
+    """A step of an authorization check.
 
     Attributes:
         kind: ``Authorizer``, ``PathCheck``, ``GroupCheck``, ``ResourceCheck``, ``Decision``.
@@ -34,7 +34,7 @@ _DECISION = Check("Decision")
 
 
 def _step(wanted: str, result: Check, empty: str = "") -> Callable[[object, object], Check]:
-    """Return a function of a check and a text, which must not be blank if `empty` names it."""
+    """Return a function of a check and a string, which must not be blank if `empty` names it."""
 
     def step(check: object, text: object) -> Check:
         _expect(check, wanted)

@@ -49,7 +49,7 @@ class Format(msgspec.Struct, frozen=True):
 
 
 def _prefix(check: Callable[[str], Sequence[str]]) -> Callable[[str], Sequence[str]]:
-    """Return the check of what begins a generated name: a dash at the end is fine."""
+    """Return the check of a prefix of generated names: a dash at the end is allowed."""
     return lambda text: check(text[:-1] + "a" if text.endswith("-") and len(text) > 1 else text)
 
 
@@ -99,7 +99,7 @@ FORMATS: Mapping[str, Callable[[str], Sequence[str]]] = {
     "date": _date,
     "datetime": _datetime,
 }
-"""By name, functions that return the errors of a string."""
+"""Functions that return the errors of a string, by the name of the format."""
 
 
 def _named(name: object) -> Optional:
@@ -124,10 +124,10 @@ def _constant(name: str) -> Callable[[], Format]:
 
 
 def text_of(value: object, *, inner: bool = False) -> str:
-    """Return a value as the clause ``%s`` writes it; texts within lists and maps are quoted.
+    """Return a value as formatted by the clause ``%s``; strings within lists and maps are quoted.
 
     Raises:
-        RunProblem: values of its type can't be written.
+        RunProblem: values of its type cannot be formatted.
     """
     if value is None:
         return "null"
@@ -179,10 +179,10 @@ def clause_problem(clause: str, type_: str) -> str:
 
 
 def clauses_of(text: str) -> list[str]:
-    """Return the letters of the clauses of a text.
+    """Return the letters of the clauses in a format string.
 
     Raises:
-        RunProblem: something that begins like a clause is none.
+        RunProblem: a clause is invalid.
     """
     return [letter for match in _CLAUSE.finditer(text) if (letter := _letter(match))]
 
@@ -204,7 +204,7 @@ def _whole(value: object, clause: str) -> int:
 
 
 def _real(value: object, clause: str, digits: int) -> str:
-    """Return a number as English readers write it, with commas, or with a power of ten."""
+    """Return a number in English notation, with commas, or with a power of ten."""
     number = value
     if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         number = float(value)

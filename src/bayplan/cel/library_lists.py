@@ -16,7 +16,7 @@ from bayplan.cel.values import CelMap, Optional, TypeValue, compare, equal, type
 SORT_BY = "@sortByAssociatedKeys"
 MAX_RANGE = 1_000_000
 MAX_DEPTH = 200
-"""Lists that `flatten` enters at most; cel-go's stack is deeper, but no expression can nest lists as deeply."""
+"""Maximum nesting depth for `flatten`; cel-go's stack is deeper, but no expression can nest lists as deeply."""
 _CREATION_COST, _CALL_COST = 10, 1
 _STRING_FACTOR = 0.1
 
@@ -47,7 +47,7 @@ def _range(count: int) -> list[object]:
 
 def _flatten(items: object, depth: int = 1) -> list[object]:
     if not isinstance(items, list):
-        raise TypeError  # `library.call` makes a message of it.
+        raise TypeError  # `library.call` turns it into a message.
     if depth < 0:
         raise RunProblem("level must be non-negative")
     spend_copy(items)

@@ -42,7 +42,7 @@ class Ip(msgspec.Struct, frozen=True):
 
 
 class Cidr(msgspec.Struct, frozen=True):
-    """A network in the form in which it was written: the address may have bits that the mask cuts off."""
+    """A network as written: the address may have bits outside the mask."""
 
     cel_type_name: ClassVar[str] = "net.CIDR"
 
@@ -122,10 +122,10 @@ def _query(parts: SplitResult) -> CelMap:
 
 
 def read_ip(text: object) -> Ip:
-    """Read an address.
+    """Parse an address.
 
     Raises:
-        RunProblem: the text is none, has a zone, or is an IPv4 address written as one of IPv6.
+        RunProblem: the text is not an address, has a zone, or is an IPv4 address written as IPv6.
     """
     if not isinstance(text, str):
         raise TypeError
@@ -156,7 +156,7 @@ def _address_problem(text: str) -> str:
 
 
 def read_cidr(text: object) -> Cidr:
-    """Read a network.
+    """Parse a network.
 
     Raises:
         RunProblem: the text is none.
@@ -231,7 +231,7 @@ def _masked(value: object) -> Cidr:
 
 
 def _is_global(address: Address) -> bool:
-    """Return whether an address is a unicast one of the kind that Go calls global: private ones included."""
+    """Return whether an address is a global unicast address in Go's sense: private ones included."""
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and str(address) != "255.255.255.255"
 

@@ -11,12 +11,12 @@ from bayplan.cel.problems import RunProblem
 from bayplan.cel.values import checked_int, equal, shown
 
 SEARCHED_PER_WORK = 1_000
-"""Bytes that a search without a match reads in the time of one element."""
+"""Number of bytes that a search without a match reads in the time of one element."""
 _ILLEGAL = "Illegal regex: "
 
 
 REGEXP_STEPS_PER_WORK = 50
-"""A step of matching takes 20 ns at most."""
+"""A step of matching takes at most 20 ns."""
 
 
 def _pattern(expression: str, text: str, prefix: str = "") -> Regexp:
@@ -125,7 +125,7 @@ def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def normalized_version(text: str) -> str:
-    """Return a version in full: without ``v``, with three numbers without leading zeros.
+    """Return the full form of a version: without ``v``, with three numbers without leading zeros.
 
     Raises:
         RunProblem: a short version has a suffix.

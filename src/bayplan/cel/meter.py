@@ -1,6 +1,6 @@
 """Limits of one run of an expression: cel-go's cost, and work that cel-go doesn't count.
 
-cel-go joins lists without copying them, and compares nested values for the price of their outermost size. Here both take time
+cel-go joins lists without copying them, and compares nested values for the cost of their outermost size. Here both take time
 and memory, so a second limit stops a run that would take more than a moment.
 """
 
@@ -12,13 +12,13 @@ from bayplan.cel.problems import RunProblem
 
 COST_LIMIT = 1_000_000
 MAX_WORK = 500_000
-"""Elements that functions may handle in one run, about 1 us each."""
+"""Maximum number of elements that functions may process in one run, about 1 us each."""
 LETTERS_PER_WORK = 16
-"""Letters of a text, or elements that are only copied, that take as long as one element that is looked at."""
+"""Number of characters, or of copied elements, that take as long as one processed element."""
 
 
 class CostExceeded(RunProblem):
-    """The run cost too much; nothing swallows this."""
+    """The run exceeded a limit; no operator catches this."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
@@ -38,10 +38,10 @@ METER: ContextVar[Meter] = ContextVar("meter")
 
 
 def spend_work(elements: int) -> None:
-    """Count elements that are about to be handled.
+    """Count elements that are about to be processed.
 
     Raises:
-        CostExceeded: it is too much. Outside a run nothing is counted.
+        CostExceeded: the total is over the limit. Outside a run nothing is counted.
     """
     meter = METER.get(None)
     if meter is not None:

@@ -1,4 +1,4 @@
-"""Read an expression into a tree, macros included."""
+"""Parse an expression to a tree, including macros."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ EXPECTED = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
 _SORTED = "@__sortBy_input__"
-"""Variable of the list in a ``sortBy``; no expression can name it."""
+"""Variable of the list in a ``sortBy``; no expression can use this name."""
 
 
 class Parser:
-    """Reads one expression.
+    """Parses one expression.
 
     Args:
-        text: of the expression.
-        binds: whether ``cel.bind`` is there, which selectors of devices have and admission has not.
+        text: the text of the expression.
+        binds: whether ``cel.bind`` is available, as in device selectors but not in admission.
     """
 
     def __init__(self, text: str, *, binds: bool = True) -> None:
@@ -98,10 +98,11 @@ class Parser:
 
     @contextmanager
     def _rule(self, name: str) -> Iterator[Callable[[], None]]:
-        """Enter a rule of the grammar, and give what enters it again: each operator of a chain counts as a level, as in cel-go.
+        """Enter a rule of the grammar, and return the function that enters it again: each operator of a chain counts as a level,
+        as in cel-go.
 
         Raises:
-            CompileProblem: rules of one kind are nested too deeply.
+            CompileProblem: rules of one type are nested too deeply.
         """
         depths, before = self._depths, self._depths[name]
 
@@ -125,7 +126,7 @@ class Parser:
         return node
 
     def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
-        """Read a chain of one logical operator as a balanced tree, as cel-go does; long chains are not deep."""
+        """Parse a chain of one logical operator as a balanced tree, as cel-go does; so long chains are not deep."""
         operands, places = [operand()], list[int]()
         while self._is(operator):
             places.append(self._next().at)
@@ -329,7 +330,7 @@ class Parser:
     # Macros.
 
     def _member_call(self, target: Node, name: str, args: tuple[Node, ...], at: int) -> Node:
-        """Return a call of a member function, or what its macro stands for."""
+        """Return a call of a member function, or the expansion of its macro."""
         if name == "existsOne" and len(args) == 3:
             name = "exists_one"
         elif name in ("exists_one", "filter") and len(args) == 3:

@@ -2,7 +2,7 @@
 
 
 class CompileProblem(Exception):
-    """The expression can't be used; the text is cel-go's."""
+    """The expression is invalid; the text is cel-go's."""
 
 
 class RunProblem(Exception):

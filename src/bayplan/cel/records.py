@@ -1,4 +1,4 @@
-"""Values with named fields that are not maps: objects that an expression makes, and variables that are worked out when read."""
+"""Values with named fields that are not maps: objects that an expression constructs, and lazily evaluated variables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Record(ABC):
 
 
 class Message(Record):
-    """An object that an expression made: ``Object.spec{replicas: 1}`` or ``JSONPatch{op: "add"}``.
+    """An object that an expression constructed: ``Object.spec{replicas: 1}`` or ``JSONPatch{op: "add"}``.
 
     Attributes:
-        type_name: as written.
-        fields: that are set.
+        type_name: the name of the type as written.
+        fields: the values of the fields.
     """
 
     __slots__ = ("fields", "type_name")
@@ -48,10 +48,10 @@ class Message(Record):
 
 
 class Variables(Record):
-    """Variables of a policy: each is worked out at most once, when it is first read.
+    """Variables of a policy: each is evaluated at most once, when it is first read.
 
     Args:
-        codes: by name, what works it out.
+        codes: the functions that evaluate them, by name.
     """
 
     __slots__ = ("_codes", "_known")

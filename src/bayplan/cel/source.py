@@ -1,4 +1,4 @@
-"""The text of an expression, and how cel-go points at a place in it."""
+"""The source text of an expression, and the format of errors with positions in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Source:
     def message(self, at: int, problem: str) -> str:
         """Return a problem formatted for display: with line, column, and a mark below the position."""
         if not self.text:
-            # There is nothing to point at.
+            # There is no position to mark.
             return f"ERROR: <input>:1:0: {problem}"
         line = self.text.count("\n", 0, at)
         start = self.text.rfind("\n", 0, at) + 1
@@ -40,6 +40,6 @@ class Source:
         return self.problems([(at, problem)])
 
     def problems(self, found: Iterable[tuple[int, str]]) -> CompileProblem:
-        """Return the exception for several problems, in the order of their places."""
+        """Return the exception for several problems, sorted by position."""
         shown = [self.message(at, problem) for at, problem in sorted(found, key=lambda entry: entry[0])]
         return CompileProblem("compilation failed: " + "\n".join(shown))

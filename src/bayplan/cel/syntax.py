@@ -23,7 +23,7 @@ class Ident(msgspec.Struct, frozen=True):
 
 
 class Select(msgspec.Struct, frozen=True):
-    """A field of a value. `test`: the question whether it is there (``has``); `optional`: ``.?``."""
+    """A field of a value. `test`: whether it is a presence test (``has``); `optional`: ``.?``."""
 
     operand: Node
     field: str
@@ -42,7 +42,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class ListNode(msgspec.Struct, frozen=True):
-    """A list; `optional` are the places of elements that may be missing."""
+    """A list; `optional` has the positions of optional elements."""
 
     items: tuple[Node, ...]
     at: int
@@ -50,14 +50,14 @@ class ListNode(msgspec.Struct, frozen=True):
 
 
 class MapNode(msgspec.Struct, frozen=True):
-    """A map: key, value, and whether the entry may be missing."""
+    """A map: key, value, and whether the entry is optional."""
 
     entries: tuple[tuple[Node, Node, bool], ...]
     at: int
 
 
 class MessageNode(msgspec.Struct, frozen=True):
-    """An object of a type: field, value, whether the field may be missing, and where it is set."""
+    """An object of a type: field, value, whether the field is optional, and its position."""
 
     type_name: str
     entries: tuple[tuple[str, Node, bool, int], ...]

@@ -1,6 +1,6 @@
 """Timestamps and durations of expressions: values, conversions, parts.
 
-Source: https://github.com/google/cel-spec/blob/master/doc/langdef.md (timestamps and durations); texts of errors are cel-go's.
+Source: https://github.com/google/cel-spec/blob/master/doc/langdef.md (timestamps and durations); error messages are cel-go's.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class Timestamp:
     """A point in time.
 
     Attributes:
-        ns: since 1970. offset_s: of the zone in which it was written, which counts for its text only.
+        ns: nanoseconds since 1970.
+        offset_s: the offset of its time zone, which only affects its text.
     """
 
     __slots__ = ("ns", "offset_s")
@@ -62,7 +63,7 @@ class Duration(msgspec.Struct, frozen=True, order=True):
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Read a timestamp of RFC 3339.
+    """Parse a timestamp of RFC 3339.
 
     Raises:
         RunProblem: the text is none.
@@ -76,7 +77,7 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def parse_duration(text: str) -> Duration:
-    """Read a duration such as ``1h30m``.
+    """Parse a duration such as ``1h30m``.
 
     Raises:
         RunProblem: the text is none.
@@ -91,7 +92,7 @@ def checked_timestamp(ns: int, offset_s: int = 0) -> Timestamp:
     """Return a timestamp between the years 1 and 9999.
 
     Raises:
-        RunProblem: it is outside.
+        RunProblem: it is out of range.
     """
     if not _MIN_NS <= ns <= _MAX_NS:
         raise RunProblem("timestamp overflow")
@@ -99,10 +100,10 @@ def checked_timestamp(ns: int, offset_s: int = 0) -> Timestamp:
 
 
 def checked_duration(ns: int) -> Duration:
-    """Return a duration that fits.
+    """Return a duration within the limits.
 
     Raises:
-        RunProblem: it does not.
+        RunProblem: it is out of range.
     """
     if not _INT_MIN <= ns <= _INT_MAX:
         raise RunProblem("duration overflow")
@@ -110,7 +111,7 @@ def checked_duration(ns: int) -> Duration:
 
 
 def timestamp_text(time: Timestamp) -> str:
-    """Return a timestamp with as many digits of a second as it has."""
+    """Return a timestamp as text, without trailing zeros of the second."""
     seconds, rest = divmod(time.ns, SECOND_NS)
     local = _EPOCH.replace(tzinfo=None) + timedelta(seconds=seconds + time.offset_s)
     text = local.isoformat(timespec="seconds")
@@ -167,7 +168,7 @@ def _of_time(read: Callable[[datetime], int]) -> Callable[[object, str], int]:
 
 
 def _of_either(read: Callable[[datetime], int], unit_ns: int) -> Callable[..., int]:
-    """Return a part of a timestamp, or a whole duration in a unit, cut towards zero."""
+    """Return a part of a timestamp, or a whole duration in a unit, truncated towards zero."""
     of_time = _of_time(read)
 
     def part(value: object, zone: str = "") -> int:

@@ -1,4 +1,4 @@
-"""The types of expressions, and which may stand for which."""
+"""The types of expressions, and assignability between them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def map_of(key: CelType, value: CelType) -> CelType:
 
 
 def optional_of(value: CelType) -> CelType:
-    """Return the type of a value that may be missing."""
+    """Return the type of an optional value."""
     return CelType("opaque", "optional_type", (value,))
 
 
@@ -83,7 +83,7 @@ def is_wild(kind: CelType) -> bool:
 
 
 def unwrap_optional(kind: CelType) -> tuple[CelType, bool]:
-    """Return what an optional type holds, and whether it was one."""
+    """Return the type inside an optional type, and whether it was one."""
     if kind.kind == "opaque" and kind.name == "optional_type":
         return kind.params[0], True
     return kind, False
@@ -102,7 +102,7 @@ class Unifier:
         return param(f"_var{self._count - 1}")
 
     def assignable(self, sources: list[CelType], targets: list[CelType]) -> bool:
-        """Return whether all types may stand for their targets; what parameters must be for that is remembered, else forgotten."""
+        """Return whether all types are assignable to their targets; if so, bind their type parameters."""
         before = dict(self._found)
         if len(sources) == len(targets) and all(map(self._assignable, sources, targets)):
             return True
@@ -132,7 +132,7 @@ class Unifier:
         return source == target
 
     def _substitutes(self, source: CelType, target: CelType) -> tuple[bool, bool]:
-        """Return whether a parameter may be a type, and whether it was bound already."""
+        """Return whether a parameter may be bound to a type, and whether it already was."""
         if source == target:
             return True, True
         known = self._found.get(target)
@@ -171,7 +171,7 @@ class Unifier:
 
 
 def most_general(left: CelType, right: CelType) -> CelType:
-    """Return the more general of two types that go together."""
+    """Return the more general of two compatible types."""
     return left if _at_most_as_specific(left, right) else right
 
 

@@ -1,7 +1,7 @@
-"""The values of expressions: which Python value stands for which, what equals what, what a type is called.
+"""The values of expressions: their Python types, equality, and type names.
 
-bool, int, float, str, bytes, None and lists stand for themselves; `Uint` keeps unsigned numbers apart, maps are dictionaries under
-keys of `key_of`, quantities and versions have classes of their own.
+bool, int, float, str, bytes, None and lists represent themselves; `Uint` distinguishes unsigned numbers, maps are dictionaries with
+keys of `key_of`, quantities and versions have their own classes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bayplan.objects.quantity import Quantity
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
 UINT_MAX = (1 << 64) - 1
 MAX_DIGITS = 100
-"""Digits of a number in a text that can fit; Python refuses to read more than 4,300, and takes quadratic time for them."""
+"""Maximum number of digits in a valid number; Python rejects more than 4,300, and takes quadratic time to parse them."""
 
 
 class Uint(int):
@@ -35,7 +35,8 @@ class CelMap:
     """A map. Keys are bool, int, `Uint` or str; numbers that are equal are one key.
 
     Attributes:
-        entries: by `key_of` the key and the value. missing: what stands for keys that are not there, or None.
+        entries: the key and the value, by `key_of`.
+        missing: the value of absent keys, or None.
     """
 
     __slots__ = ("entries", "missing")
@@ -50,7 +51,7 @@ class CelMap:
         return cls({key: (key, value) for key, value in items.items()}, missing)
 
     def find(self, key: object) -> tuple[bool, object]:
-        """Return whether a key is there, and its value."""
+        """Return whether a key exists, and its value."""
         entry = self.entries.get(key_of(key))
         if entry is not None:
             return True, entry[1]
@@ -62,7 +63,7 @@ class CelMap:
 
 
 class UnorderedList(list[object], ABC):
-    """A list of a custom resource that has a way of its own to be compared and joined: a set, or items with keys."""
+    """A list of a custom resource with special comparison and concatenation: a set, or items with keys."""
 
     __slots__ = ()
 
@@ -76,7 +77,7 @@ class UnorderedList(list[object], ABC):
 
 
 class Optional(msgspec.Struct, frozen=True):
-    """A value that may be missing."""
+    """An optional value."""
 
     value: object = None
     present: bool = False
@@ -107,7 +108,7 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """Read a version.
+        """Parse a version.
 
         Raises:
             RunProblem: the text is none.
@@ -186,7 +187,7 @@ def _parsed(digits: str) -> int:
 
 
 def type_name(value: object) -> str:
-    """Return what the type of a value is called at run time."""
+    """Return the name of a value's type at run time."""
     if value is None:
         return "null_type"
     for kind, name in _NAMES:
@@ -213,7 +214,7 @@ _NAMES: tuple[tuple[type, str], ...] = (
 
 
 def key_of(key: object) -> object:
-    """Return what a map keeps a key under: equal numbers are one key, true is not 1."""
+    """Return the dictionary key of a map key: equal numbers are one key, true is not 1."""
     if isinstance(key, bool):
         return ("bool", key)
     if isinstance(key, float):
@@ -240,7 +241,7 @@ def equal(left: object, right: object) -> bool:
         spend_work(len(left.entries))
         return all(equal(value, right.entries[key][1]) for key, (_, value) in left.entries.items())
     if isinstance(left, Quantity | Version) and type(left) is not type(right):
-        # Values of Kubernetes' own types refuse to be compared with others; the other way round they are just different.
+        # Values of Kubernetes' types raise when compared with other types; in the other direction they are just different.
         raise RunProblem("no such overload")
     if isinstance(left, Optional) and isinstance(right, Optional):
         return left.present == right.present and (not left.present or equal(left.value, right.value))
@@ -258,14 +259,14 @@ def compare(left: object, right: object) -> int:
 
 
 def _compare_numbers(left: float, right: float) -> int:
-    """Compare as cel-go does: an integer that meets a double is rounded to one, which makes large neighbours equal."""
+    """Compare as cel-go does: an integer compared with a double is rounded to one, which makes large neighbors equal."""
     if isinstance(left, float) != isinstance(right, float):
         left, right = float(left), float(right)
     return (left > right) - (left < right)
 
 
 def contains(items: list[object], wanted: object) -> bool:
-    """Return whether a list has a value; what can't be compared is not it."""
+    """Return whether a list has a value; an incomparable value is not equal."""
     spend_work(len(items))
     for item in items:
         try:
@@ -279,10 +280,10 @@ def contains(items: list[object], wanted: object) -> bool:
 
 
 def checked_int(number: int) -> int:
-    """Return an integer that fits.
+    """Return an integer within the limits.
 
     Raises:
-        RunProblem: it does not.
+        RunProblem: it is out of range.
     """
     if INT_MIN <= number <= INT_MAX:
         return number
@@ -290,10 +291,10 @@ def checked_int(number: int) -> int:
 
 
 def checked_uint(number: int) -> Uint:
-    """Return an unsigned integer that fits.
+    """Return an unsigned integer within the limits.
 
     Raises:
-        RunProblem: it does not.
+        RunProblem: it is out of range.
     """
     if 0 <= number <= UINT_MAX:
         return Uint(number)
@@ -304,7 +305,7 @@ _MIN_EXPONENT, _MAX_DIGITS = -4, 21
 
 
 def double_text(value: float) -> str:
-    """Return a number as Go's ``%g`` writes it."""
+    """Return a number as formatted by Go's ``%g``."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -1,1 +1,1 @@
-"""The classic scheduler (Kubernetes 1.16) on the engine: its cycle, preemption, queue, and what it does about events."""
+"""The classic scheduler (Kubernetes 1.16) on the engine: its cycle, preemption, queue, and event handling."""

@@ -1,4 +1,4 @@
-"""The tables of the classic scheduler: predicates, priorities, algorithm providers, the order in which predicates are asked.
+"""The tables of the classic scheduler: predicates, priorities, algorithm providers, the order of predicates.
 
 Names, weights and the order are those of Kubernetes 1.16.
 """
@@ -88,7 +88,7 @@ PREDICATE_ORDER = (
     "EvenPodsSpread",
     "MatchInterPodAffinity",
 )
-"""A predicate with a name that is not here is never asked, although it may be configured."""
+"""A predicate whose name is not here is never run, although it may be configured."""
 
 DEFAULT_PROVIDER = "DefaultProvider"
 CLUSTER_AUTOSCALER_PROVIDER = "ClusterAutoscalerProvider"
@@ -163,7 +163,7 @@ _DEFAULT_PRIORITIES = (
 
 
 class Algorithm(msgspec.Struct, frozen=True):
-    """A predicate or a priority as a scheduler uses it: its name there, its class, its argument, its weight (0: a predicate)."""
+    """A configured predicate or priority: its name, its class, its argument, its weight (0: a predicate)."""
 
     name: str
     kind: PluginClass
@@ -175,8 +175,8 @@ class Algorithms(msgspec.Struct, frozen=True):
     """The plugins of a classic scheduler, by name.
 
     Attributes:
-        predicates: those that are asked come first, in their order.
-        priorities: in the order of their names.
+        predicates: the predicates; those that are run come first, in their order.
+        priorities: the priorities, sorted by name.
     """
 
     predicates: tuple[Algorithm, ...]
@@ -184,14 +184,14 @@ class Algorithms(msgspec.Struct, frozen=True):
 
 
 class AlgorithmTable:
-    """The predicates and priorities under some feature gates. A Policy adds to them and replaces those that it names.
+    """The available predicates and priorities with the given feature gates. A Policy adds to them and replaces those that it names.
 
     Args:
         gates: the gates.
 
     Attributes:
-        predicates, priorities: by name.
-        mandatory: predicates that belong to every configuration.
+        predicates, priorities: the algorithms by name.
+        mandatory: the predicates that are part of every configuration.
     """
 
     def __init__(self, gates: ClassicGates) -> None:
@@ -234,7 +234,7 @@ class AlgorithmTable:
         """Return the algorithms of a provider.
 
         Raises:
-            ConfigurationError: there is no such provider.
+            ConfigurationError: the provider does not exist.
         """
         provider = self._providers.get(OTHER_SPELLINGS.get(name, name))
         if provider is None:
@@ -243,10 +243,10 @@ class AlgorithmTable:
         return self._chosen(*provider)
 
     def of_policy(self, policy: Policy) -> Algorithms:
-        """Return the algorithms of a Policy; what it does not say is that of the default provider.
+        """Return the algorithms of a Policy; those that it omits are those of the default provider.
 
         Raises:
-            ConfigurationError: it names what does not exist, or gives wrong arguments.
+            ConfigurationError: a name does not exist, or an argument is invalid.
         """
         predicates, priorities = self._providers[DEFAULT_PROVIDER]
         if policy.predicates is not None:
@@ -309,7 +309,7 @@ class AlgorithmTable:
 
 
 def _closest(name: str, known: Mapping[str, Algorithm]) -> str:
-    """Return the known name that a wrong one is most like, "" where none is much like it."""
+    """Return the most similar known name, or "" if there is none."""
     return next(iter(get_close_matches(name, known, n=1)), "")
 
 

@@ -15,10 +15,10 @@ class ClassicArguments(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         gates: the feature gates.
-        hard_pod_affinity_symmetric_weight: what a required affinity term of a running pod weighs.
-        ignored_extended_resources: extended resources that an extender manages and the predicates pass over.
+        hard_pod_affinity_symmetric_weight: the weight of a running pod's required affinity term.
+        ignored_extended_resources: the extended resources that an extender manages and the predicates ignore.
         predicates: the names of all configured predicates.
-        argument: what a Policy says about this rule alone.
+        argument: the argument of this rule in a Policy.
     """
 
     gates: ClassicGates = msgspec.field(default_factory=ClassicGates)
@@ -29,5 +29,5 @@ class ClassicArguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def classic_arguments(arguments: object) -> ClassicArguments:
-    """Return the arguments of a rule; the defaults where it is made without."""
+    """Return the arguments of a rule, or the defaults."""
     return arguments if isinstance(arguments, ClassicArguments) else ClassicArguments()

@@ -1,4 +1,4 @@
-"""Assemble a classic scheduler from a provider or a Policy: the whole of it in reading order."""
+"""Assemble a classic scheduler from a provider or a Policy, in reading order."""
 
 from __future__ import annotations
 
@@ -68,30 +68,31 @@ def assemble_classic_scheduler(
     """Return a classic scheduler, for an empty cluster unless it is given a state.
 
     Args:
-        configuration: provider or Policy, and gates.
-        seed: of the streams that choose among equally good nodes.
-        start_ns: when the scheduler starts; its timers are aligned to it.
-        record_level: how much is recorded.
-        pick: how one of several best nodes is chosen; by reservoir from the seeded stream where it is not given.
-        state: a cluster that exists already; made by `classic_state`.
-        sampling: whether a search ends when it has found enough nodes; else all are looked at.
-        extenders: those of the Policy, connected by the host; without them none is asked.
+        configuration: the provider or Policy, and gates.
+        seed: the seed of the streams that choose among equally good nodes.
+        start_ns: the time when the scheduler starts; its timers are aligned to it.
+        record_level: the detail of recorded decisions.
+        pick: the function that chooses one of several best nodes; by reservoir from the seeded stream by default.
+        state: an existing cluster, created by `classic_state`.
+        sampling: whether a search ends when it has found enough nodes; otherwise all are examined.
+        extenders: the extenders of the Policy, connected by the host; without them none is called.
         queue_type: the kind of queue.
-        scheduler_name: whose pods it schedules.
-        registry: makes custom plugins. plugins: names and weights of those that are enabled.
+        scheduler_name: the scheduler name of its pods.
+        registry: the function that makes custom plugins.
+        plugins: the names and weights of enabled custom plugins.
 
     Raises:
-        ConfigurationError: upstream would not start with this configuration.
-        PluginError: a custom plugin can't be made, or has an extension point that 1.16 lacks.
+        ConfigurationError: the configuration is invalid.
+        PluginError: a custom plugin cannot be created, or has an extension point that 1.16 lacks.
     """
     state = state if state is not None else classic_state(configuration)
-    # The queue asks for the newest version of a pod when one fails: the same pods that the event handlers keep.
+    # The queue looks up the newest version of a pod when one fails: the same pods that the event handlers store.
     pods: dict[str, Pod] = {key: info.pod for key, info in state.pods.items()}
     waiting_pods = WaitingPods()
     handle = Handle(state, FeatureGates(), scheduler_name, None, extenders, waiting_pods, pods)
     profile, _ = classic_profile(configuration, handle, registry, plugins)
     queue = queue_type({}, {}, pods.get, options=QueueOptions(start_ns=start_ns))
-    # Upstream chooses at random among equally good nodes, and so does this.
+    # Upstream chooses at random among equally good nodes; so does this scheduler.
     streams = RandomStreams(seed)
     settings = CycleSettings(
         pick if pick is not None else seeded_pick(streams, "select_host"),
@@ -130,15 +131,17 @@ def classic_profile(
     registry: Registry = NO_PLUGINS,
     custom: Sequence[tuple[str, int]] = (),
 ) -> tuple[Profile, Profile]:
-    """Return the profile of the scheduler, and one of the predicates that are configured and never asked.
+    """Return the profile of the scheduler, and one of the configured predicates that are never run.
 
     Args:
-        configuration: provider or Policy, and gates. handle: what plugins get to know.
-        registry: makes custom plugins. custom: names and weights of those that are enabled; they come last.
+        configuration: the provider or Policy, and gates.
+        handle: the interface of plugins to the scheduler.
+        registry: the function that makes custom plugins.
+        custom: the names and weights of enabled custom plugins; they come last.
 
     Raises:
-        ConfigurationError: upstream would not start with this configuration.
-        PluginError: a custom plugin can't be made, or has an extension point that 1.16 lacks.
+        ConfigurationError: the configuration is invalid.
+        PluginError: a custom plugin cannot be created, or has an extension point that 1.16 lacks.
     """
     algorithms = configuration.algorithms()
     arguments = configuration.arguments(algorithms)
@@ -148,7 +151,7 @@ def classic_profile(
 
     by_name = profile_names(algorithms)
     for name, item in (*by_name[0].items(), *by_name[1].items()):
-        # A class carries the name that its rule has in this configuration.
+        # A class has the name of its rule in this configuration.
         kind = type(item.kind.__name__, (item.kind,), {"name": name, "__module__": item.kind.__module__})
         classes[name] = cast("type[Plugin[Any]]", kind)
         given[name] = replace(arguments, argument=item.argument)
@@ -186,7 +189,7 @@ def classic_profile(
 
 
 def profile_names(algorithms: Algorithms) -> tuple[dict[str, Algorithm], dict[str, Algorithm]]:
-    """Return predicates and priorities by their names in a profile; a priority that is called like a predicate says so."""
+    """Return predicates and priorities by their names in a profile; a priority with the name of a predicate gets a suffix."""
     predicates = {item.name: item for item in algorithms.predicates}
     priorities = {
         f"{item.name} (priority)" if item.name in predicates else item.name: item for item in algorithms.priorities
@@ -195,7 +198,7 @@ def profile_names(algorithms: Algorithms) -> tuple[dict[str, Algorithm], dict[st
 
 
 def _check_custom_plugins(registry: Registry, custom: Sequence[tuple[str, int]], taken: Sequence[Algorithm]) -> None:
-    """Raise PluginError for a custom plugin that the classic scheduler can't have."""
+    """Raise PluginError for a custom plugin that the classic scheduler does not support."""
     names = {algorithm.name for algorithm in taken}
     for name, _ in custom:
         if name in names:

@@ -19,11 +19,11 @@ class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a classic scheduler.
 
     Attributes:
-        provider: the algorithm provider; not looked at where there is a Policy.
+        provider: the algorithm provider; ignored if there is a Policy.
         policy: a Policy, or None.
         gates: the feature gates.
-        disable_preemption: whether pods that fit nowhere never make others leave.
-        percentage_of_nodes_to_score: how many feasible nodes end a search; 0: as the size of the cluster says.
+        disable_preemption: whether pods without a feasible node never preempt.
+        percentage_of_nodes_to_score: the percentage of feasible nodes that ends a search; 0: depends on the size of the cluster.
     """
 
     provider: str = DEFAULT_PROVIDER
@@ -36,7 +36,7 @@ class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
         """Return the predicates and priorities.
 
         Raises:
-            ConfigurationError: upstream would not start with them.
+            ConfigurationError: they are invalid.
         """
         table = AlgorithmTable(self.gates)
         if self.policy is None:
@@ -64,17 +64,17 @@ class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def always_check_all_predicates(self) -> bool:
-        """Return whether all predicates give their reasons, not just the first that fails."""
+        """Return whether all predicates report their reasons, not only the first that fails."""
         return self.policy is not None and self.policy.always_check_all_predicates
 
     @property
     def hard_pod_affinity_symmetric_weight(self) -> int:
-        """Return what a required affinity term of a running pod weighs."""
+        """Return the weight of a running pod's required affinity term."""
         given = self.policy.hard_pod_affinity_symmetric_weight if self.policy is not None else 0
         return given or DEFAULT_HARD_POD_AFFINITY_SYMMETRIC_WEIGHT
 
     def arguments(self, algorithms: Algorithms) -> ClassicArguments:
-        """Return what all rules are made with."""
+        """Return the arguments that all rules get."""
         extenders = self.policy.extenders if self.policy is not None else ()
         ignored = [
             resource.name

@@ -34,10 +34,10 @@ class CycleSettings(msgspec.Struct, frozen=True):
     """The settings shared by all cycles of a scheduler.
 
     Attributes:
-        pick: chooses among equals.
-        always_check_all_predicates: whether all predicates give their reasons, not just the first that fails.
-        sampling: when the search for nodes ends; None: when all have been looked at.
-        custom: the names of custom plugins. Their filters are asked after the predicates, whatever these say.
+        pick: the function that chooses among equals.
+        always_check_all_predicates: whether all predicates report their reasons, not only the first that fails.
+        sampling: the policy that ends the search for nodes; None examines all nodes.
+        custom: the names of custom plugins. Their filters run after the predicates, whatever the results of these.
     """
 
     pick: Pick
@@ -51,9 +51,9 @@ class ClassicResult:
     """The result of a cycle.
 
     Attributes:
-        common: what every scheduler's cycle finds.
-        fit_error: why there is no node, if predicates rejected all; None if there is one, or an error ended the cycle.
-        failing: uint16[predicates, capacity], the verdicts that count.
+        common: the result that every scheduler's cycle has.
+        fit_error: the reasons if predicates rejected all nodes; None if there is a node, or an error ended the cycle.
+        failing: uint16[predicates, capacity], the relevant verdicts.
         order: intp, the feasible rows in the order in which they were found.
     """
 
@@ -71,7 +71,7 @@ def schedule_pod(
     settings: CycleSettings,
     extenders: Sequence[Extender] = (),
 ) -> ClassicResult:
-    """Find the node for a pod: filter, score, choose. Changes nothing but what the plan keeps and where the sampling stands."""
+    """Find the node for a pod: filter, score, choose. Changes only the caches of the plan and the position of the sampling."""
     result = ClassicResult()
     common, state = result.common, plan.state
     text = pod_passes_basic_checks(pod, state.catalog)
@@ -98,7 +98,7 @@ def schedule_pod(
         common.failure = Status(Code.UNSCHEDULABLE)
         return result
     if len(result.order) == 1:
-        # A single node is taken without being scored.
+        # A single node is chosen without scoring.
         common.row = int(result.order[0])
         common.ties = [common.row]
         return result
@@ -107,7 +107,7 @@ def schedule_pod(
 
 
 def pod_passes_basic_checks(pod: Pod, catalog: ObjectCatalog) -> str:
-    """Return why the pod is not even looked at, or the empty text: a claim that is missing or being deleted."""
+    """Return why the pod is not tried at all, or the empty string: a claim is missing or being deleted."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is None:
             continue
@@ -121,7 +121,7 @@ def pod_passes_basic_checks(pod: Pod, catalog: ObjectCatalog) -> str:
 
 
 def run_pre_filter_plugins(plan: Plan, pod: Pod, cycle_state: CycleState) -> Status | None:
-    """Let predicates prepare, then ask custom plugins; return why the cycle ends there, or None."""
+    """Run PreFilter of predicates, then of custom plugins; return why the cycle ends there, or None."""
     pre = plan.run_pre_filter_plugins(cycle_state)
     if pre.status is not None:
         plugin, text = pre.status.plugin, pre.status.message
@@ -137,7 +137,7 @@ def run_pre_filter_plugins(plan: Plan, pod: Pod, cycle_state: CycleState) -> Sta
 
 
 def find_nodes_that_fit(plan: Plan, crowd: Crowd, result: ClassicResult, settings: CycleSettings) -> None:
-    """Note what predicates say of every node, with nominated pods counted in, and who is feasible."""
+    """Record the verdicts of predicates on every node, including nominated pods, and the feasible nodes."""
     state, common = plan.state, result.common
     common.check_all = settings.always_check_all_predicates
     result.failing = _verdicts_that_count(plan, settings)
@@ -178,7 +178,7 @@ def _verdicts_that_count(plan: Plan, settings: CycleSettings) -> Codes:
 
 
 def _keep_first(failing: Codes, numbers: Sequence[int]) -> None:
-    """Set all verdicts of some filters to 0 but the first failure of each node."""
+    """Set all verdicts of some filters to 0 except the first failure of each node."""
     seen = np.zeros(failing.shape[1], dtype=np.bool_)
     for number in numbers:
         failing[number][seen] = 0
@@ -186,7 +186,7 @@ def _keep_first(failing: Codes, numbers: Sequence[int]) -> None:
 
 
 def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ClassicResult, settings: CycleSettings) -> None:
-    """Ask the predicates once more about nodes that pods are nominated to, as if these ran there; their failures count first."""
+    """Run the predicates again on nodes with nominated pods, as if these ran there; their failures take precedence."""
     rows, first, verdicts = [], [], []
     for row in crowd.rows.tolist():
         trial = NodeTrial(plan, row, settings.custom)
@@ -208,7 +208,7 @@ def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ClassicResult, settin
 
 
 def _predicate_errors(plan: Plan, failing: Codes, settings: CycleSettings) -> Status | None:
-    """Return the error that ends the cycle where a predicate failed with one on some node: all of them, counted."""
+    """Return the error that ends the cycle if a predicate failed with an error on any node: all errors, with counts."""
     counts: Counter[str] = Counter()
     for column in failing.T[(failing >= ERROR_BIT).any(axis=0)]:
         number = int((column >= ERROR_BIT).nonzero()[0][0])
@@ -226,12 +226,12 @@ def _predicate_errors(plan: Plan, failing: Codes, settings: CycleSettings) -> St
 
 
 def aggregate(texts: Sequence[str]) -> str:
-    """Join several errors as upstream does. Their order is random there; here they are sorted."""
+    """Join several errors as upstream does. Their order is random upstream; here they are sorted."""
     return texts[0] if len(texts) == 1 else f"[{', '.join(sorted(texts))}]"
 
 
 def pass_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ClassicResult) -> None:
-    """Ask extenders which of the feasible nodes they leave."""
+    """Call extenders to filter the feasible nodes."""
     common = result.common
     common.extended = ExtendedCycle(extenders)
     left = find_nodes_that_pass_extenders(extenders, common.extended, pod, plan.state.nodes, result.order)
@@ -251,7 +251,7 @@ def _extender_messages(common: ScheduleResult) -> dict[str, str]:
 def prioritize_nodes(
     plan: Plan, pod: Pod, result: ClassicResult, settings: CycleSettings, extenders: Sequence[Extender] = ()
 ) -> None:
-    """Score the feasible nodes, add what extenders say, and choose the host."""
+    """Score the feasible nodes, add the scores of extenders, and choose the host."""
     common, state = result.common, plan.state
     common.scored = True
     common.failure = priority_errors(plan, len(result.order))
@@ -301,8 +301,11 @@ def custom_score_error(
     """Return the error with which a custom plugin ends scoring, or None.
 
     Args:
-        pod: the pod. scores: int64[rows in use] by custom plugin. failure: the plan's failure. rows: the feasible rows.
-        settings: have the names of the custom plugins.
+        pod: the pod.
+        scores: int64[rows in use] by custom plugin.
+        failure: the plan's failure.
+        rows: the feasible rows.
+        settings: the settings, with the names of the custom plugins.
     """
     for name, normalized in scores:
         wrong = [score for score in normalized[rows].tolist() if not 0 <= score <= MAX_PRIORITY]
@@ -315,9 +318,9 @@ def custom_score_error(
 
 
 def priority_errors(plan: Plan, count: int) -> Status | None:
-    """Return the collected errors of the priorities that can't score the pod, one for each cell of the table.
+    """Return the errors of the priorities that cannot score the pod, one for each cell of the table.
 
-    A priority that is mapped fails on each node, one that is computed as a whole fails once.
+    A mapped priority fails on each node; one that is computed as a whole fails once.
     """
     texts: list[str] = []
     for entry in plan.profile.score:

@@ -1,4 +1,4 @@
-"""Cluster events of the classic scheduler, as far as they differ from today's.
+"""Cluster events of the classic scheduler, as far as they differ from current releases.
 
 The cases are those of kube-scheduler's event handlers in Kubernetes 1.16.
 """
@@ -21,7 +21,8 @@ class ClassicEvents(ClusterEvents):
     """Applies changes of the cluster to a classic scheduler.
 
     Args:
-        scheduler: the scheduler. queue: its queue.
+        scheduler: the scheduler.
+        queue: the scheduling queue.
     """
 
     def __init__(self, scheduler: Scheduler, queue: ClassicQueue) -> None:
@@ -29,7 +30,7 @@ class ClassicEvents(ClusterEvents):
         self._queue = queue
 
     def _update_assigned_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> None:
-        # Any update of a pod may help those that want to be near it.
+        # Any update of a pod may help pods with affinity to it.
         super()._update_assigned_pod(old, new, key, now_ns)
         self._queue.assigned_pod_added(new, now_ns)
 
@@ -51,7 +52,7 @@ class ClassicEvents(ClusterEvents):
 
 
 def scheduling_properties_changed(old: Node, new: Node) -> bool:
-    """Return whether a change of a node may help a pod: uncordoned, other capacity, labels, taints, or states of conditions."""
+    """Return whether a change of a node may help a pod: uncordoned, or changed capacity, labels, taints, or condition statuses."""
     if old.spec.unschedulable and not new.spec.unschedulable:
         return True
     before, after = ({item.type: item.status for item in node.status.conditions} for node in (old, new))

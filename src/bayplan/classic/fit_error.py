@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere: the reasons of every node, the text that the event carries, and where preemption could help."""
+"""Why a pod has no feasible node: the reasons of every node, the message of the event, and where preemption could help."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bayplan.state.arrays import Bools, Codes, Index
 
 @dataclass
 class FitError:
-    """The outcome of filtering where no node was feasible.
+    """The outcome of filtering without a feasible node.
 
     Attributes:
         plan: the pod's plan; its predicates explain verdicts.
         num_all_nodes: the number of nodes in the cluster.
         rows: intp, the nodes that failed.
-        codes: uint16[predicates, rows], the verdicts that count: of the first failing predicate, or of all.
-        by_extenders: further reasons by node name, from extenders.
+        codes: uint16[predicates, rows], the relevant verdicts: of the first failing predicate, or of all.
+        by_extenders: the reasons of extenders by node name.
     """
 
     plan: Plan
@@ -49,7 +49,7 @@ class FitError:
                 yield columns[:, place], count
 
     def message(self) -> str:
-        """Return the text of upstream's FitError: every reason with how many nodes gave it, sorted as texts."""
+        """Return the text of upstream's FitError: every reason with the number of its nodes, sorted as text."""
         histogram: Counter[str] = Counter(self.by_extenders.values())
         for verdicts, count in self._groups():
             for reason in self._reasons(verdicts):
@@ -58,13 +58,13 @@ class FitError:
         return f"0/{self.num_all_nodes} nodes are available: {', '.join(parts)}."
 
     def rejecting(self) -> tuple[str, ...]:
-        """Return the names of the predicates that rejected some node, in their order."""
+        """Return the names of the predicates that rejected any node, in their order."""
         return tuple(
             part.name for part, verdicts in zip(self.plan.filtered.results, self.codes, strict=True) if verdicts.any()
         )
 
     def nodes_where_preemption_might_help(self) -> Index:
-        """Return the rows that no predicate rejected for good; nodes that only extenders rejected are among them."""
+        """Return the rows that no predicate rejected as unresolvable, including nodes that only extenders rejected."""
         state = self.plan.state
         helpless: Bools = np.zeros(state.nodes.capacity, dtype=np.bool_)
         if len(self.codes):

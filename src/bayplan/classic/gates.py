@@ -22,13 +22,13 @@ OTHER_GATES = frozenset(
         "VolumeSubpath",
     )
 )
-"""Gates that are known and that nothing here depends on: setting them to what they are is no mistake."""
+"""Known gates that nothing here depends on: setting them to their values is allowed."""
 
 _DEFAULTS_OF_OTHERS = {"AllAlpha": False, "CSIMigration": False}
 
 
 class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
-    """The gates, at their defaults in v1.16. The names are those of upstream in snake case."""
+    """The gates, with their defaults in v1.16. The names are those of upstream in snake case."""
 
     taint_nodes_by_condition: bool = True
     attach_volume_limit: bool = True
@@ -43,7 +43,7 @@ class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
         """Set gates by upstream's names.
 
         Raises:
-            ConfigurationError: a gate is not known, or can't be set so.
+            ConfigurationError: a gate is unknown, or cannot be set to this value.
         """
         names = {_upstream_name(field): field for field in cls.__struct_fields__}
         changes = {}

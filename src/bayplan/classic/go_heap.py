@@ -1,7 +1,7 @@
-"""A binary heap that orders equals as upstream's does: which of several equal pods is next is a matter of its layout.
+"""A binary heap that orders equals as upstream's does: which of several equal pods is next depends on its layout.
 
-The moves are those of Go's container/heap, and the wrapper is that of the scheduler's own heap: items have keys, and one that is
-already there is replaced in its place.
+The operations are those of Go's container/heap, and the wrapper is that of the scheduler's own heap: items have keys, and an
+existing item is replaced in its place.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Less = Callable[[QueuedPod, QueuedPod], bool]
 
 
 class GoHeap:
-    """Pods by a less-function that may change its mind while they are in the heap; the layout then stays as it was.
+    """Pods with a less-function whose results may change while they are in the heap; the layout then stays the same.
 
     Args:
-        less: whether one pod goes before another.
+        less: the function that returns whether one pod precedes another.
     """
 
     def __init__(self, less: Less) -> None:
@@ -38,7 +38,7 @@ class GoHeap:
         return None if place is None else self._items[place]
 
     def add(self, queued: QueuedPod) -> None:
-        """Add a pod, or put it in the place of the one with its key."""
+        """Add a pod, or replace the one with its key."""
         place = self._places.get(queued.key)
         if place is not None:
             self._items[place] = queued
@@ -49,7 +49,7 @@ class GoHeap:
         self._up(len(self._items) - 1)
 
     def delete(self, key: str) -> bool:
-        """Remove the pod with a key; return whether it was there."""
+        """Remove the pod with a key; return whether it existed."""
         place = self._places.get(key)
         if place is None:
             return False

@@ -1,4 +1,4 @@
-"""PodBackoffMap: how long each pod waits after a failed attempt, remembered apart from the queues."""
+"""PodBackoffMap: the backoff of each pod after failed attempts, stored separately from the queues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class PodBackoffMap:
     """Attempts and times of the last failures by pod (``namespace/name``).
 
     Attributes:
-        attempts: failed attempts that counted. last_update_ns: when the last of them was.
+        attempts: the number of failed attempts that counted.
+        last_update_ns: the time of the last one.
     """
 
     def __init__(self) -> None:
@@ -20,7 +21,7 @@ class PodBackoffMap:
         self.last_update_ns: dict[str, int] = {}
 
     def backoff_time_ns(self, key: str) -> int | None:
-        """Return when a pod's backoff ends, or None for a pod that is not known."""
+        """Return when a pod's backoff ends, or None for an unknown pod."""
         if key not in self.attempts:
             return None
         return self.last_update_ns[key] + self._duration_ns(self.attempts[key])
@@ -35,7 +36,7 @@ class PodBackoffMap:
         return duration_ns
 
     def backoff_pod(self, key: str, now_ns: int) -> None:
-        """Note one more failed attempt."""
+        """Record one more failed attempt."""
         self.last_update_ns[key] = now_ns
         self.attempts[key] = self.attempts.get(key, 0) + 1
 

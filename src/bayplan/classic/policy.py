@@ -1,6 +1,6 @@
-"""Policy files: the configuration of the scheduler before KubeSchedulerConfiguration, as Kubernetes 1.16 reads it.
+"""Policy files: the configuration of the scheduler before KubeSchedulerConfiguration, as decoded by Kubernetes 1.16.
 
-Only reading and what upstream checks before anything is made; which rules there are is the business of `algorithms`.
+Only decoding and upstream's checks before anything is created; the available rules are in `algorithms`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class PolicyArgument(msgspec.Struct, frozen=True):
     """The argument of a predicate or priority in a Policy; at most one of the fields is set.
 
     Attributes:
-        service_affinity: node labels by which pods of a service stay together.
+        service_affinity: the node labels by which pods of a service stay together.
         service_anti_affinity: the node label by which they are spread.
-        labels_presence, label_preference, requested_to_capacity_ratio: see there.
+        labels_presence, label_preference, requested_to_capacity_ratio: see the classes.
     """
 
     service_affinity: tuple[str, ...] | None = None
@@ -67,7 +67,7 @@ class PolicyArgument(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Return how many are given."""
+        """Return the number of set fields."""
         return sum(getattr(self, name) is not None for name in self.__struct_fields__)
 
 
@@ -81,14 +81,14 @@ class PolicyRule(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A Policy as written.
+    """A Policy as given.
 
     Attributes:
-        predicates, priorities: None if the Policy has none: then those of the default provider.
-        extenders: in the order of the file.
-        hard_pod_affinity_symmetric_weight: 0 where it is not given.
-        always_check_all_predicates: whether all predicates give their reasons, not just the first that fails.
-        where: the file, for errors that are found later; says nothing about what the Policy is.
+        predicates, priorities: the algorithms; None if the Policy has none: then those of the default provider.
+        extenders: the extenders in the order of the file.
+        hard_pod_affinity_symmetric_weight: the weight; 0 if it is not set.
+        always_check_all_predicates: whether all predicates report their reasons, not only the first that fails.
+        where: the file, for later errors; not part of the Policy.
     """
 
     predicates: tuple[PolicyRule, ...] | None = None
@@ -103,7 +103,7 @@ def load_policy(text: bytes, *, where: str = "") -> Policy:
     """Read a Policy file, YAML or JSON.
 
     Raises:
-        ConfigurationError: it can't be read, or upstream would refuse it.
+        ConfigurationError: it cannot be read, or is invalid.
     """
     try:
         value = plain_value(read_yaml(text).tree)
@@ -117,7 +117,7 @@ def load_policy(text: bytes, *, where: str = "") -> Policy:
 
 
 def policy_from_mapping(document: Mapping[str, object], *, where: str = "") -> Policy:
-    """Return the Policy of a decoded document. Fields that are not known are ignored, as upstream does."""
+    """Return the Policy of a decoded document. Unknown fields are ignored, as in upstream."""
     version, kind = document.get("apiVersion") or "", document.get("kind") or ""
     if (version, kind) != ("v1", "Policy"):
         raise ConfigurationError(f"invalid policy: {_unknown_kind(str(version), str(kind))}", where=where, hint=HEADER)
@@ -145,7 +145,7 @@ def _unknown_kind(version: str, kind: str) -> str:
 
 
 def _problems(policy: Policy) -> list[str]:
-    """Return what upstream's ValidatePolicy finds."""
+    """Return the errors of upstream's ValidatePolicy."""
     found = [
         f"Priority {rule.name} should have a positive weight applied to it or it has overflown"
         for rule in policy.priorities or ()
@@ -173,7 +173,7 @@ V = TypeVar("V")
 
 
 class _Reader:
-    """Reads values of expected types out of decoded JSON; null is like absent."""
+    """Reads values of expected types from decoded JSON; null is treated as absent."""
 
     def __init__(self, where: str) -> None:
         self._where = where

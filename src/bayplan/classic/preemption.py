@@ -1,4 +1,4 @@
-"""Preemption as the classic scheduler does it: which pods must leave which node, and which node is the least loss."""
+"""Preemption of the classic scheduler: the victims on each node, and the choice of the node."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bayplan.state.pod_info import PodInfo
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """The pods that would have to leave a node: those that violate a budget first, each group from the most important on."""
+    """The victims on a node: those that violate a budget first, each group from the most important on."""
 
     pods: tuple[PodInfo, ...]
     num_pdb_violations: int
@@ -40,8 +40,9 @@ class Preemption(msgspec.Struct, frozen=True):
     """The result of preemption.
 
     Attributes:
-        candidates: by row, in the order of visits. best: the rows among which upstream takes any.
-        clear_own_nomination: whether no eviction can help anywhere, so that the pod's own nomination is of no use.
+        candidates: the victims by row, in the order of visits.
+        best: the rows among which upstream takes any.
+        clear_own_nomination: whether no eviction can help anywhere, so that the pod's own nomination is useless.
     """
 
     candidates: dict[int, Victims]
@@ -55,11 +56,11 @@ NOTHING = Preemption({})
 def preempt(
     pod: Pod, fit_error: FitError, crowd: Crowd, *, non_preempting: bool, custom: frozenset[str] = frozenset()
 ) -> Preemption:
-    """Look for nodes where a pod that fits nowhere could make others leave.
+    """Find nodes on which a pod without a feasible node could preempt others.
 
     Args:
-        pod: its newest version.
-        fit_error: why it fits nowhere.
+        pod: the newest version of the pod.
+        fit_error: the reasons why it has no feasible node.
         crowd: the nominated pods that count for it.
         non_preempting: the gate NonPreemptingPriority.
         custom: the names of custom plugins.
@@ -80,7 +81,7 @@ def preempt(
 
 
 def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], state: ClusterState) -> Preemption:
-    """Return what extenders that support preemption leave of the candidates; one that fails and can't be ignored leaves none."""
+    """Return the candidates after extenders that support preemption; one that fails and is not ignorable leaves none."""
     candidates = found.candidates
     for extender in extenders:
         if not candidates:
@@ -108,7 +109,7 @@ def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], s
 
 
 def pod_eligible_to_preempt_others(pod: Pod, state: ClusterState, *, non_preempting: bool) -> bool:
-    """Return whether a pod may preempt: not while a pod of lower priority is on its way out on its nominated node."""
+    """Return whether a pod may preempt: not while a pod of lower priority is terminating on its nominated node."""
     if non_preempting and pod.spec.preemption_policy == NEVER:
         return False
     row = state.nodes.row_of.get(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
@@ -131,7 +132,7 @@ def select_victims_on_node(
 ) -> Victims | None:
     """Return the minimal victims on a node for the pod, or None if evicting all candidates is not enough.
 
-    All pods of lower priority are taken off, and put back one by one where the pod still fits: first those whose budget allows no
+    All pods of lower priority are removed, and added back one by one if the pod still fits: first those whose budget allows no
     disruption, each group from the most important on.
     """
     state, priority = plan.state, pod.spec.priority or 0
@@ -158,7 +159,7 @@ def select_victims_on_node(
 
 
 def _budgets(catalog: ObjectCatalog) -> list[PodDisruptionBudget]:
-    """Return the budgets that allow no disruption; one that allows some is not counted down."""
+    """Return the budgets that allow no disruption; the counts of other budgets are not decremented."""
     return [item for item in catalog.all(PodDisruptionBudget) if item.status.disruptions_allowed <= 0]
 
 
@@ -180,9 +181,9 @@ def violates_budget(info: PodInfo, budgets: Sequence[PodDisruptionBudget]) -> bo
 
 
 def pick_one_node_for_preemption(candidates: dict[int, Victims]) -> tuple[int, ...]:
-    """Return the rows that are best; upstream takes any of several.
+    """Return the best rows; upstream uses any of several.
 
-    A node without victims is taken at once. Then, one after the other: fewest budget violations, lowest highest priority, lowest
+    A node without victims is chosen at once. Then, one after the other: fewest budget violations, lowest highest priority, lowest
     sum of priorities (each + 2^31), fewest victims, latest of the earliest start times of the most important victims.
     """
     free = tuple(row for row, victims in candidates.items() if not victims.pods)

@@ -1,8 +1,8 @@
 """The scheduling queue of the classic scheduler: activeQ, podBackoffQ, unschedulableQ.
 
-A state machine without clock, lock or thread, like `bayplan.engine.queue`, whose interface it has: hosts and event handlers use
+A state machine without clock, lock or thread, like `bayplan.engine.queue`, with the same interface: hosts and event handlers use
 either. There are no hints and no gates: an event moves all unschedulable pods or, an assigned pod, those with a matching affinity
-term. A pod that failed goes to podBackoffQ where a move was asked for since it was popped, else to unschedulableQ.
+term. A failed pod goes to podBackoffQ if a move was requested since it was popped, else to unschedulableQ.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from bayplan.plugins.pod_claims import WAIT_FOR_FIRST_CONSUMER
 from bayplan.state.affinity_terms import pod_terms
 
 UNSCHEDULABLE_TIMEOUT_NS = 60 * SECOND_NS
-"""A pod that has been unschedulable for longer is tried again without any event."""
+"""A pod that has been unschedulable for longer is retried without any event."""
 
 IN_UNSCHEDULABLE = "pod is already present in unschedulableQ"
 IN_ACTIVE = "pod is already present in the activeQ"
@@ -70,11 +70,11 @@ _MOVING = {
 
 
 class ClassicQueue(SchedulingQueue):
-    """The pods that wait for a node. Arguments as for `SchedulingQueue`; hints, PreEnqueue plugins and sort keys are not asked.
+    """The pods that wait for a node. Arguments as for `SchedulingQueue`; hints, PreEnqueue plugins and sort keys are not used.
 
     Attributes:
-        move_request_cycle: the scheduling cycle in which pods were last asked to move; -1: never.
-        pod_backoff: how long each pod waits.
+        move_request_cycle: the scheduling cycle of the last request to move pods; -1: never.
+        pod_backoff: the backoff of each pod.
     """
 
     def __init__(
@@ -96,15 +96,15 @@ class ClassicQueue(SchedulingQueue):
         self._popped: dict[str, QueuedPod] = {}
 
     def _backs_off_shorter(self, left: QueuedPod, right: QueuedPod) -> bool:
-        # A pod whose backoff was forgotten has upstream's zero time: before all others.
+        # A pod whose backoff was dropped has upstream's zero time: before all others.
         times = (self.pod_backoff.backoff_time_ns(queued.key) for queued in (left, right))
         left_ns, right_ns = (-(1 << 63) if time_ns is None else time_ns for time_ns in times)
         return left_ns < right_ns
 
-    # Pods come and go.
+    # Adding and removing pods.
 
     def add(self, pod: Pod, now_ns: int) -> None:
-        """Take in a pod that is new in the cluster."""
+        """Add a new pod of the cluster."""
         queued = self.new_record(pod, now_ns)
         self._to_active(queued, now_ns, LABEL_ADD)
         self._unschedulable_q.pop(queued.key, None)
@@ -112,15 +112,15 @@ class ClassicQueue(SchedulingQueue):
         self.nominator.add(pod)
 
     def add_if_not_present(self, pod: Pod, now_ns: int) -> None:
-        """Take in a pod unless it waits already, anywhere."""
+        """Add a pod unless it is waiting already, in any queue."""
         if self.get(key_of(pod)) is None:
             self._to_active(self.new_record(pod, now_ns), now_ns, LABEL_ADD)
             self.nominator.add(pod)
 
     def update(self, old: Pod | None, new: Pod, now_ns: int) -> None:
-        """Take in a changed version of a pod that has no node.
+        """Process a changed version of a pod without a node.
 
-        One that backs off becomes active at once; an unschedulable one does so, and forgets its backoff, where more than its
+        One in backoff becomes active at once; an unschedulable one does so, and loses its backoff, if more than its
         status has changed.
         """
         key = key_of(new)
@@ -151,7 +151,7 @@ class ClassicQueue(SchedulingQueue):
             self._to_active(queued, now_ns, LABEL_UPDATE)
 
     def delete(self, pod: Pod) -> None:
-        """Forget a pod that is gone. One in activeQ keeps its backoff, should another of its name come."""
+        """Remove a deleted pod. One in activeQ keeps its backoff, in case a new one has its name."""
         self.nominator.remove(uid_of(pod))
         key = key_of(pod)
         if not self._active_q.delete(key):
@@ -176,7 +176,7 @@ class ClassicQueue(SchedulingQueue):
         return None
 
     def done(self, uid: str) -> None:
-        """Note that an attempt is over."""
+        """Record the end of an attempt."""
         self._popped.pop(uid, None)
 
     def fail(
@@ -188,7 +188,7 @@ class ClassicQueue(SchedulingQueue):
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominating: NominatingInfo | None = None,
     ) -> Requeue:
-        """Put a popped pod back, unless it is gone or has a node by now."""
+        """Put a popped pod back, unless it is deleted or has a node."""
         self._popped.pop(queued.uid, None)
         known = self._pod_lister(queued.key)
         if known is None or known.spec.node_name:
@@ -203,10 +203,11 @@ class ClassicQueue(SchedulingQueue):
     def add_unschedulable_if_not_present(
         self, queued: QueuedPod, now_ns: int, *, scheduling_cycle: int | None = None
     ) -> str:
-        """Put a pod that failed where it belongs; return why the queue refuses it, in upstream's words, or "".
+        """Put a failed pod into its queue; return the error if the queue rejects it, in upstream's words, or "".
 
         Args:
-            queued: its record. now_ns: the time.
+            queued: the record of the pod.
+            now_ns: the time.
             scheduling_cycle: the cycle in which it was popped; the current one if not given.
         """
         key = queued.key
@@ -226,7 +227,7 @@ class ClassicQueue(SchedulingQueue):
         return ""
 
     def _backoff_pod(self, key: str, now_ns: int) -> None:
-        """Count a failed attempt, unless the pod still backs off from the one before."""
+        """Count a failed attempt, unless the pod is still in backoff from the one before."""
         self.pod_backoff.clean_up(now_ns)
         until_ns = self.pod_backoff.backoff_time_ns(key)
         if until_ns is None or until_ns < now_ns:
@@ -242,7 +243,7 @@ class ClassicQueue(SchedulingQueue):
         now_ns: int,
         pre_check: PreCheck | None = None,
     ) -> int:
-        """Do what the event handlers of 1.16 do about an event; return how many pods were moved."""
+        """Process an event like the event handlers of 1.16; return the number of moved pods."""
         resource = EventResource(event.resource)
         if resource is EventResource.ASSIGNED_POD and event.actions & ActionType.ADD:
             return self.assigned_pod_added(new, now_ns) if isinstance(new, Pod) else 0
@@ -253,15 +254,17 @@ class ClassicQueue(SchedulingQueue):
         return self.move_all_to_active_queue(now_ns, event.label)
 
     def move_all_to_active_queue(self, now_ns: int, label: str = ANY_EVENT.label) -> int:
-        """Move all unschedulable pods to activeQ, or to podBackoffQ while they back off; ask those in flight to come there, too.
+        """Move all unschedulable pods to activeQ, or to podBackoffQ during their backoff; pods in flight go there, too, when they
+        fail.
 
         Args:
-            now_ns: the time. label: of the event.
+            now_ns: the time.
+            label: the label of the event.
         """
         return self._move_to_queues(list(self._unschedulable_q.values()), now_ns, label)
 
     def assigned_pod_added(self, pod: Pod, now_ns: int, namespace_labels: Mapping[str, str] = NO_LABELS) -> int:
-        """Move the pods that want to be near a pod like this one; also where none does, later failures know of the request."""
+        """Move the pods with affinity to a pod like this one; even if there are none, later failures consider the request."""
         return self._move_to_queues(self._with_matching_affinity_term(pod), now_ns, ASSIGNED_POD_ADD.label)
 
     def _with_matching_affinity_term(self, pod: Pod) -> list[QueuedPod]:
@@ -289,7 +292,7 @@ class ClassicQueue(SchedulingQueue):
         return moved
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
-        """Move pods to activeQ at once, as users ask for; return how many. No plugin could ask for it in 1.16."""
+        """Move pods to activeQ at once on request of a user; return how many. No plugin could do so in 1.16."""
         moved = 0
         for pod in pods:
             key = key_of(pod)
@@ -323,7 +326,7 @@ class ClassicQueue(SchedulingQueue):
     # Time passes.
 
     def flush_backoff(self, now_ns: int) -> int:
-        """Move the pods whose backoff is over to activeQ; return how many. Upstream: every second."""
+        """Move the pods whose backoff has ended to activeQ; return how many. Upstream: every second."""
         moved = 0
         while (queued := self._backoff_q.peek()) is not None:
             until_ns = self.pod_backoff.backoff_time_ns(queued.key)
@@ -360,7 +363,7 @@ class ClassicQueue(SchedulingQueue):
     # Nominations.
 
     def nominate(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
-        """Nominate a pod to a node; without one to that of its status."""
+        """Nominate a pod to a node; without a node to that in its status."""
         if nominating is not None and not nominating.node_name:
             nominating = NominatingInfo(NominatingMode.NOOP)
         self.nominator.add(pod, nominating)
@@ -380,11 +383,11 @@ class ClassicQueue(SchedulingQueue):
         return self._active_q.get(key) or self._backoff_q.get(key) or self._unschedulable_q.get(key)
 
     def active(self) -> list[QueuedPod]:
-        """Return the pods of activeQ, in no particular order that would mean something."""
+        """Return the pods of activeQ, in no meaningful order."""
         return [*self._active_q]
 
     def backing_off(self) -> list[QueuedPod]:
-        """Return the pods of podBackoffQ, likewise."""
+        """Return the pods of podBackoffQ, in no meaningful order."""
         return [*self._backoff_q]
 
     def unschedulable(self) -> list[QueuedPod]:
@@ -392,11 +395,11 @@ class ClassicQueue(SchedulingQueue):
         return [*self._unschedulable_q.values()]
 
     def in_flight(self) -> list[QueuedPod | InFlightEvent]:
-        """Return the pods in flight; events are not kept for them."""
+        """Return the pods in flight; no events are recorded for them."""
         return [*self._popped.values()]
 
     def close(self) -> None:
-        """Forget what is in flight; see `SchedulingQueue.close`."""
+        """Drop the pods in flight; see `SchedulingQueue.close`."""
         super().close()
         self._popped.clear()
 
@@ -410,7 +413,7 @@ class ClassicQueue(SchedulingQueue):
         }
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if a pod waits in two places."""
+        """Raise AssertionError if a pod is in two queues."""
         keys = [queued.key for queued in (*self.active(), *self.backing_off(), *self.unschedulable())]
         assert len(keys) == len(set(keys))
         assert all(key_of(queued.pod) == key for key, queued in self._unschedulable_q.items())

@@ -51,9 +51,10 @@ class ClassicScheduler(Scheduler):
 
     Args:
         state, profiles, queue, pods, extenders, record_level, waiting_pods: as for `Scheduler`.
-        settings: what its cycles have in common.
-        pick_node: chooses among nodes that are equally good for preemption.
-        non_preempting: the gate NonPreemptingPriority. disable_preemption: whether no pod ever preempts.
+        settings: the settings shared by its cycles.
+        pick_node: the function that chooses among equally good nodes for preemption.
+        non_preempting: the gate NonPreemptingPriority.
+        disable_preemption: whether no pod ever preempts.
     """
 
     release = CLASSIC_KUBERNETES_VERSION
@@ -108,7 +109,7 @@ class ClassicScheduler(Scheduler):
         return self.bindings.begin(queued, profile, cycle_state, node_name, now_ns)
 
     def _not_scheduled(self, queued: QueuedPod, plan: Plan, result: ClassicResult, now_ns: int) -> CycleReport:
-        """End a cycle that found no node: try preemption, record, and give the pod back to the queue."""
+        """End a cycle without a node: try preemption, record, and return the pod to the queue."""
         pod, common, fit_error = queued.pod, result.common, result.fit_error
         failure = common.failure or error("no node was chosen")
         message = fit_error.message() if fit_error is not None else failure.message
@@ -128,7 +129,7 @@ class ClassicScheduler(Scheduler):
         return CycleReport(pod, outcome, "", message, actions)
 
     def _fail(self, queued: QueuedPod, rejecting: frozenset[str], message: str, now_ns: int) -> list[Action]:
-        """Give a pod back to the queue; also an error makes it "Unschedulable" here."""
+        """Return a pod to the queue; an error also results in "Unschedulable" here."""
         self.queue.fail(queued, now_ns, unschedulable_plugins=rejecting)
         return [
             Emit(queued.pod, "Warning", "FailedScheduling", "Scheduling", message),
@@ -144,10 +145,10 @@ class ClassicScheduler(Scheduler):
         return CycleReport(queued.pod, Outcome.ERROR, "", message, actions)
 
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
-        """Do nothing about an eviction that was refused: the pod keeps its nomination, and waits for an event."""
+        """Do nothing about a rejected eviction: the pod keeps its nomination, and waits for an event."""
 
     def find_preemption(self, pod: Pod, result: ClassicResult) -> Preemption:
-        """Look for nodes where a pod could make others leave; extenders that support preemption are asked about them."""
+        """Find nodes on which a pod could preempt others; extenders that support preemption are called."""
         assert result.fit_error is not None
         newest = self.pods.get(key_of(pod))
         if newest is None:
@@ -163,7 +164,7 @@ class ClassicScheduler(Scheduler):
         return with_extenders(found, newest, self.extenders, self.state) if self.extenders else found
 
     def nominations_to_clear(self, pod: Pod, node_name: str, found: Preemption) -> list[Pod]:
-        """Return the pods whose nomination ends: those of lower priority on the node, or the pod itself where nothing can help."""
+        """Return the pods whose nomination ends: those of lower priority on the node, or the pod itself if nothing can help."""
         if found.clear_own_nomination:
             return [self.pods.get(key_of(pod), pod)]
         priority = pod.spec.priority or 0
@@ -171,7 +172,7 @@ class ClassicScheduler(Scheduler):
         return [other for other in others if other is not None and (other.spec.priority or 0) < priority]
 
     def _actuate(self, preemptor: Pod, node_name: str, victims: Sequence[str]) -> list[Action]:
-        """Nominate the pod and make its victims leave."""
+        """Nominate the pod and evict its victims."""
         self.queue.nominate(preemptor, NominatingInfo(NominatingMode.OVERRIDE, node_name))
         actions: list[Action] = [Nominate(preemptor, node_name)]
         for key in victims:

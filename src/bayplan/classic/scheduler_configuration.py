@@ -1,4 +1,4 @@
-"""The configuration of a classic scheduler in the form that servers show and change: a profile of predicates and priorities."""
+"""The configuration of a classic scheduler for servers: a profile of predicates and priorities."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from bayplan.framework.configuration.yaml_tree import read_yaml
 
 
 class ClassicSchedulerConfiguration(SchedulerConfiguration, frozen=True, kw_only=True):
-    """A classic scheduler in a server: leader election and connection have today's defaults, everything else is 1.16's.
+    """A classic scheduler in a server: leader election and connection have current defaults, everything else is 1.16's.
 
     Attributes:
-        classic: provider or Policy, and gates.
-        policy: the Policy as a document, with the predicates and priorities that it leaves to the default provider.
+        classic: the provider or Policy, and gates.
+        policy: the Policy as a document, completed with the predicates and priorities of the default provider.
     """
 
     max_score: ClassVar[int] = MAX_PRIORITY
@@ -42,12 +42,12 @@ def classic_scheduler_configuration(
     """Return the configuration of a server.
 
     Args:
-        classic: provider or Policy, and gates.
-        check_tls: looks at the certificates of extenders; they stay unread if not given.
-        text: of the Policy; "" if there is none.
+        classic: the provider or Policy, and gates.
+        check_tls: the function that checks the certificates of extenders; by default they are not read.
+        text: the text of the Policy; "" if there is none.
 
     Raises:
-        ConfigurationError: upstream would not start with it.
+        ConfigurationError: the configuration is invalid.
     """
     given = classic.policy.extenders if classic.policy is not None else ()
     try:
@@ -81,7 +81,7 @@ def custom_plugins(configuration: ClassicSchedulerConfiguration) -> list[tuple[s
 
 
 def examine_policy(text: str, gates: ClassicGates, check_tls: CheckTls | None) -> Examination:
-    """Read a Policy, or the default provider if the text is empty; return what is wrong with it, or the configuration."""
+    """Read a Policy, or the default provider if the text is empty; return the errors, or the configuration."""
     try:
         policy = load_policy(text.encode()) if text.strip() else None
     except ConfigurationError as problem:
@@ -103,7 +103,7 @@ def _sentence(problem: ConfigurationError) -> str:
 
 
 def _document(classic: ClassicConfiguration, text: str) -> dict[str, JsonValue]:
-    """Return the Policy as it was given, with the algorithms that it leaves to a provider."""
+    """Return the given Policy, completed with the algorithms of the provider."""
     document: dict[str, JsonValue] = {"kind": "Policy", "apiVersion": "v1"}
     if text.strip():
         given = plain_value(read_yaml(text.encode("utf-8", "replace")).tree)

@@ -17,9 +17,9 @@ def select_host(state: ClusterState, total: Ints, rows: Index, pick: Pick) -> tu
 
     Args:
         state: the cluster.
-        total: int64[capacity], total scores.
-        rows: intp, the list: the feasible rows in the order in which they were found.
-        pick: chooses among equals.
+        total: int64[capacity], the total scores.
+        rows: intp, the feasible rows in the order in which they were found.
+        pick: the function that chooses among equals.
     """
     if not len(rows):
         return error(EMPTY_PRIORITY_LIST)
@@ -30,12 +30,12 @@ def select_host(state: ClusterState, total: Ints, rows: Index, pick: Pick) -> tu
 
 
 def reservoir_pick(random: Callable[[], float]) -> Pick:
-    """Return a pick that walks the list and takes the n-th equal in place of the one before with probability 1/n.
+    """Return a pick that walks the list and replaces the choice by the n-th equal with probability 1/n.
 
-    It jumps from one replacement to the next: after the n-th, that the k-th is not yet past the next one has probability n/k.
+    It jumps from one replacement to the next: after the n-th, the probability that the next one is beyond the k-th is n/k.
 
     Args:
-        random: returns a number from 0 to below 1.
+        random: the function that returns a number from 0 to below 1.
     """
 
     def pick(state: ClusterState, rows: Ties) -> int:

@@ -1,4 +1,4 @@
-"""Does a pod fit on one node with some pods added or taken off? What nominated pods and dry runs of preemption ask."""
+"""Evaluation of a pod on one node with some pods added or removed, for nominated pods and dry runs of preemption."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from bayplan.state.pod_moves import PodMoves
 
 
 class NodeTrial:
-    """One node on which pods are moved on trial. `close` must be called at its end, whatever happened.
+    """One node on which pods are moved in a trial. `close` must always be called at its end.
 
     Args:
-        plan: of the pod that is to fit; its predicates were brought up to date before anything was moved.
+        plan: the plan of the pod to place; its predicates were updated before anything was moved.
         row: the node.
-        custom: the names of custom plugins, whose filters are asked whatever predicates say.
+        custom: the names of custom plugins, whose filters run whatever the predicates return.
     """
 
     def __init__(self, plan: Plan, row: int, custom: frozenset[str]) -> None:
         self._plan = plan
         self._custom = custom
         self._row = row
-        # Predicates in plain Python look at single pods.
+        # Predicates in plain Python read single pods.
         self._moves = PodMoves(plan.state, with_pods=True)
         self.changes = PodChanges()
 
@@ -37,19 +37,19 @@ class NodeTrial:
         self._moves.undo()
 
     def remove(self, info: PodInfo) -> None:
-        """Take a pod off the node."""
+        """Remove a pod from the node."""
         self._moves.remove(info, self._row)
         self.changes.removed[info.key] = info
         self.changes.restored.pop(info.key, None)
 
     def restore(self, info: PodInfo) -> None:
-        """Put a pod back."""
+        """Add a pod back."""
         self._moves.add(info, self._row)
         self.changes.restored[info.key] = info
 
     @contextmanager
     def with_nominated(self, infos: Sequence[PodInfo]) -> Iterator[None]:
-        """Put nominated pods on the node for the time of the block."""
+        """Add nominated pods to the node within the block."""
         length, known = len(self._moves), self._plan.state.pods
         for info in infos:
             if info.key not in known:
@@ -70,9 +70,9 @@ class NodeTrial:
         return not self.verdicts(check_all=False).any()
 
     def verdicts(self, *, check_all: bool) -> Codes:
-        """Return uint16[predicates]: what predicates say, up to the first that fails unless all are asked.
+        """Return uint16[predicates]: the verdicts, up to the first failure unless all predicates are run.
 
-        An error ends it in any case.
+        An error always ends the evaluation.
         """
         plan = self._plan
         found: Codes = np.zeros(len(plan.filtered.results), dtype=np.uint16)

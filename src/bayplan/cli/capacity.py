@@ -6,16 +6,15 @@ from typing import Annotated, TypeAlias
 import typer
 
 from bayplan.answers.answer_text import capacity_text, headroom_text
-from bayplan.answers.capacity import DEFAULT_LIMIT, Share
+from bayplan.answers.capacity import DEFAULT_LIMIT, Share, parse_mix
 from bayplan.answers.capacity import capacity as find_capacity
 from bayplan.answers.headroom import headroom
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.share_text import parse_mix
 from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import ClusterSource, SourceKind
 from bayplan.base.errors import InputError
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
 
 Files: TypeAlias = Annotated[
@@ -53,8 +52,8 @@ def capacity(
     kubeconfig: Kubeconfig = None,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
-    config: Config = None,
-    feature_gates: FeatureGates = "",
+    config: SourceConfig = None,
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     strict: Strict = False,

@@ -1,4 +1,4 @@
-"""The command ``check``: what a cluster would say to manifests."""
+"""The command ``check``: check manifests without a cluster."""
 
 import time
 from typing import Annotated

@@ -8,11 +8,12 @@ import typer
 from bayplan.answers.answer_text import difference_text
 from bayplan.answers.comparing import compare as find_differences
 from bayplan.answers.what_if import Answer, Reschedule, what_if
-from bayplan.app.question_clusters import configured_setup
-from bayplan.app.sources.cluster_source import SourceOptions
+from bayplan.app.mode import Mode
+from bayplan.app.scheduler_setup import SetupOrigin
+from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.base.errors import InputError
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import Config, FeatureGates, Plugins, Seed, Strict
+from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, source_options
 
 CONTEXT = "context:"
@@ -35,8 +36,9 @@ def compare(
     keep: Annotated[bool, typer.Option("--keep", help="Leave placed pods where they are, with --on.")] = False,
     everything: All = False,
     as_json: AsJson = False,
-    config: Config = None,
-    feature_gates: FeatureGates = "",
+    mode: ModeOption = Mode.CURRENT,
+    config: SourceConfig = None,
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -57,6 +59,7 @@ def compare(
         return source_options(
             [source] if name == source else [],
             context="" if name == source else name,
+            mode=mode,
             config=config,
             feature_gates=feature_gates,
             plugins=plugin,
@@ -64,27 +67,24 @@ def compare(
             strict=strict,
         )
 
-    answer: Answer
-    if on:
-        if config is not None:
-            raise InputError("--config", got=f"{config}, with --on", wanted="the two configurations as A and B")
-        options = source_options(on, feature_gates=feature_gates, plugins=plugin, seed=seed, strict=strict)
-        with opened(options) as (source, cluster):
-            first, second = (configured_setup(None if each == DEFAULT else Path(each), options) for each in (a, b))
-            answer = what_if(
-                cluster.asked_by(first),
-                scheduler=second,
-                scheduler_label=b,
-                reschedule=Reschedule.NEW if keep else Reschedule.ALL,
-            )
-            print_answer(
-                answer, source, lambda: difference_text(answer, names=(a, b), everything=everything), as_json=as_json
-            )
-    else:
+    def show(answer: Answer, source: ClusterSource) -> None:
+        names = (a, b)
+        print_answer(
+            answer, source, lambda: difference_text(answer, names=names, everything=everything), as_json=as_json
+        )
+        if any(answer.counts.values()):
+            raise typer.Exit(1)
+
+    if not on:
         with opened(options_of(a)) as (source, one), opened(options_of(b)) as (_, other):
-            answer = find_differences(one, other, names=(a, b))
-            print_answer(
-                answer, source, lambda: difference_text(answer, names=(a, b), everything=everything), as_json=as_json
-            )
-    if any(answer.counts.values()):
-        raise typer.Exit(1)
+            show(find_differences(one, other, names=(a, b)), source)
+        return
+    if config is not None:
+        raise InputError("--config", got=f"{config}, with --on", wanted="the two configurations as A and B")
+    options = source_options(on, mode=mode, feature_gates=feature_gates, plugins=plugin, seed=seed, strict=strict)
+    with opened(options) as (source, cluster):
+        gates = source.scheduler.origin.feature_gates
+        origins = (SetupOrigin(config=None if each == DEFAULT else Path(each), feature_gates=gates) for each in (a, b))
+        first, second = map(source.scheduler.read_again, origins)
+        kind = Reschedule.NEW if keep else Reschedule.ALL
+        show(what_if(cluster.asked_by(first), scheduler=second, scheduler_label=b, reschedule=kind), source)

@@ -23,13 +23,13 @@ from bayplan.conformance.comparer import FOLLOWED, compare
 from bayplan.conformance.summary import CaseDifference, PartSummary, Summary
 
 PIPE_WIDTH = 120
-"""Columns of the report where standard output is not a terminal."""
+"""Columns of the report if standard output is not a terminal."""
 
 CYCLE_COLUMNS = ("filterAll", "filter", "scores", "best", "message", "preemption", "chosen", FOLLOWED)
-"""Parts of cycle cases that the table of families shows; the table of parts has all."""
+"""Number of parts of cycle cases in the table of families; the table of parts has all."""
 
 LONG_RUN = 100
-"""Cases from which on a progress bar is worth its lines."""
+"""Minimum number of cases for a progress bar."""
 
 
 def conformance(
@@ -83,7 +83,7 @@ def _check_answer_file(path: Path, case_files: list[CaseFile]) -> None:
 
 @contextmanager
 def _answer_file(path: Path | None) -> Iterator[Callable[[bytes], object] | None]:
-    """Write to the file for answers under a temporary name, and give it its own when all has gone well."""
+    """Write the answers to a temporary file, and rename it on success."""
     if path is None:
         yield None
         return
@@ -196,7 +196,7 @@ def _percent_of(part: PartSummary | None) -> str:
 
 
 def _percent(agreed: int, cases: int) -> str:
-    """Return a share in percent, cut off and not rounded: 100 % is all."""
+    """Return a share in percent, truncated so that only all cases are 100 %."""
     tenths = agreed * 1000 // cases if cases else 0
     return f"{tenths // 10} %" if tenths % 10 == 0 else f"{tenths / 10} %"
 

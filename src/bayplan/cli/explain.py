@@ -31,14 +31,14 @@ from bayplan.base.errors import InputError
 from bayplan.cli.question_options import print_lines
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
-    Config,
     CreationTimes,
-    FeatureGates,
     MaxPods,
     ModeOption,
     Plugins,
     PolicyConfigFile,
     Seed,
+    SourceConfig,
+    SourceFeatureGates,
     Strict,
     Until,
     configuration_file,
@@ -53,7 +53,7 @@ from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 from bayplan.sim.result import PodTimeline
 
 BEST_NODES = 5
-"""Nodes whose scores are compared, without --nodes."""
+"""Number of nodes whose scores are compared, without --nodes."""
 
 
 def explain(
@@ -74,10 +74,10 @@ def explain(
     nodes: Annotated[bool, typer.Option("--nodes", help="List all nodes instead of examples.")] = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
-    config: Config = None,
+    config: SourceConfig = None,
     policy_config_file: PolicyConfigFile = None,
     algorithm_provider: AlgorithmProvider = "",
-    feature_gates: FeatureGates = "",
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     until: Until = "",
@@ -160,8 +160,11 @@ class Workload(NamedTuple):
     """The pods of a workload.
 
     Attributes:
-        source: that knows them. lives: of its pods.
-        missing: why replicas do not exist, "" if all do. verdicts: about the first pod that waits. assumptions: of these.
+        source: the source of the pods.
+        lives: the timelines of its pods.
+        missing: why replicas do not exist, "" if all do.
+        verdicts: the verdicts for its first waiting pod.
+        assumptions: the assumptions of the verdicts.
     """
 
     source: RunSource
@@ -207,7 +210,7 @@ class _Question:
         return self._of_run(pod, shown, SimulationSource(result), lambda: source_of(result, self._source))
 
     def _result(self) -> RunSource:
-        """Return a stored result, which was simulated with options of its own."""
+        """Return a stored result, which has its own options."""
         path = self._options.paths[0]
         if self._options != SimulationOptions(paths=self._options.paths, record_level=RecordLevel.FULL):
             got = "a result, which was simulated with its own"
@@ -220,7 +223,7 @@ class _Question:
     def _of_run(
         self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource]
     ) -> Explanation | Workload:
-        """Explain a pod of a run; what would help one that waits is tried on the cluster of its `end`."""
+        """Explain a pod of a run; changes that would help a waiting pod are tried on the cluster of its `end`."""
         lives = find_pods(pod, source.pods)
         if len({life.key for life in lives}) > 1:
             return Workload(source, lives, "", [], [])

@@ -37,7 +37,7 @@ def extender(
         typer.Option(metavar="FILE", help="KubeSchedulerConfiguration with arguments for the plugins. [default: none]"),
     ] = None,
     feature_gates: FeatureGates = "",
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    listen: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", help="Port to listen on; 0 picks a free one.")] = 8888,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no line per request.")] = False,
 ) -> None:
@@ -57,12 +57,12 @@ def extender(
     served = make_extender(
         ExtenderOptions(plugins=plugin, paths=paths or (), config=config, feature_gates=feature_gates)
     )
-    serve(served, host, port, quiet=quiet, by_name=bool(paths))
+    serve(served, listen, port, quiet=quiet, by_name=bool(paths))
 
 
 def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name: bool) -> None:
     """Serve requests until the process is terminated, and print a line for each on standard output."""
-    # Servers take a while to import, and only this function needs one.
+    # Servers are slow to import, and only this function needs one.
     import uvicorn
 
     from bayplan.apiserver.http.graceful import GracefulServer
@@ -77,7 +77,7 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
     except OSError as problem:
         got = f"{host} port {port}: {(problem.strerror or str(problem)).lower()}"
         hint = "--port 0" if problem.errno == errno.EADDRINUSE else ""
-        raise InputError("--host and --port", got=got, wanted="an address to listen on", hint=hint) from None
+        raise InputError("--listen and --port", got=got, wanted="an address to listen on", hint=hint) from None
     names = ", ".join(custom.plugin.name for custom in served.plugins)
     print(f"serving {names}; in a KubeSchedulerConfiguration:\n")
     name = f"[{host}]" if ":" in host else host

@@ -74,7 +74,7 @@ COMMANDS = (
 )
 
 COMPLETION_VARIABLE = "_BAYPLAN_COMPLETE"
-"""Environment variable with which the script of `bayplan completion` asks for completions."""
+"""Environment variable with which the script of `bayplan completion` requests completions."""
 
 
 class CommandGroup(TyperGroup):
@@ -92,11 +92,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code.
 
     Args:
-        arguments: what stands after the program's name; the process's own arguments when None.
+        arguments: the arguments after the program's name; None for those of the process.
 
     Called by the console script and by tests. Writes to standard output and standard error.
     """
-    # No linear algebra here: the threads that NumPy's would start, and let spin for 60 ms, would have nothing to do.
+    # No linear algebra here: NumPy's threads, which spin for 60 ms after their start, would have nothing to do.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with rare_collections():
@@ -200,7 +200,7 @@ def _root(
 
 
 def _listed_only() -> None:
-    """Stand for the commands that were not given; never runs."""
+    """Placeholder for the commands that were not given; never runs."""
 
 
 def _unknown_command(word: str) -> InputError:

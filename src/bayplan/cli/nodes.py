@@ -6,29 +6,30 @@ from typing import Annotated, TypeAlias
 import typer
 
 from bayplan.answers.answer_text import addition_text, removal_text
+from bayplan.answers.capacity import parse_mix
 from bayplan.answers.changes import select_names
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
-from bayplan.answers.node_offers import NodeOffer, offer_like, offers_of, parse_offer, parse_prices, prices_by_node
 from bayplan.answers.node_removal import nodes_to_remove
+from bayplan.answers.node_shapes import NodeShape, parse_prices, parse_shape, price_in, shape_of, shapes_of
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.share_text import parse_mix
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
+from bayplan.objects.node import Node
 
 
 class Bound(StrEnum):
-    """How the bound of an answer is found."""
+    """The method for the lower bound of an answer."""
 
     RELAXATION = "relaxation"
     PACKING = "packing"
 
 
 class Action(StrEnum):
-    """Questions about nodes."""
+    """The actions on nodes."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -93,8 +94,8 @@ def nodes(
     kubeconfig: Kubeconfig = None,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
-    config: Config = None,
-    feature_gates: FeatureGates = "",
+    config: SourceConfig = None,
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -124,9 +125,9 @@ def nodes(
     prices, packing = parse_prices(price or []), bound is Bound.PACKING
     with opened(options) as (source, cluster):
         if action is Action.ADD:
-            offers = _offers(shape or [], shapes or [], cluster, prices)
+            given = _shapes(shape or [], shapes or [], cluster, prices)
             wanted = {share.workload: share.count for share in parse_mix(copies)} if copies else {}
-            added = nodes_to_add(cluster, offers, copies=wanted, preempts=preempt, packing=packing)
+            added = nodes_to_add(cluster, given, copies=wanted, preempts=preempt, packing=packing)
             print_answer(added, source, lambda: addition_text(added, everything=everything), as_json=as_json)
             failed = added.still_waiting > 0
         else:
@@ -134,7 +135,8 @@ def nodes(
                 force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction
             )
             names = [name for text in node or () for name in select_names(text, cluster)] if node else None
-            by_node = prices_by_node(cluster, prices)
+            known = {each.metadata.name: price_in(prices, each) for each in cluster.all(Node)}
+            by_node = {name: amount for name, amount in known.items() if amount is not None}
             removed = nodes_to_remove(cluster, names, prices=by_node, options=drain, most=most, packing=packing)
             print_answer(removed, source, lambda: removal_text(removed, everything=everything), as_json=as_json)
             failed = not removed.removed
@@ -142,14 +144,14 @@ def nodes(
         raise typer.Exit(1)
 
 
-def _offers(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeOffer]:
-    """Return the shapes that can be had: those that are given, or else those of the cluster."""
-    found = [parse_offer(text, cluster) for text in texts]
+def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeShape]:
+    """Return the available node shapes: the given ones, or else those of the cluster."""
+    found = [parse_shape(text, cluster.state) for text in texts]
     if files:
         # Only catalogues need it.
         from bayplan.formats.inputs import load_inputs
 
-        found += [offer_like(item) for item in load_inputs(files).manifest.nodes]
+        found += [shape_of(item) for item in load_inputs(files).manifest.nodes]
     if found or not (texts or files):
-        return found or offers_of(cluster, prices)
+        return found or shapes_of(cluster.state, lambda node: price_in(prices, node) or 1.0)
     raise InputError("--shapes", got="no node", wanted="node manifests")

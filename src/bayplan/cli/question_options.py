@@ -1,4 +1,4 @@
-"""Options that the commands about capacity, nodes and what-if share, and how their answers are printed."""
+"""Options of the commands about capacity, nodes and what-if, and the output of their answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def opened(options: SourceOptions) -> Iterator[tuple[ClusterSource, QuestionClus
     """Open the source of a command, and close its connections at the end of the block.
 
     Raises:
-        InputError: it can't be read.
+        InputError: it cannot be read.
     """
     source = read_source(options)
     try:
@@ -36,7 +36,7 @@ def opened(options: SourceOptions) -> Iterator[tuple[ClusterSource, QuestionClus
 def print_answer(
     answer: msgspec.Struct, source: ClusterSource, text: Callable[[], list[str]], *, as_json: bool
 ) -> None:
-    """Print an answer with what its source assumes, as JSON or as text."""
+    """Print an answer with the assumptions of its source, as JSON or as text."""
     assumptions = [each.text for each in source.assumptions]
     if as_json:
         found = answer_document(answer)

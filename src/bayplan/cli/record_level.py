@@ -14,5 +14,5 @@ class Level(StrEnum):
 
     @property
     def record_level(self) -> RecordLevel:
-        """The engine's name for it."""
+        """The engine's name for this level."""
         return RecordLevel[self.name]

@@ -85,12 +85,12 @@ def _speed(text: str) -> float:
 
 
 async def _steer(playback: "PlaybackClock") -> None:
-    """Carry out commands from standard input until it ends."""
+    """Execute commands from standard input until it ends."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str] = asyncio.Queue()
 
     def read() -> None:
-        # A thread, because standard input may be a terminal, a pipe or a file, and not all of them can be waited for.
+        # A thread, because standard input may be a terminal, a pipe or a file, and not all of them support asynchronous reads.
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             for line in sys.stdin:
                 loop.call_soon_threadsafe(lines.put_nowait, line)
@@ -104,7 +104,7 @@ async def _steer(playback: "PlaybackClock") -> None:
 
 
 def _command(playback: "PlaybackClock", words: list[str]) -> None:
-    """Carry out one command.
+    """Execute one command.
 
     Raises:
         InputError: there is no such command.

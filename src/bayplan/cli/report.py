@@ -13,7 +13,7 @@ def report(
     results: Annotated[
         list[str],
         typer.Argument(
-            metavar="[LABEL=]FOLDER...", help="Result folders; folders with the same label are runs of different seeds."
+            metavar="[LABEL=]DIR...", help="Result directories; those with the same label are runs of different seeds."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="HTML file to write.")] = Path("report.html"),

@@ -99,7 +99,7 @@ def schedule(
 
     Example: bayplan schedule --dry-run
     """
-    # A client of an API takes a while to import, and only this command needs one.
+    # An API client is slow to import, and only this command needs one.
     from bayplan.app.live_scheduler import LiveOptions, LiveScheduler
     from bayplan.app.scheduler_settings import SchedulerOptions
 

@@ -41,7 +41,9 @@ from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 
 Out: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="Folder for decisions and summary; replaces an older result. [default: none]"),
+    typer.Option(
+        metavar="DIR", help="Result directory for decisions and summary; replaces an older one. [default: none]"
+    ),
 ]
 Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Ignored; simulate always exits after its report.")]
 

@@ -18,7 +18,7 @@ from bayplan.formats.inputs import Inputs, LoadProgress
 from bayplan.sim.progress import Progress as SimulatorProgress
 from bayplan.sim.result import SimulationResult
 
-INPUT_HELP = "Manifests, cluster dumps or Alibaba OpenB traces: files, folders, patterns, or - (stdin)."
+INPUT_HELP = "Manifests, cluster dumps or traces (docs/traces.md): files, folders, patterns, or - (stdin)."
 
 ModeOption: TypeAlias = Annotated[
     Mode, typer.Option("--mode", help="Current scheduler, or that of v1.16 (docs/classic.md).")
@@ -29,6 +29,10 @@ Config: TypeAlias = Annotated[
         metavar="FILE",
         help="KubeSchedulerConfiguration, or Policy in classic mode. [default: kube-scheduler's defaults]",
     ),
+]
+SourceConfig: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="KubeSchedulerConfiguration, or Policy in classic mode. [default: the source's]"),
 ]
 PolicyConfigFile: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Policy for classic mode; the same as --config. [default: none]")
@@ -44,6 +48,10 @@ FeatureGates: TypeAlias = Annotated[
     typer.Option(
         metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: those of the release]"
     ),
+]
+SourceFeatureGates: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: the source's]"),
 ]
 Plugins: TypeAlias = Annotated[
     list[str] | None,
@@ -96,10 +104,10 @@ def parse_duration(text: str) -> int:
 
 
 def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> Path | None:
-    """Return the file that configures the scheduler: either option names it, the second one in classic mode only.
+    """Return the scheduler's configuration file: either option names it, the second one in classic mode only.
 
     Raises:
-        InputError: both are given, or a Policy for today's scheduler.
+        InputError: both are given, or a Policy without classic mode.
     """
     if policy is None:
         return config
@@ -111,7 +119,7 @@ def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> 
 
 
 def run(options: SimulationOptions, inputs: Inputs | None = None) -> SimulationResult:
-    """Run a simulation with a progress bar on standard error, if that is a terminal; `inputs`: what was read already."""
+    """Run a simulation with a progress bar on standard error, if that is a terminal; `inputs`: the input if it has been read."""
     with _progress_bar() as (loaded, simulated):
         prepared = prepare_simulation(options, stdin=sys.stdin.buffer, load_progress=loaded, inputs=inputs)
         return prepared.run(simulated)
@@ -124,7 +132,7 @@ def _progress_bar() -> Iterator[tuple[LoadProgress | None, Callable[[SimulatorPr
     if not console.is_terminal:
         yield None, None
         return
-    # Only people who watch wait for these to be loaded.
+    # Imported only if a terminal shows the bar.
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())

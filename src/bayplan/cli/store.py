@@ -10,7 +10,7 @@ MAX_LINES = 50
 
 
 class Action(StrEnum):
-    """Things to do with the file."""
+    """The actions on the file."""
 
     CHECK = "check"
     REPAIR = "repair"

@@ -13,7 +13,7 @@ from bayplan.base.extras import named_extras
 
 
 class ExecutorName(StrEnum):
-    """Where trials run."""
+    """The executors of trials."""
 
     LOCAL = "local"
     PROCESSES = "processes"
@@ -24,7 +24,7 @@ def sweep(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Sweep file: input, parameters and objective (docs/sweeps.md).")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the results.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Directory for the results.")],
     executor: Annotated[
         ExecutorName, typer.Option(help="Run trials in this process, in worker processes, or on Ray.")
     ] = ExecutorName.PROCESSES,
@@ -49,7 +49,7 @@ def sweep(
 ) -> None:
     """Simulate many configurations and print the best ones.
 
-    To continue an interrupted sweep, run the same command again. All results are in FOLDER/trials.parquet.
+    To continue an interrupted sweep, run the same command again. All results are in DIR/trials.parquet.
 
     Example: bayplan sweep weights.yaml --out sweep
     """

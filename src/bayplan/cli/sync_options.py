@@ -49,21 +49,21 @@ SourceVolumes = Annotated[
 Qps = Annotated[float, typer.Option(metavar="N", help="Requests per second to the source; negative for no limit.")]
 
 DEFAULT_TO = Path("bayplan.kubeconfig")
-"""What ``bayplan up`` writes."""
+"""The kubeconfig that ``bayplan up`` writes."""
 
 
 def source_options(kubeconfig: Path | None, context: str | None, qps: float) -> ClusterOptions:
-    """Return how the source is reached."""
+    """Return the access to the source."""
     from bayplan.app.cluster_sync import ClusterOptions
 
     return ClusterOptions(kubeconfig=kubeconfig, context=context, qps=qps, burst=max(int(2 * qps), 1), option="--from")
 
 
 def here_options(kubeconfig: Path) -> ClusterOptions:
-    """Return how the Bayplan here is reached: as fast as it goes.
+    """Return the access to the target Bayplan, without rate limits.
 
     Raises:
-        InputError: there is no such file.
+        InputError: the file does not exist.
     """
     from bayplan.app.cluster_sync import ClusterOptions
 
@@ -82,7 +82,7 @@ def sync_policy(
     source_volumes: bool = False,
     follow: bool = True,
 ) -> SyncPolicy:
-    """Return how the source is followed, or, without `follow`, brought over once."""
+    """Return the policy of the sync or, without `follow`, of a single import."""
     from bayplan.sync.policy import SyncPolicy
 
     return SyncPolicy(
@@ -99,7 +99,7 @@ def duration_seconds(text: str, option: str) -> float:
     """Return the seconds of a duration such as ``90s``.
 
     Raises:
-        InputError: it is none; with the name of the option.
+        InputError: it is not a duration; the message has the name of the option.
     """
     try:
         return read_duration(text) / 1e9
@@ -108,7 +108,7 @@ def duration_seconds(text: str, option: str) -> float:
 
 
 def show_status() -> Callable[[SyncStatus], None]:
-    """Return a function that shows how far it is: in one line of a terminal that changes, else in a line when something did."""
+    """Return a function that shows the progress: in one updated line of a terminal, else in a new line after each change."""
     before = ""
 
     def show(status: SyncStatus) -> None:
@@ -124,7 +124,7 @@ def show_status() -> Callable[[SyncStatus], None]:
 
 
 def status_line(status: SyncStatus) -> str:
-    """Return how far it is in one line."""
+    """Return the progress in one line."""
     if not status.ready:
         return "reading the source"
     counts = f"{status.created:,} created, {status.updated:,} updated, {status.deleted:,} deleted"
@@ -135,7 +135,7 @@ def status_line(status: SyncStatus) -> str:
 
 
 def print_outcome(status: SyncStatus) -> None:
-    """Print counts, kinds that were left out, and objects that could not be written, those of one reason on one line."""
+    """Print counts, skipped kinds, and objects that could not be written, grouped by reason."""
     if sys.stderr.isatty():
         print(file=sys.stderr)
     print(status_line(status))

@@ -9,11 +9,11 @@ from bayplan.answers.unblock_text import render_unblocking
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.cli.simulation_options import (
-    Config,
-    FeatureGates,
     ModeOption,
     Plugins,
     Seed,
+    SourceConfig,
+    SourceFeatureGates,
     Strict,
 )
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
@@ -40,8 +40,8 @@ def unblock(
     everything: Annotated[bool, typer.Option("--all", help="Show all suggestions instead of ten.")] = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
-    config: Config = None,
-    feature_gates: FeatureGates = "",
+    config: SourceConfig = None,
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -77,10 +77,10 @@ def unblock(
 
 
 def _shapes(paths: list[str]) -> list[Node]:
-    """Return the nodes of a catalogue.
+    """Return the node shapes of a catalogue.
 
     Raises:
-        InputError: there are none in its files.
+        InputError: its files have none.
     """
     if not paths:
         return []

@@ -93,7 +93,7 @@ def up(
 
     Example: bayplan up $(bayplan example)
     """
-    # Servers take a while to import, and only this command needs one.
+    # Servers are slow to import, and only this command needs one.
     from bayplan.apiserver.bridge.bridge import BridgeOptions
     from bayplan.apiserver.http.server import ServerOptions, check_options
     from bayplan.app.api_service import make_service
@@ -127,13 +127,13 @@ def up(
 
 
 def kubelet_options(text: str) -> "KubeletOptions":
-    """Return how the kubelet runs pods.
+    """Return the kubelet's options for pods.
 
     Args:
-        text: of `--run-time`.
+        text: the value of `--run-time`.
 
     Raises:
-        InputError: it is no duration, or one below zero.
+        InputError: it is not a duration, or it is negative.
     """
     from bayplan.base.go_text.durations import read_duration
     from bayplan.cluster.kubelet import KubeletOptions

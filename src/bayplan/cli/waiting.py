@@ -11,13 +11,13 @@ from bayplan.answers.answer_text import assumed
 from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.app.mode import Mode
 from bayplan.cli.question_options import print_lines
-from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
 from bayplan.engine.records import RecordLevel
 from bayplan.library import Cluster
 
 SHOWN = 3
-"""Pods named for each reason."""
+"""Maximum number of pods named for each reason."""
 
 
 def waiting(
@@ -27,8 +27,8 @@ def waiting(
     everything: Annotated[bool, typer.Option("--all", help="Name all pods of each reason.")] = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
-    config: Config = None,
-    feature_gates: FeatureGates = "",
+    config: SourceConfig = None,
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -67,7 +67,7 @@ def waiting(
 
 
 def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool) -> list[str]:
-    """Return the reasons as text; one that several filters report is shown once."""
+    """Return the reasons as text; a reason that several filters report is shown once."""
     reasons: dict[str, list[WaitingReason]] = {}
     for row in rows:
         reasons.setdefault(row.sentence, []).append(row)

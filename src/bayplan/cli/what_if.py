@@ -12,7 +12,7 @@ from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change
 from bayplan.base.errors import InputError
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import Config, FeatureGates, ModeOption, Plugins, Seed, Strict
+from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, source_options
 
 Rescheduled: TypeAlias = Annotated[
@@ -39,8 +39,8 @@ def what_if(
     kubeconfig: Kubeconfig = None,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
-    config: Config = None,
-    feature_gates: FeatureGates = "",
+    config: SourceConfig = None,
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -83,7 +83,7 @@ def what_if(
     )
     parsed = [_with_objects(parse_change(text), strict=strict) for text in changes]
     with opened(options) as (source, cluster):
-        setup = changed_setup(source.scheduler, configured, options) if configured else None
+        setup = changed_setup(source.scheduler, configured) if configured else None
         label, (kind, these) = ", ".join(configured), _rescheduled(reschedule or [])
         answer = find_differences(cluster, parsed, scheduler=setup, scheduler_label=label, reschedule=kind, these=these)
         print_answer(answer, source, lambda: difference_text(answer, everything=everything), as_json=as_json)

@@ -6,8 +6,17 @@ import typer
 
 from bayplan.answers.answer_text import start_text
 from bayplan.answers.start_times import DEFAULT_SEEDS, start_times
+from bayplan.app.mode import Mode
 from bayplan.cli.question_options import All, opened, print_answer
-from bayplan.cli.simulation_options import Config, FeatureGates, Plugins, Seed, Strict, parse_duration
+from bayplan.cli.simulation_options import (
+    ModeOption,
+    Plugins,
+    Seed,
+    SourceConfig,
+    SourceFeatureGates,
+    Strict,
+    parse_duration,
+)
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, source_options
 
 
@@ -28,8 +37,9 @@ def when(
     context: Context = "",
     kubeconfig: Kubeconfig = None,
     as_json: AsJson = False,
-    config: Config = None,
-    feature_gates: FeatureGates = "",
+    mode: ModeOption = Mode.CURRENT,
+    config: SourceConfig = None,
+    feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
     strict: Strict = False,
@@ -48,6 +58,7 @@ def when(
         sources,
         context=context,
         kubeconfig=kubeconfig,
+        mode=mode,
         config=config,
         feature_gates=feature_gates,
         plugins=plugin,

@@ -1,5 +1,6 @@
-"""A client of a Kubernetes API: who to ask (kubeconfig), how (lists, watches, requests, rate limits), and what to send.
+"""A client of a Kubernetes API: access (kubeconfig), transport (lists, watches, requests, rate limits), and the requests of
+actions.
 
-What the engine's actions become on the wire (`requests`, `pod_status`, `event_recorder`, `exchanges`) knows no sockets: any host
-can carry it out, over HTTP or within a process.
+The conversion of the engine's actions to requests (`requests`, `pod_status`, `event_recorder`, `exchanges`) is independent of
+sockets: any host can execute them, over HTTP or within a process.
 """

@@ -1,8 +1,8 @@
 """Executes the scheduler's actions: exchanges with an API, those of one pod one after the other, and events.
 
-Hosts differ in how a request reaches the API, how time passes and when work is done; that is their `Channel`. They are
-`app.action_pump` (our own API, in process, in slices), `live.dispatcher` (a cluster, over connections) and `conformance.e2e`
-(our own API, in virtual time).
+Hosts differ in how a request reaches the API, how time passes and when work is done; that is their `Channel`. Implementations are
+`app.action_pump` (Bayplan's own API, in process, in slices), `live.dispatcher` (a cluster, over connections) and `conformance.e2e`
+(Bayplan's own API, in virtual time).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from bayplan.objects.pod import Pod
 T = TypeVar("T", bound=KubernetesObject)
 
 MAX_EVENTS = 20_000
-"""Events that may wait to be written; more are dropped. Upstream has a queue of 1,000 before its rate limit, and none behind it."""
+"""Maximum number of pending events; more are dropped. Upstream has a queue of 1,000 before its rate limit, and none behind it."""
 
 _log = logging.getLogger("bayplan.scheduler")
 
 
 class Engine(Protocol):
-    """Receives refusals: `bayplan.live.scheduler_thread.SchedulerThread`."""
+    """The receiver of rejections: `bayplan.live.scheduler_thread.SchedulerThread`."""
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
     ) -> None:
-        """Take that a pod could not be bound; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
+        """Report that a pod could not be bound; see `bayplan.engine.scheduler.Scheduler.binding_failed`."""
         ...
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = ...) -> None:
-        """Take that victims could not be evicted; see `Scheduler.preemption_failed`."""
+        """Report that victims could not be evicted; see `Scheduler.preemption_failed`."""
         ...
 
 
@@ -49,7 +49,7 @@ class Channel(Protocol):
     """The way a host reaches its API."""
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse | None:
-        """Return the API's answer, or None and call `answer` with it later."""
+        """Return the API's response, or None and call `answer` with it later."""
         ...
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
@@ -57,15 +57,15 @@ class Channel(Protocol):
         ...
 
     def wake(self) -> None:
-        """See to it that `ActionExecutor.run_next` is called: there is something to do."""
+        """Arrange that `ActionExecutor.run_next` is called: there is work."""
         ...
 
 
 class _Work(Struct, gc=False):
-    """Requests of one pod that follow one another, or of one event (without a pod).
+    """Consecutive requests of one pod, or of one event (without a pod).
 
     Attributes:
-        generation: of the scheduler that wants them; a scheduler that came later does not hear of failures.
+        generation: the generation of the scheduler that returned them; a later scheduler is not notified of failures.
     """
 
     pod: Pod | None
@@ -75,18 +75,19 @@ class _Work(Struct, gc=False):
 
 
 class ActionExecutor:
-    """Turns actions into requests, and what is refused into calls of the engine. Everything happens on one thread.
+    """Converts actions to requests, and reports rejections to the engine. Everything runs on one thread.
 
     Args:
-        channel: to the API. objects: the cluster as it is known.
-        host_name: of this machine, for events.
+        channel: the channel to the API.
+        objects: the cluster as it is known.
+        host_name: the host name of this machine, for events.
         now_ns: the time.
 
     Attributes:
-        engine: set before anything is executed.
-        on_written: is called with a pod when an exchange about it has ended: its binding, its condition, its nomination.
-        dropped_events: events that were not written because too many waited.
-        failures: exchanges that ended in an exception: bugs.
+        engine: the engine; set before anything is executed.
+        on_written: the function to call with a pod when an exchange about it has ended: its binding, its condition, its nomination.
+        dropped_events: the number of events dropped because too many were pending.
+        failures: the exchanges that ended with an exception: bugs.
     """
 
     engine: Engine
@@ -106,15 +107,15 @@ class ActionExecutor:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and nothing is under way."""
+        """Whether nothing is pending or in progress."""
         return not (self._ready or self._behind or self._unwritten_events)
 
     def execute(self, actions: Sequence[Action], generation: int = 0) -> None:
-        """Plan the exchanges of actions; `run_next` begins them.
+        """Queue the exchanges of actions; `run_next` starts them.
 
         Args:
-            actions: as one call of the scheduler returned them, whole.
-            generation: how often the scheduler that returned them had been remade.
+            actions: the actions that one call of the scheduler returned, complete.
+            generation: the generation of the scheduler that returned them.
         """
         host = _Outcomes(self, generation)
         try:
@@ -129,7 +130,7 @@ class ActionExecutor:
         self._ready.extend(_Work(each.pod, each.steps, each.is_binding, generation) for each in exchanges)
 
     def run_next(self) -> bool:
-        """Begin what waits longest, exchanges before events; return whether there was anything."""
+        """Start what has waited longest, exchanges before events; return whether there was anything."""
         if self._ready:
             self._begin(self._ready.popleft())
         elif self._events:
@@ -139,16 +140,16 @@ class ActionExecutor:
         return True
 
     def run_all(self) -> None:
-        """Begin everything that waits."""
+        """Start everything that is pending."""
         while self.run_next():
             pass
 
     def next_wakeup_ns(self) -> int:
-        """Return when `tick` has something to do next."""
+        """Return the next time at which `tick` has work."""
         return self._recorder.next_wakeup_ns()
 
     def tick(self) -> None:
-        """Write counts of events that came again, if they are due."""
+        """Write the counts of repeated events, if they are due."""
         if self._now_ns() < self._recorder.next_wakeup_ns():
             return
         for recording in self._recorder.tick():
@@ -157,7 +158,7 @@ class ActionExecutor:
     # --- one exchange -------------------------------------------------------------------------------------------------
 
     def _begin(self, work: _Work) -> None:
-        """Begin an exchange, or queue it behind the running exchange of its pod."""
+        """Start an exchange, or queue it behind the running exchange of its pod."""
         assert work.pod is not None
         behind = self._behind.get(work.pod.key)
         if behind is not None:
@@ -167,7 +168,7 @@ class ActionExecutor:
         self._drive(work, None)
 
     def _drive(self, work: _Work, response: ApiResponse | None) -> None:
-        """Drive an exchange from where it stands until it ends, or waits for an answer or for time."""
+        """Continue an exchange until it ends, or waits for a response or for time."""
         steps = work.steps
         resume = partial(self._drive, work)
         try:
@@ -229,11 +230,11 @@ class _Outcomes:
         return self._executor._now_ns()
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object as the API has it, or None."""
+        """Return an object from the API, or None."""
         return self._executor._objects.find(kind, key)
 
     def happened(self, event: PodEvent) -> None:
-        """Have an event written."""
+        """Queue an event."""
         self._executor._record(event)
 
     def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
@@ -245,7 +246,7 @@ class _Outcomes:
         self._executor.engine.preemption_failed(pod, generation=self._generation)
 
     def give_up(self, key: str) -> None:
-        """Report to the engine that a binding failed because of a bug of ours, so that the pod does not wait for ever."""
+        """Report to the engine that a binding failed because of a bug in Bayplan, so that the pod does not wait forever."""
         self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")
 
 

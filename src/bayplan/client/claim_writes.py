@@ -147,7 +147,7 @@ def _decoded(response: ApiResponse) -> Document:
 
 
 def _problem(claim: ResourceClaim, document: Document) -> str:
-    """Return why a claim can't be used any more, or ""."""
+    """Return why a claim cannot be used any more, or ""."""
     metadata, status = member(document, "metadata"), member(document, "status")
     if claim.metadata.uid and metadata.get("uid") != claim.metadata.uid:
         return f"claim {claim.key} got deleted in the meantime"
@@ -173,7 +173,7 @@ def _devices(allocation: Document) -> list[tuple[object, ...]]:
 
 
 def _use(claim: ResourceClaim, status: Document) -> None:
-    """Add allocation and the newest user of a claim to its status, which may have new users."""
+    """Set the allocation and add the newest user of a claim in its status, which may have new users."""
     wanted = _wanted_allocation(claim)
     allocation = status.get("allocation")
     if isinstance(allocation, dict):

@@ -33,10 +33,10 @@ class ClusterAccess:
     """The access to a cluster; created by `open_access`.
 
     Attributes:
-        url: of the API server, without a slash at the end.
-        tls: for HTTPS; None for plain HTTP.
+        url: the URL of the API server, without a trailing slash.
+        tls: the TLS context for HTTPS; None for plain HTTP.
         server_name: the expected name in the certificate; None: the host's.
-        proxy: URL of a proxy, None for none.
+        proxy: the URL of a proxy, None for none.
         context: the name of the context of the kubeconfig; "" within a pod of the cluster.
     """
 
@@ -56,7 +56,7 @@ class ClusterAccess:
         """Read the address and credentials.
 
         Raises:
-            InputError: it can't be read, or makes no sense.
+            InputError: it cannot be read, or is invalid.
         """
         from kubernetes.aio.client import Configuration
         from kubernetes.aio.config import kube_config
@@ -186,12 +186,12 @@ async def open_access(
     """Return the access to the cluster.
 
     Args:
-        kubeconfig: a file; None uses ``KUBECONFIG``, then ``~/.kube/config``, and a pod's service account if neither exists.
-        context: of the kubeconfig; None for its current one.
-        option: of the command line, that names a kubeconfig; for messages.
+        kubeconfig: the file; None uses ``KUBECONFIG``, then ``~/.kube/config``, and a pod's service account if neither exists.
+        context: the context of the kubeconfig; None for its current one.
+        option: the command-line option that names the kubeconfig, for messages.
 
     Raises:
-        InputError: there is none, or it can't be used.
+        InputError: there is none, or it cannot be used.
     """
     access = ClusterAccess(_kubeconfig_paths(kubeconfig, option), context)
     await access.load()
@@ -215,7 +215,7 @@ def _kubeconfig_paths(kubeconfig: Path | None, option: str) -> str | None:
 
 
 def _check_readable(paths: str) -> None:
-    """Refuse a missing kubeconfig, which the library would ignore."""
+    """Raise for a missing kubeconfig, which the library would ignore."""
     found = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
     if not found:
         raise InputError("kubeconfig", where=paths, got="no such file", wanted="a kubeconfig")

@@ -80,11 +80,11 @@ class ApiConnection:
     """The connection to an API server. Belongs to one event loop; must be closed.
 
     Args:
-        access: address and credentials.
-        user_agent: name of the client; the API server derives the field manager from it.
+        access: the address and credentials.
+        user_agent: the name of the client; the API server derives the field manager from it.
         qps, burst: the rate limit, as in a scheduler's configuration; a negative `qps` is unlimited.
-        request_seconds: timeout of a request.
-        observer: gets every request.
+        request_seconds: the timeout of a request.
+        observer: the receiver of request metrics.
     """
 
     def __init__(
@@ -210,9 +210,9 @@ class ApiConnection:
         """Yield the lines of a stream until the server ends it; lines that arrive together are in one list.
 
         Args:
-            path: of the collection.
-            query: with ``watch=1`` and ``timeoutSeconds``.
-            seconds: that timeout; a stream that is silent for much longer is abandoned.
+            path: the path of the collection.
+            query: the query, with ``watch=1`` and ``timeoutSeconds``.
+            seconds: the requested timeout; a stream that is silent for much longer is abandoned.
 
         Raises:
             StreamRefused: the server refused it.
@@ -290,7 +290,7 @@ def _code(status: int) -> str:
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
-    """Return after how many seconds to retry, if the server is too busy and says so."""
+    """Return the seconds until a retry, if the server is too busy and sets them."""
     text = answer.headers.get("Retry-After", "")
     return float(text) if answer.status in _TOO_BUSY and text.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""Events in the way of kube-scheduler: a new event is created, an equal one makes it a series, later ones are only counted.
+"""Events as kube-scheduler records them: a new event is created, an equal one makes it a series, later ones are only counted.
 
 A state machine without clock and sockets; `EventRecording.exchange` writes an event, with retries. Source:
 client-go's tools/events, and KEP-383 (https://github.com/kubernetes/enhancements/tree/master/keps/sig-instrumentation/383-new-event-api-ga-graduation).
@@ -63,7 +63,7 @@ class _Key(NamedTuple):
 
 
 class _Known(msgspec.Struct, gc=False):
-    """A recorded event: its document, and how often it occurred since."""
+    """A recorded event: its document, and the number of later occurrences."""
 
     document: dict[str, object]
     path: str
@@ -76,8 +76,8 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     """An event to be written.
 
     Attributes:
-        path: of the namespace's events.
-        name: of the event.
+        path: the path of the namespace's events.
+        name: the name of the event.
         document: the event as a whole.
         is_series: whether the event exists, so that its series is patched.
     """
@@ -114,8 +114,8 @@ class EventRecorder:
     """Creates events of ``events.k8s.io/v1``.
 
     Args:
-        host_name: of the machine; part of ``reportingInstance``.
-        now: returns nanoseconds since 1970.
+        host_name: the name of the machine; part of ``reportingInstance``.
+        now: the function that returns nanoseconds since 1970.
     """
 
     def __init__(self, host_name: str, now: Callable[[], int]) -> None:
@@ -128,12 +128,12 @@ class EventRecorder:
         self._refresh_due = started_ns + REFRESH_NS
 
     def record(self, event: PodEvent) -> EventRecording | None:
-        """Record an event; return what to write, or None if it is only counted."""
+        """Record an event; return the event to write, or None if it is only counted."""
         metadata = event.pod.metadata
         now_ns = self._now()
         path = f"/apis/events.k8s.io/v1/namespaces/{metadata.namespace or 'default'}/events"
         if event.reason == "Scheduled":
-            # A pod is bound once: this event can't repeat, and would fill the table of the last minutes' events.
+            # A pod is bound once: this event cannot repeat, and would fill the table of the last minutes' events.
             return self._created(event, path, now_ns)
         key = _Key(
             event.type,
@@ -155,7 +155,7 @@ class EventRecorder:
         return _series(known) if known.count == 2 else None
 
     def next_wakeup_ns(self) -> int:
-        """Return when `tick` has work next."""
+        """Return the next time at which `tick` has work."""
         return min(self._finish_due, self._refresh_due)
 
     def tick(self) -> list[EventRecording]:

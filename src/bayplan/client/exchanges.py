@@ -40,7 +40,7 @@ _NOT_FOUND = 404
 
 
 class ExchangeHost(Objects, Protocol):
-    """The host of exchanges: it gets their outcomes and has the cached objects. Called by the driver of the exchanges."""
+    """The host of exchanges: receives their outcomes and has the cached objects. Called by the driver of the exchanges."""
 
     def now_ns(self) -> int:
         """Return the time."""
@@ -63,7 +63,7 @@ class Exchange(Struct, gc=False):
     """A sequence of requests.
 
     Attributes:
-        pod: its key orders exchanges: those of one pod run one at a time.
+        pod: the pod, whose key orders exchanges: those of one pod run one at a time.
         steps: drive it with `carry_out`, or by hand.
         is_binding: whether it binds the pod; the others only report something, or evict.
     """
@@ -78,7 +78,7 @@ def exchanges_of(actions: Sequence[Action], host: ExchangeHost) -> list[Exchange
 
     Args:
         actions: the complete result of one call of the scheduler: related actions are found by their order.
-        host: gets the outcomes, now and later.
+        host: the receiver of the outcomes, now and later.
     """
     return list(_exchanges(actions, host))
 
@@ -247,7 +247,7 @@ def _patch_status(
 def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], host: ExchangeHost) -> Steps:
     """Evict the victims of a preemption one after the other: the condition with the reason, the deletion, the event.
 
-    A victim that is gone already is none. Another failure ends it: the preemptor is then tried again.
+    A victim that is already gone counts as evicted. Another failure ends the exchange: the preemptor is then retried.
     """
     for victim in victims:
         pod = victim.pod
@@ -276,9 +276,9 @@ async def carry_out(
     """Drive an exchange to its end.
 
     Args:
-        steps: of an `Exchange`, or `EventRecording.exchange()`.
-        send: returns the response to a request; with the status `NO_ANSWER` if there was none.
-        sleep: waits for so many seconds.
+        steps: the steps of an `Exchange`, or `EventRecording.exchange()`.
+        send: the function that returns the response to a request; with the status `NO_ANSWER` if there was none.
+        sleep: the function that waits for a number of seconds.
     """
     try:
         step = next(steps)

@@ -46,13 +46,13 @@ def disruption_condition(victim: Pod, preemptor: Pod) -> PodCondition:
 def status_patch(
     pod: Pod, now_ns: int, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
 ) -> dict[str, object] | None:
-    """Return the patch that gives a pod a condition and a nomination, or None if it has them.
+    """Return the patch that sets a pod's condition and nomination, or None if it has them.
 
     Args:
         pod: the cached pod.
         now_ns: the time of a condition whose status changes.
-        condition: without its times; None leaves the conditions.
-        nominated_node_name: "" clears the nomination, None leaves it.
+        condition: the condition without its times; None leaves the conditions unchanged.
+        nominated_node_name: the name of the node; "" clears the nomination, None leaves it unchanged.
     """
     status: dict[str, object] = {}
     if condition is not None:
@@ -65,7 +65,7 @@ def status_patch(
 def _condition_patch(conditions: tuple[PodCondition, ...], wanted: PodCondition, now_ns: int) -> dict[str, object]:
     """Return the members of a status patch that set a condition; none if it is set already.
 
-    A condition whose generation alone is new is not written, as upstream does not.
+    A condition in which only the generation is new is not written, as upstream.
     """
     now = format_time(now_ns)
     known = next((condition for condition in conditions if condition.type == wanted.type), None)

@@ -1,7 +1,7 @@
 """Reflectors: cached copies of API collections that emit every change and survive lost connections.
 
-A reflector lists, then watches from there; it lists again if the revision is no longer in the server's history, and emits the
-differences. So it is level-based: the emitted changes always lead to the newest state, although several changes
+A reflector lists, then watches from that revision; it lists again if the revision is no longer in the server's history, and emits
+the differences. So it is level-based: the emitted changes always lead to the newest state, although several changes
 of an object may be merged. Lists are streamed if the server supports that (``sendInitialEvents``), otherwise read page by page.
 """
 
@@ -114,14 +114,15 @@ class Reflector(Generic[W]):
     """A copy of one collection. Belongs to the event loop that runs it.
 
     Args:
-        connection: to the server.
-        path: of the collection, e.g. ``/api/v1/pods``.
-        decode: decodes an object; if it raises `InputError`, the object is skipped and reported once.
-        on_changes: called with all changes in order; changes that arrive together are in one call.
-        selector: label and field selectors, as in a query.
-        jitter: returns a random number in [0, 1).
-        on_listed: called with the version of a list after all of it was emitted: the first list, and every later one.
-        on_part: called with parts of the first list as they arrive. `on_changes` gets all objects when the list is
+        connection: the connection to the server.
+        path: the path of the collection, e.g. ``/api/v1/pods``.
+        decode: the decoder of an object; if it raises `InputError`, the object is skipped and reported once.
+        on_changes: the function to call with all changes in order; changes that arrive together are in one call.
+        selector: the label and field selectors, as in a query.
+        jitter: the function that returns a random number in [0, 1).
+        on_listed: the function to call with the version of a list after all of it was emitted: the first list, and every later
+            one.
+        on_part: the function to call with parts of the first list as they arrive. `on_changes` gets all objects when the list is
             complete; if the list has to be restarted, parts are emitted again.
 
     Attributes:

@@ -29,10 +29,10 @@ class ApiRequest(msgspec.Struct, frozen=True, gc=False):
     """One request.
 
     Attributes:
-        method: in capitals.
-        path: without query.
-        body: complete; may be empty.
-        content_type: of the body.
+        method: the method in capitals.
+        path: the path without query.
+        body: the complete body; may be empty.
+        content_type: the content type of the body.
         query: the part after the question mark, "" for none.
     """
 
@@ -52,8 +52,8 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
     """The response to a request.
 
     Attributes:
-        status: HTTP status; `NO_ANSWER` if there was no response.
-        body: complete; the reason if there was no response.
+        status: the HTTP status; `NO_ANSWER` if there was no response.
+        body: the complete body; the reason if there was no response.
     """
 
     status: int
@@ -66,7 +66,7 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def message(self) -> str:
-        """The API server's message of a refusal."""
+        """The API server's message of a rejection."""
         if self.status == NO_ANSWER:
             return self.body.decode(errors="replace")
         try:
@@ -81,9 +81,9 @@ def path_of(struct: type[KubernetesObject], namespace: str = "", name: str = "",
 
     Args:
         struct: the kind.
-        namespace: "" for a kind without namespaces, and for all of them.
-        name: "" for the collection.
-        subresource: e.g. ``status``.
+        namespace: the namespace; "" for a kind without namespaces, and for all of them.
+        name: the name of the object; "" for the collection.
+        subresource: the subresource, e.g. ``status``.
     """
     kind = kind_of(struct)
     path = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"

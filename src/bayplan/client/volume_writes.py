@@ -1,4 +1,4 @@
-"""The requests of VolumeBinding's PreBind: write volumes with their claims and claims with their node, then wait for the bindings.
+"""The requests of VolumeBinding's PreBind: write volumes and claims, then wait for the bindings.
 
 Generators without sockets; see `bayplan.client.exchanges`. The objects are read again and changed as complete documents, because
 typed objects have only the fields that scheduling reads.

@@ -21,13 +21,13 @@ _MEMO_SIZE = 65536
 
 
 class PodAdmission:
-    """Admit the specs of new pods, with the priority classes of a store.
+    """Admits the specs of new pods, with the priority classes of a store.
 
     Args:
-        store: where the priority classes are.
+        store: the store with the priority classes.
 
     Attributes:
-        version: moves whenever a priority class, limit range or quota changes; what was admitted under an older version may be
+        version: changes whenever a priority class, limit range or quota changes; specs admitted under an older version may be
             outdated.
         policies: the limit ranges and quotas of the store.
     """
@@ -42,10 +42,10 @@ class PodAdmission:
         self._labelled: dict[tuple[int, int], tuple[PodSpec, dict[str, str], PodSpec]] = {}
 
     def charge(self, pod: Pod) -> None:
-        """Count what a new pod uses in the quotas of its namespace.
+        """Add the usage of a new pod to the quotas of its namespace.
 
         Raises:
-            InputError: a quota has no room for it.
+            InputError: it exceeds a quota.
         """
         self.policies.charge(pod)
 
@@ -63,10 +63,10 @@ class PodAdmission:
     def admit(self, pod: Pod) -> PodSpec:
         """Return the spec of a new pod as the API server stores it.
 
-        Pods with one spec object get one spec object back, unless their labels are part of it (``matchLabelKeys``).
+        Pods that share a spec object get the same result object, unless their labels are part of it (``matchLabelKeys``).
 
         Raises:
-            InputError: its priority class does not exist, or a limit range refuses it.
+            InputError: its priority class does not exist, or a limit range rejects it.
         """
         spec = pod.spec
         namespace = pod.metadata.namespace

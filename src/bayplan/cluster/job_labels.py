@@ -1,4 +1,4 @@
-"""The selector and labels that the API server gives a new Job, which distinguish its pods from those of other Jobs."""
+"""The selector and labels that the API server sets on a new Job, which distinguish its pods from those of other Jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 def label_job(job: Job, store: ObjectStore) -> Job:
     """Return a new Job with a uid and a generation, and with the labels and selector that are generated from the uid.
 
-    A Job with ``manualSelector``, or one that has its selector already (an import), keeps its labels.
+    A Job with ``manualSelector``, or one that already has its selector (an import), keeps its labels.
     """
     metadata, spec = job.metadata, job.spec
     metadata = replace(metadata, uid=metadata.uid or store.new_uid(), generation=metadata.generation or 1)
@@ -26,7 +26,7 @@ def label_job(job: Job, store: ObjectStore) -> Job:
         **template.metadata.labels,
         CONTROLLER_UID_LABEL: metadata.uid,
         JOB_NAME_LABEL: metadata.name,
-        # The names from before labels had prefixes; still written.
+        # The names used before labels had prefixes; still written.
         "controller-uid": metadata.uid,
         "job-name": metadata.name,
     }

@@ -4,9 +4,9 @@ It pulls no images and runs no containers. A bound pod is Running after the star
 binding). It finishes after its run time, or never:
 
 * the host's function returns how long a pod runs and how it ends, or None for no decision;
-* else the annotation ``bayplan.io/run-time`` (a Go duration, ``90s``, or ``forever``) of the pod, which it inherits from its
+* otherwise the annotation ``bayplan.io/run-time`` (a Go duration, ``90s``, or ``forever``) of the pod, which it inherits from its
   template, and ``bayplan.io/exit-code`` (0 unless given; any other makes the pod Failed);
-* else it runs until it is deleted.
+* otherwise it runs until it is deleted.
 
 With the annotation ``bayplan.io/runs-with`` the run time starts when all pods of the group have started; see
 `bayplan.cluster.running_together`.
@@ -17,8 +17,8 @@ A deleted pod stays for its grace period times the termination scale, terminatin
 removed. The grace period is the longest a process may take after SIGTERM, and a well-behaved process ends at once, so the scale is
 0 by default: deleted pods are removed at once, without a visible terminating state.
 
-Future work is kept as timers (`next_wakeup`, `advance`); a pod that was deleted or recreated under the same name in between is
-recognised by its uid.
+Future work is stored as timers (`next_wakeup`, `advance`); a pod that was deleted or recreated under the same name in between is
+recognized by its uid.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class PodRun(msgspec.Struct, frozen=True):
     """Run time and exit code of a pod.
 
     Attributes:
-        duration_ns: from its start to its end; None runs until it is deleted.
-        exit_code: 0 makes it Succeeded, anything else Failed.
+        duration_ns: the duration from its start to its end; None runs until it is deleted.
+        exit_code: the exit code: 0 makes it Succeeded, any other Failed.
     """
 
     duration_ns: int | None = None
@@ -69,13 +69,13 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the virtual kubelet.
 
     Attributes:
-        start_delay_ns: from binding to Running: image pull, container start, readiness.
-        termination_scale: fraction of its grace period that a deleted pod stays; 0 removes pods at once, 1 is the worst case that
-            Kubernetes allows.
+        start_delay_ns: the start delay from binding to Running: image pull, container start, readiness.
+        termination_scale: the fraction of its grace period that a deleted pod stays; 0 removes pods at once, 1 is the worst case
+            that Kubernetes allows.
         container_statuses: whether statuses list the containers, for hosts that display them.
-        default_run_time: for pods with the restart policy Never or OnFailure that a server's kubelet starts and that have no
-            annotation, in the annotation's format; "" for none. Simulations have none.
-        run_of: returns how long a pod runs; called once for each pod, when it starts.
+        default_run_time: the default run time for pods with the restart policy Never or OnFailure that a server's kubelet starts
+            and that have no annotation, in the annotation's format; "" for none. Simulations have none.
+        run_of: the function that returns how long a pod runs; called once for each pod, when it starts.
     """
 
     start_delay_ns: int = 0
@@ -96,11 +96,11 @@ class PodWrites(Protocol):
     """The kubelet's writes of pods and nodes."""
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version of itself and return it as stored."""
+        """Replace an object by a newer version and return it as stored."""
         ...
 
     def remove(self, kind: type[T], key: str) -> T:
-        """Remove an object for good and return its last version."""
+        """Remove an object permanently and return its last version."""
         ...
 
 
@@ -108,9 +108,9 @@ class VirtualKubelet:
     """Start, finish and remove pods, in a store, on all nodes.
 
     Args:
-        store: of the pods.
+        store: the store of the pods.
         options: see `KubeletOptions`.
-        pods: writes pods, in `advance` and `terminate`; the store itself by default.
+        pods: the writer of pods, in `advance` and `terminate`; the store itself by default.
     """
 
     def __init__(self, store: ObjectStore, options: KubeletOptions, pods: PodWrites | None = None) -> None:
@@ -155,7 +155,7 @@ class VirtualKubelet:
         """Return how long a pod runs and how it ends: from the host, else the annotations, else None (forever).
 
         Raises:
-            InputError: an annotation that can't be read.
+            InputError: an annotation is invalid.
         """
         if self._options.run_of is not None:
             run = self._options.run_of(pod)
@@ -203,7 +203,7 @@ class VirtualKubelet:
         Args:
             pod: the stored pod.
             now_ns: the current time.
-            grace_seconds: used instead of the pod's ``terminationGracePeriodSeconds``; 0 removes the pod at once.
+            grace_seconds: the grace period instead of the pod's ``terminationGracePeriodSeconds``; 0 removes the pod at once.
         """
         metadata, spec = pod.metadata, pod.spec
         if not spec.node_name or is_finished(pod) or spec.node_name not in self._store.nodes:
@@ -255,7 +255,7 @@ class VirtualKubelet:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `advance` has something to do next, or None."""
+        """Return the next time at which `advance` has work, or None."""
         return self._timers.next_time
 
     def advance(self, now_ns: int) -> None:

@@ -30,10 +30,10 @@ class NamespacePolicies:
     """The limit ranges and quotas of a store.
 
     Args:
-        store: where they and the pods are.
+        store: the store with the policies and the pods.
 
     Attributes:
-        counts: there are quotas, so that writes of pods matter.
+        counts: whether there are quotas, so that writes of pods matter.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -63,7 +63,7 @@ class NamespacePolicies:
         return limits
 
     def has_limits(self, namespace: str) -> bool:
-        """Return whether a limit range is for a namespace."""
+        """Return whether a limit range applies to a namespace."""
         limits = self._limits if self._limits is not None else self._read()
         return namespace in limits
 
@@ -71,7 +71,7 @@ class NamespacePolicies:
         """Return a pod with the defaults of limit ranges.
 
         Raises:
-            InputError: it asks for less or more than they allow.
+            InputError: it requests less or more than they allow.
         """
         limits = (self._limits or self._read())[pod.metadata.namespace]
         pod = replace(pod, spec=default_pod(pod).spec)
@@ -89,10 +89,10 @@ class NamespacePolicies:
         return replace(pod, spec=spec)
 
     def charge(self, pod: Pod) -> None:
-        """Refuse a new pod that a quota has no room for.
+        """Raise if a new pod exceeds a quota.
 
         Raises:
-            InputError: there is none.
+            InputError: it does.
         """
         if self._limits is None:
             self._read()
@@ -109,7 +109,7 @@ class NamespacePolicies:
         self._put(usages, pod.key, namespace, usage)
 
     def _in_use(self, namespace: str) -> dict[str, Usage]:
-        """Return what the pods of a namespace use, by key; the totals of its quotas are up to date then."""
+        """Return the usage of a namespace's pods, by key, after updating the totals of its quotas."""
         found = self._usages.get(namespace)
         if found is None:
             found = self._usages[namespace] = {}
@@ -121,7 +121,7 @@ class NamespacePolicies:
         return found
 
     def _put(self, usages: dict[str, Usage], key: str, namespace: str, usage: Usage | None) -> None:
-        """Note what a pod uses now, None if it is gone, and bring the totals up to date."""
+        """Record the current usage of a pod, None if it is deleted, and update the totals."""
         before = usages.pop(key, None)
         totals = self._totals[namespace]
         for quota in self._quotas.get(namespace, ()):
@@ -135,7 +135,7 @@ class NamespacePolicies:
             usages[key] = usage
 
     def gives_back(self, event: ChangeEvent) -> bool:
-        """Follow a write of a pod; return whether it gives amounts back to a quota."""
+        """Process a write of a pod; return whether it releases amounts of a quota."""
         pod = event.object
         if not self.counts or not isinstance(pod, Pod):
             return False
@@ -211,7 +211,7 @@ def _container(container: Container, *, sidecar: bool = False) -> ContainerAmoun
 
 
 def _with_amounts(containers: tuple[Container, ...], amounts: tuple[ContainerAmounts, ...]) -> tuple[Container, ...]:
-    """Return containers with amounts that they lack."""
+    """Return containers with default amounts."""
     found = []
     for container, filled in zip(containers, amounts, strict=True):
         resources = container.resources

@@ -3,7 +3,7 @@
 Generated names are those of the API server: prefix and five characters of an alphabet without vowels. Template hashes
 have the form of upstream's (a 32-bit FNV-1a sum, written in decimal, letter by letter in that alphabet), but not its
 values: upstream hashes the memory dump of a Go struct with every field of the release, most of which the typed
-objects here do not even hold. Ours hashes the canonical JSON of the typed template. An existing ReplicaSet is found
+objects here lack. Bayplan hashes the canonical JSON of the typed template. An existing ReplicaSet is found
 by comparing templates, never by its hash, so the ReplicaSets of a recorded cluster keep their names.
 """
 
@@ -29,7 +29,7 @@ _FNV_PRIME = 0x01000193
 
 
 class NameGenerator:
-    """Make names from prefixes, as the API server does for ``metadata.generateName``.
+    """Generates names from prefixes, as the API server does for ``metadata.generateName``.
 
     Args:
         stream: the seeded stream that the suffixes come from.
@@ -39,16 +39,16 @@ class NameGenerator:
         self._random = stream.random
 
     def generate(self, prefix: str, namespace: str, taken: Container[str]) -> str:
-        """Return a name that is free: the prefix (cut to 58 characters) and five random ones.
+        """Return a free name: the prefix (truncated to 58 characters) and five random characters.
 
         Args:
-            prefix: what the name starts with.
+            prefix: the prefix of the name.
             namespace: the namespace of the object, part of the key that is looked up.
             taken: the keys that exist.
         """
         prefix = prefix[:_MAX_PREFIX_LENGTH]
         while True:
-            # One draw makes the whole suffix; 27**5 values fit 53 bits many times over, so the bias is below 2**-29.
+            # One draw provides the whole suffix; 27**5 values fit 53 bits many times over, so the bias is below 2**-29.
             number = int(self._random() * _SUFFIXES)
             name = prefix + _PAIRS[number // len(_TRIPLES)] + _TRIPLES[number % len(_TRIPLES)]
             if f"{namespace}/{name}" not in taken:
@@ -56,32 +56,32 @@ class NameGenerator:
 
 
 def pod_name_prefix(owner_name: str) -> str:
-    """Return the ``generateName`` of an owner's pods: its name and a dash, without the dash where that is too long."""
+    """Return the ``generateName`` of an owner's pods: its name and a dash, without the dash if that is too long."""
     return f"{owner_name}-" if len(owner_name) < _MAX_SUBDOMAIN_LENGTH else owner_name
 
 
 def indexed_pod_name_prefix(job_name: str, index: int) -> str:
-    """Return the ``generateName`` of the pod of an Indexed Job: ``<job>-<index>-``, the job's name cut to fit."""
+    """Return the ``generateName`` of a pod of an Indexed Job: ``<job>-<index>-``, with the job's name truncated to fit."""
     ending = f"-{index}-"
     return job_name[: _MAX_PREFIX_LENGTH - len(ending)] + ending
 
 
 def replica_set_name(deployment_name: str, template_hash: str) -> str:
-    """Return ``<deployment>-<hash>``, the deployment's name cut so that the whole is a valid name."""
+    """Return ``<deployment>-<hash>``, with the deployment's name truncated so that the result is a valid name."""
     return f"{deployment_name[: _MAX_SUBDOMAIN_LENGTH - 1 - len(template_hash)]}-{template_hash}"
 
 
 def revision_name(owner_name: str, template_hash: str) -> str:
-    """Return the name of a ControllerRevision: ``<owner>-<hash>``, the owner's name cut to 223 characters."""
+    """Return the name of a ControllerRevision: ``<owner>-<hash>``, with the owner's name truncated to 223 characters."""
     return f"{owner_name[:223]}-{template_hash}"
 
 
 def template_hash(template: msgspec.Struct, collision_count: int | None = None) -> str:
-    """Return the hash of a template as it stands in ``pod-template-hash`` and ``controller-revision-hash``.
+    """Return the hash of a template as in ``pod-template-hash`` and ``controller-revision-hash``.
 
     Args:
         template: any struct; equal structs have equal hashes, whatever the order of their maps.
-        collision_count: added to the hashed bytes where an earlier hash clashed with another template's.
+        collision_count: added to the hashed bytes if an earlier hash collided with that of another template.
     """
     data = msgspec.json.encode(template, order="deterministic")
     if collision_count is not None:

@@ -16,14 +16,14 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class OwnedPods:
-    """Pods by key in three groups, each in the order in which pods entered it. Written by the store alone.
+    """Pods by key in three groups, each in the order in which pods entered it. Only the store writes to it.
 
     Attributes:
-        active: neither finished nor being deleted.
-        terminating: being deleted, not finished.
-        finished: phase Succeeded or Failed, whether being deleted or not.
-        ready: keys of the active pods whose Ready condition is true.
-        uncounted: finished or terminating pods that still carry the finalizer by which a Job counts each pod once.
+        active: the pods that are neither finished nor being deleted.
+        terminating: the pods that are being deleted, but not finished.
+        finished: the pods with the phase Succeeded or Failed, whether being deleted or not.
+        ready: the keys of the active pods whose Ready condition is true.
+        uncounted: the finished or terminating pods that still have the finalizer by which a Job counts each pod once.
     """
 
     __slots__ = ("active", "finished", "ready", "terminating", "uncounted")
@@ -49,7 +49,7 @@ class OwnedPods:
         return self.active.get(key) or self.terminating.get(key) or self.finished.get(key)
 
     def put(self, key: str, pod: Pod) -> None:
-        """Note a pod that is new or has changed."""
+        """Record a new or changed pod."""
         metadata = pod.metadata
         if pod.status.phase in FINISHED_PHASES:
             group = self.finished
@@ -73,7 +73,7 @@ class OwnedPods:
             self.uncounted.pop(key, None)
 
     def discard(self, key: str) -> None:
-        """Forget a pod."""
+        """Remove a pod."""
         if self.active.pop(key, None) is not None:
             self.ready.pop(key, None)
         elif self.terminating.pop(key, None) is None:
@@ -97,7 +97,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def condition_time(pod: Pod, type_: str, status: str) -> str | None:
-    """Return since when a condition of a pod has had a status; None if it does not have that status, or no time."""
+    """Return the time at which a condition of a pod got its status, or None if it does not have that status, or no time."""
     for condition in pod.status.conditions:
         if condition.type == type_:
             return condition.last_transition_time if condition.status == status else None

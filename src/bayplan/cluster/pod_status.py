@@ -1,4 +1,4 @@
-"""The status of a pod through its life, as kubelet and API server write it: bound, running, finished.
+"""The status of a pod during its lifecycle, as kubelet and API server write it: bound, running, finished.
 
 Statuses are built from parts that are shared by all pods that reach the same point within the same second, because this
 runs for every pod of a simulation.
@@ -49,7 +49,7 @@ def _running(timestamp: str, scheduled_at: str, ready: bool) -> tuple[PodConditi
 
 @lru_cache(maxsize=4096)
 def _ended(timestamp: str, started_at: str, reason: str) -> tuple[PodCondition, ...]:
-    # A pod that succeeded stays Initialized since its start; the rest turned false when it ended.
+    # A pod that succeeded stays Initialized since its start; the other conditions became false when it ended.
     return (
         PodCondition(type="PodReadyToStartContainers", status="False", last_transition_time=timestamp),
         PodCondition(
@@ -78,7 +78,7 @@ def running_status(pod: Pod, timestamp: str, *, container_statuses: bool) -> Pod
 
     Args:
         pod: the pod.
-        timestamp: when they started.
+        timestamp: the time when they started.
         container_statuses: whether to list the containers (``kubectl get`` counts them; scheduling does not).
     """
     status = pod.status
@@ -130,9 +130,9 @@ def ended_status(pod: Pod, timestamp: str, exit_code: int, *, container_statuses
 
 
 def with_condition(status: PodStatus, condition: PodCondition) -> PodStatus:
-    """Return a status with a condition set, in its place or at the end; unchanged when it says the same already.
+    """Return a status with a condition set, in its place or at the end; unchanged if it is equal already.
 
-    A condition whose status stays what it was keeps its transition time, as the API machinery has it.
+    A condition whose status is unchanged keeps its transition time, as in the API machinery.
     """
     for index, present in enumerate(status.conditions):
         if present.type != condition.type:
@@ -154,7 +154,7 @@ def _running_containers(containers: tuple[Container, ...], timestamp: str) -> tu
 def _initialized_containers(
     containers: tuple[Container, ...], started_at: str, ended_at: str | None
 ) -> tuple[ContainerStatus, ...]:
-    """Return the statuses of init containers: done at the start of the pod, except sidecars, which end with it."""
+    """Return the statuses of init containers: finished at the start of the pod, except sidecars, which end with it."""
     statuses: tuple[ContainerStatus, ...] = ()
     for item in containers:
         if is_sidecar(item):

@@ -22,7 +22,7 @@ def run_forever(pod: Document) -> None:
     A pod that already has a run time is not changed.
 
     Args:
-        pod: its document, which is changed.
+        pod: the document of the pod, which is changed.
     """
     spec = cast("Document", pod.get("spec") or {})
     if spec.get("restartPolicy") not in ENDS_BY_ITSELF:

@@ -1,7 +1,7 @@
-"""Pods whose work begins when all of them are there: the workers of one training job.
+"""Pods that start to work together: the workers of one training job.
 
-The annotation ``bayplan.io/runs-with: LABEL=COUNT`` says that a pod's run time counts from the moment at which COUNT pods of its
-namespace with its value of LABEL have started. Until then a pod holds its node and does nothing, forever if need be.
+The annotation ``bayplan.io/runs-with: LABEL=COUNT`` means that a pod's run time counts from the moment at which COUNT pods of its
+namespace with its value of LABEL have started. Until then a pod occupies its node and does nothing, possibly forever.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class StartGroup(msgspec.Struct):
     """The pods that run together.
 
     Attributes:
-        count: how many must have started. present: those that have and wait for the others, by uid.
+        count: the number of pods that must have started.
+        present: the started pods that wait for the others, by uid.
         complete: whether all were present at some moment; later pods start at once.
     """
 
@@ -56,7 +57,7 @@ class RunningTogether:
         return begins
 
     def gone(self, pod: Pod) -> None:
-        """Note that a pod has gone; others wait for another in its place."""
+        """Record that a pod was deleted; the others wait for a replacement."""
         text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
         if text is not None:
             label, _ = _read(text, pod)

@@ -1,11 +1,11 @@
-"""The object store of the virtual cluster: typed objects, what changed, and the indexes that controllers read.
+"""The object store of the virtual cluster: typed objects, their changes, and the indexes that controllers read.
 
-It is the API server's storage without the API: it gives uids and resource versions, keeps the newest version of every
-object and journals each write as the event that a watch would send. It decides nothing; controllers, the kubelet and
+It is the API server's storage without the API: it assigns uids and resource versions, stores the newest version of every
+object and journals each write as a watch event. It makes no decisions; controllers, the kubelet and
 the host do.
 
-Objects are immutable and stored without copies. A write costs about a microsecond, because a simulation pushes
-hundreds of thousands of pods through here. Two consequences: pods are indexed only by what every change needs (owner and node), and
+Objects are immutable and stored without copies. A write costs about a microsecond, because a simulation writes
+hundreds of thousands of pods. Two consequences: pods are indexed only by what every change needs (owner and node), and
 every iteration is in insertion order, never over a set.
 """
 
@@ -41,7 +41,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, gc=False):
     """One write, as a watch event.
 
     Attributes:
-        type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
+        type: the type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
         kind: the struct of the object, e.g. ``Pod``.
         old: the object before, None when added.
         new: the object after, None when deleted.
@@ -56,7 +56,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def object(self) -> KubernetesObject:
-        """The object after the write, or the last one there was."""
+        """The object after the write, or the last version of a deleted one."""
         found = self.new if self.new is not None else self.old
         if found is None:
             raise InvariantError("a change event without an object")
@@ -67,7 +67,7 @@ class ObjectStore:
     """Objects by kind, then by key (``namespace/name``, or ``name`` without a namespace), in insertion order.
 
     Args:
-        uid_stream: source of uids; a store draws 16 bytes per object, in blocks.
+        uid_stream: the random stream of uids; a store draws 16 bytes per object, in blocks.
     """
 
     __slots__ = (
@@ -110,20 +110,20 @@ class ObjectStore:
         return cast("ValuesView[T]", self._tables.get(kind, {}).values())
 
     def keys(self, kind: Kind) -> KeysView[str]:
-        """Return the keys of the objects of a kind: a live view, quick to ask whether a key is among them."""
+        """Return the keys of the objects of a kind: a live view with fast membership tests."""
         return self._tables.get(kind, {}).keys()
 
     def kinds(self) -> list[Kind]:
-        """Return the kinds of which there are objects."""
+        """Return the kinds that have objects."""
         return [kind for kind, table in self._tables.items() if table]
 
     def pods_on(self, node_name: str) -> list[Pod]:
-        """Return the pods bound to a node, finished ones included, in the order they came."""
+        """Return the pods bound to a node, including finished ones, in the order of arrival."""
         pods = self.pods
         return [pods[key] for key in self._pods_by_node.get(node_name, ())]
 
     def owned_pods(self, uid: str) -> OwnedPods:
-        """Return the pods that the object with this uid controls. Never write to it; ask again after writing pods."""
+        """Return the pods that the object with this uid controls. Read-only; call again after writing pods."""
         return self._pods_by_owner.get(uid, _NO_PODS)
 
     def dependents(self, uid: str, kind: type[T]) -> list[T]:
@@ -176,7 +176,7 @@ class ObjectStore:
         return new
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version of itself and return it as stored, with its resource version.
+        """Replace an object by a newer version and return it as stored, with its resource version.
 
         Raises:
             InvariantError: the object is not there, or has another uid.
@@ -205,7 +205,7 @@ class ObjectStore:
         return new
 
     def remove(self, kind: type[T], key: str) -> T:
-        """Remove an object for good and return its last version.
+        """Remove an object permanently and return its last version.
 
         Raises:
             InvariantError: the object is not there.

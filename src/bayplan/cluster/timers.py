@@ -11,7 +11,7 @@ T = TypeVar("T")
 class Timers(Generic[T]):
     """A heap of (time, sequence, item). Items are never compared; items with equal times are returned in insertion order.
 
-    Items are never removed early: the caller that pops an obsolete item recognises and drops it, which is cheaper than searching
+    Items are never removed early: the caller that pops an obsolete item recognizes and drops it, which is cheaper than searching
     the heap.
 
     Attributes:
@@ -29,13 +29,13 @@ class Timers(Generic[T]):
         return len(self._heap)
 
     def set(self, time_ns: int, item: T) -> None:
-        """Ask for an item at a time."""
+        """Add an item for a time."""
         self._sequence += 1
         heappush(self._heap, (time_ns, self._sequence, item))
         self.next_time = self._heap[0][0]
 
     def pop_due(self, now_ns: int) -> tuple[int, T] | None:
-        """Take out the earliest item that is due by now, with its time; None when there is none."""
+        """Remove and return the earliest item that is due, with its time, or None if there is none."""
         if not self._heap or self._heap[0][0] > now_ns:
             return None
         time_ns, _, item = heappop(self._heap)

@@ -46,12 +46,12 @@ class Objects(Protocol):
 
 
 def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = None) -> list[KubernetesObject]:
-    """Return the writes for a volume or claim that the scheduler writes: the object, and all that follow, in order.
+    """Return the writes for a volume or claim that the scheduler writes: the object, and all consequences, in order.
 
-    The versions are new ones; their numbers are for the store to give.
+    The versions are new; the store assigns their numbers.
 
     Args:
-        item: a volume that is meant for a claim now, or a claim with a selected node.
+        item: a volume that is now reserved for a claim, or a claim with a selected node.
         objects: the cluster.
         node: the selected node; a volume provisioned for a claim is accessible from the driver's topology for that node.
     """
@@ -71,7 +71,7 @@ def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = 
 
 
 def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
-    """Return a claim with its volume; one that did not name it says that it was found."""
+    """Return a claim with its volume; one that did not name it gets the annotation that a controller bound it."""
     metadata = _new_version(claim.metadata)
     annotations = {**metadata.annotations, BIND_COMPLETED: "yes"}
     if not claim.spec.volume_name:
@@ -89,7 +89,7 @@ def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Persi
 def provisioned_volume(
     claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects, node: Node | None
 ) -> PersistentVolume:
-    """Return the volume that a class's driver makes for a claim; without a node it can be reached from everywhere."""
+    """Return the volume that a class's driver creates for a claim; without a node it is accessible from all nodes."""
     metadata, spec = claim.metadata, claim.spec
     driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
     name = f"pvc-{metadata.uid or f'{metadata.namespace}-{metadata.name}'}"
@@ -105,7 +105,7 @@ def provisioned_volume(
         metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: driver}),
         spec=PersistentVolumeSpec(
             capacity={} if requested is None else {STORAGE: requested},
-            # A provisioner that is not a CSI driver may have a slash in its name, a driver may not.
+            # A provisioner that is not a CSI driver may have a slash in its name, but a driver may not.
             csi=CSIPersistentVolumeSource(driver=driver.replace("/", "."), volume_handle=name),
             access_modes=spec.access_modes,
             claim_ref=reference,

@@ -22,7 +22,7 @@ from bayplan.conformance.summary import Summary
 FILE_NAME = "agreement.json"
 
 OTHER_RECORDINGS = ("annotations/backend-api.jsonl.gz",)
-"""Files that `tests/http_api/test_peer_api.py` compares with our server."""
+"""Files that `tests/http_api/test_peer_api.py` compares with Bayplan's server."""
 
 _PART = re.compile(rb'\{\s+("checks": \d+),\s+("agreed": \d+)\s+\}')
 
@@ -63,7 +63,7 @@ class AgreementTable(msgspec.Struct, frozen=True):
 def recorded_files(folder: Path) -> list[str]:
     """Return the files of recorded cases in the subfolders of a folder that are named after kinds, as paths within it, sorted.
 
-    Exchanges with another program's server (`OTHER_RECORDINGS`) are no questions to the engine: they have tests of their own.
+    Exchanges with another program's server (`OTHER_RECORDINGS`) are not questions to the engine: they have their own tests.
     """
     files = (path for path in folder.glob("*/*.jsonl.gz") if path.parent.name in ANSWERERS)
     names = (path.relative_to(folder).as_posix() for path in files)

@@ -1,7 +1,7 @@
-"""Which values of recorded result annotations can be compared with ours, and with which attempt.
+"""The values of recorded result annotations that can be compared with Bayplan's, and the matching attempt.
 
-The recorded scheduler is that of 1.32, ours that of 1.36: texts and plugins that have changed since are made alike here. The recording
-program has faults of its own, listed under "Quirks" in `conformance/annotations/README.md`; the values that they spoil are left out.
+The recorded scheduler is 1.32, Bayplan's is 1.36: texts and plugins that have changed since are normalized here. The recording
+program has bugs of its own, listed under "Quirks" in `conformance/annotations/README.md`; the affected values are ignored.
 It also tries failed pods more often than a plain scheduler: several recorded attempts may be one of ours.
 """
 
@@ -20,7 +20,7 @@ ADDED_SINCE = ("DynamicResources", "NodeDeclaredFeatures")
 """Plugins of the default profile that 1.32 did not have."""
 
 RESCORED_SINCE = ("NodeResourcesBalancedAllocation",)
-"""Plugins that score with another formula by now, and skip other pods in PreScore."""
+"""Plugins that have a different formula now, and skip other pods in PreScore."""
 
 CHANGED_TEXTS = (
     (re.compile(r"node\(s\) had volume node affinity conflict"), "node(s) didn't match PersistentVolume's node affinity"),
@@ -45,7 +45,7 @@ Attempt = dict[str, Json]
 
 
 def comparable_annotation_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield each recorded value that can be compared, with ours: key, recorded, ours; both by pod and attempt.
+    """Yield each comparable recorded value, with ours: key, recorded, ours; both by pod and attempt.
 
     Args:
         record: the recorded scenario.
@@ -81,14 +81,14 @@ def _nearest(want: Attempt, found: Sequence[Attempt], first: int) -> tuple[int, 
 
 
 def _shows_weights(config: JsonObject) -> bool:
-    """Return whether final scores are shown with the weights that decided: those of ``multiPoint`` in the only profile."""
+    """Return whether final scores are shown with the actual weights: those of ``multiPoint`` in the only profile."""
     profiles = cast("list[JsonObject]", config.get("profiles") or [])
     plugins = [cast("JsonObject", profile.get("plugins") or {}) for profile in profiles]
     return len(profiles) < 2 and not any("score" in each for each in plugins)
 
 
 def _attempt(entry: dict[str, str]) -> Attempt:
-    """Return the values of an attempt by key, without the prefix, alike for both releases."""
+    """Return the values of an attempt by key, without the prefix, normalized for both releases."""
     return {
         key.removeprefix(PREFIX): text if key == SELECTED_NODE else _value(key.removeprefix(PREFIX), text)
         for key, text in entry.items()

@@ -1,8 +1,8 @@
-"""Recorded scenarios of kube-scheduler-simulator: repeat the steps with our scheduler, and return the annotations it would write.
+"""Recorded scenarios of kube-scheduler-simulator: repeat the steps with Bayplan's scheduler, and return its annotations.
 
-The scenarios are described in `conformance/annotations/README.md`. They run in virtual time, on our own API, like other recorded runs
-(`bayplan.conformance.e2e`); a stand-in for kwok sets bound pods to Running and removes pods that are being deleted. Which values can be
-compared is the business of `bayplan.conformance.annotation_values`.
+The scenarios are described in `conformance/annotations/README.md`. They run in virtual time, on our own API, like other recorded
+runs (`bayplan.conformance.e2e`); a stand-in for kwok sets bound pods to Running and removes pods that are being deleted. Which
+values can be compared is determined by `bayplan.conformance.annotation_values`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bayplan.live.decision_store import DecisionStore
 from bayplan.plugins.registry import in_tree_registry
 
 STEP_SECONDS = 4
-"""Time between two steps: longer than the first backoff. In the recording nothing had changed for 2 s by then."""
+"""Time between two steps: longer than the first backoff. In the recording nothing had changed for 2 s at that time."""
 
 AFTERWARDS_SECONDS = 20
 STARTED = "2026-01-01T00:00:00Z"
@@ -97,7 +97,7 @@ class _Run(E2eRun):
     # --- steps --------------------------------------------------------------------------------------------------------
 
     def take_step(self, items: Sequence[JsonObject]) -> None:
-        """Create, patch or delete the objects of a step together, and leave the cluster alone for a while."""
+        """Create, patch or delete the objects of a step together, and wait for the cluster to become idle."""
         for item in items:
             if "patch" in item:
                 kind, name, patch = cast("list[Any]", item["patch"])
@@ -120,7 +120,7 @@ class _Run(E2eRun):
     def pass_time(self, seconds: int) -> None:
         """Let virtual time pass; pods start and end at once.
 
-        The simulator wraps plugins without the events that may help their pods, so any event has the failed pods tried again.
+        The simulator wraps plugins without their events, so any event causes a retry of the failed pods.
         """
         assert self._scheduler is not None
         queue = self._scheduler.queue

@@ -55,7 +55,7 @@ def answer(case: RecordedCase) -> Answer:
         if answerer is None:
             return _failed(case, f"this version of Bayplan can't answer {case.kind} cases")
         body = msgspec.json.decode(msgspec.json.encode(answerer(case.case)))
-    except Exception as error:  # A defect anywhere in the engine is an answer that differs, not the end of the run.
+    except Exception as error:  # A defect anywhere in the engine is a differing answer, not the end of the run.
         return _failed(case, _describe(error))
     if not isinstance(body, dict) or body.get("id") != case.id:
         return _failed(case, "the answer is not an object with the id of the case")
@@ -78,7 +78,7 @@ def _answerer(kind: str) -> Answerer | None:
 
 
 def _failed(case: RecordedCase, reason: str) -> Answer:
-    # Under "failure" and not "error": compare.py takes an error for an answer where the recording has one, too.
+    # Under "failure" and not "error": compare.py treats an error as an answer if the recording has one, too.
     return Answer({"id": case.id, "failure": reason}, reason)
 
 

@@ -1,7 +1,7 @@
-"""Recorded exchanges with the real kube-apiserver against our API: a scenario is replayed whole, in virtual time.
+"""Recorded exchanges with the real kube-apiserver compared with Bayplan's API: a scenario is replayed whole, in virtual time.
 
-An exchange makes sense only after those before it, so the first one that is asked for runs its whole scenario on a fresh
-store, in process, through the ASGI application; the others take their answers from that run. The clock of the event loop
+An exchange depends on those before it, so the first request for one runs its whole scenario on a fresh
+store, in process, through the ASGI application; the others use the results of that run. The clock of the event loop
 jumps to the next timer instead of waiting, so that a watch of five seconds costs nothing.
 """
 
@@ -45,7 +45,7 @@ def answer_api_case(case: JsonObject) -> JsonObject:
     scenario = cast("list[JsonObject]", case["scenario"])
     run = _runs.get(id(scenario))
     if run is None or run[0] is not scenario:
-        # One scenario at a time is enough: cases of a file come one after the other.
+        # Caching one scenario is enough: cases of a file are consecutive.
         _runs.clear()
         run = _runs[id(scenario)] = (scenario, replay(scenario))
     return run[1][str(case["id"])]
@@ -58,8 +58,9 @@ def replay(
 
     Args:
         scenario: its exchanges, in order.
-        targets: that webhooks may be called at; the loop waits for them, and the clock of the API moves by the recorded times only.
-        values: of names in templates that no answer captures.
+        targets: the targets that webhooks may be called at; the loop waits for them, and the clock of the API moves by the
+            recorded times only.
+        values: the values of template variables that no response provides.
     """
     loop = _VirtualLoop() if targets is None else asyncio.SelectorEventLoop()
     try:
@@ -69,7 +70,7 @@ def replay(
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """A selector that lets time pass at once instead of waiting for it."""
+    """A selector that advances time at once instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +105,7 @@ class _Replay:
     ) -> None:
         self._scenario = scenario
         self._store = Store()
-        # The clock jumps to where the recorded one was: times order the managers of fields.
+        # The clock jumps to the recorded time: times order the managers of fields.
         self._recorded_start: float | None = None
         self._ahead = 0.0
         self._loop = loop
@@ -132,7 +133,7 @@ class _Replay:
                 await self._exchange(exchange)
         await asyncio.gather(*background)
         if self._targets is not None:
-            # Connections with TLS take leave of the other side first.
+            # Connections with TLS exchange closing messages first.
             await asyncio.sleep(_LEAVE_SECONDS)
         return self._answers
 
@@ -141,7 +142,7 @@ class _Replay:
         return self._loop.time() if self._targets is None else 0.0
 
     def _catch_up(self, exchange: JsonObject) -> None:
-        """Set the clock to the latest time at which the recorded answer says that something was written."""
+        """Set the clock to the latest write time in the recorded answer."""
         text = msgspec.json.encode(exchange.get("response")).decode()
         times = [datetime.fromisoformat(found[1]).timestamp() for found in _WRITTEN.finditer(text)]
         if not times:
@@ -170,7 +171,7 @@ class _Replay:
 
 
 def at_pointer(document: Json, pointer: str) -> Json:
-    """Return the value at a JSON pointer, None if there is nothing.
+    """Return the value at a JSON pointer, or None if there is none.
 
     Raises:
         InputError: it is no pointer.

@@ -36,14 +36,14 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True)
 class RecordedCase:
-    """A question that a real scheduler (or API server) was asked, and its answer.
+    """A question to a real scheduler (or API server), and its answer.
 
     Attributes:
-        kind: what is asked: ``cycles``, ``classic``, ``queue``, ``hints``, ``config``, ``api``, ...
-        id: name of the case, unique within its kind.
-        family: group in which the case is counted.
-        note: what the case probes; may be empty.
-        where: file and line, for messages.
+        kind: the kind of question: ``cycles``, ``classic``, ``queue``, ``hints``, ``config``, ``api``, ...
+        id: the name of the case, unique within its kind.
+        family: the group in which the case is counted.
+        note: what the case tests; may be empty.
+        where: the file and line, for messages.
         case: the question.
         want: the recorded answer.
     """
@@ -61,7 +61,7 @@ class RecordedCase:
 class CaseFile:
     """The records of one file, still encoded; iterating decodes them one by one.
 
-    Iterating raises `InputError` for a line that is not JSON or not a record of a kind that is known.
+    Iterating raises `InputError` for a line that is not JSON or not a record of a known kind.
     """
 
     path: str
@@ -85,7 +85,7 @@ def read_case_files(paths: Sequence[Path]) -> list[CaseFile]:
     """Read files of recorded cases in the order given; a folder stands for its ``.jsonl`` and ``.jsonl.gz`` files.
 
     Raises:
-        InputError: a path that isn't there or can't be read, a broken gzip file, a file without cases.
+        InputError: a path does not exist or cannot be read, a gzip file is damaged, or a file has no cases.
     """
     files = []
     for path in paths:

@@ -1,8 +1,8 @@
-"""Answer cases of the classic scheduler: what it decides for each pod of a recorded case, in the recorded format.
+"""Answer cases of the classic scheduler: its decision for each pod of a recorded case, in the recorded format.
 
-The format and the way a run goes are described in `conformance/classic/README.md`: all nodes are looked at, the first of the best
-nodes by name is taken, nothing is bound, what was assumed stays. Decisions come from the engine's own cycle; what the real
-scheduler's program adds for the record (every predicate alone, scores of a single feasible node) is asked for here.
+The format and the procedure are described in `conformance/classic/README.md`: all nodes are examined, the first of the best
+nodes by name is chosen, nothing is bound, assumed pods stay. Decisions come from the engine's own cycle; what the real
+scheduler's program adds for the record (every predicate alone, scores of a single feasible node) is computed here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bayplan.state.arrays import Bools
 
 
 class ClassicRun:
-    """One case: its scheduler, and the predicates that are configured and never asked.
+    """One case: its scheduler, and the configured predicates that are never run.
 
     Args:
         case: the decoded case.
@@ -105,7 +105,7 @@ class ClassicRun:
     # Predicates.
 
     def _record_predicates(self, answer: JsonObject, plan: Plan, pod: Pod) -> None:
-        """Write what every configured predicate says alone of every node, nominated pods left out."""
+        """Write the verdicts of every configured predicate alone on every node, without nominated pods."""
         if not self.state.nodes.row_of:
             return
         other = Plan(self._never_asked, pod, self.state, RuleResults(self.state))
@@ -137,7 +137,7 @@ class ClassicRun:
     def _record_priorities(self, answer: JsonObject, plan: Plan, result: ClassicResult) -> None:
         rows = result.order.tolist()
         if priority_errors(plan, len(rows)) is not None:
-            # A single node is taken all the same.
+            # A single node is chosen nevertheless.
             answer["best"] = self._sorted_names(rows)
             return
         feasible: Bools = np.zeros(self.state.nodes.capacity, dtype=np.bool_)
@@ -170,7 +170,7 @@ class ClassicRun:
     # Preemption.
 
     def _record_preemption(self, answer: JsonObject, pod: Pod, result: ClassicResult) -> None:
-        """Write what preemption finds, and remember the nomination as the recording does."""
+        """Write the result of preemption, and store the nomination as the recording does."""
         scheduler = self.scheduler
         found = scheduler.find_preemption(pod, result)
         node = min((self._name(row) for row in found.best), default="")
@@ -187,7 +187,7 @@ class ClassicRun:
             },
         }
         if node:
-            # Others see it waiting, also where its specification names a node.
+            # Others see it waiting, even if its spec names a node.
             scheduler.pods[key_of(pod)] = _nominated(scheduler.pods[key_of(pod)], node)
             scheduler.queue.nominate(scheduler.pods[key_of(pod)], NominatingInfo(NominatingMode.OVERRIDE, node))
         for other in cleared:
@@ -211,7 +211,7 @@ class ClassicRun:
 
 
 def answer_classic_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a classic case; one that upstream would refuse is answered with an error."""
+    """Return Bayplan's answer to a classic case; an error if the case is invalid."""
     answer: JsonObject = {"id": case["id"], "kubernetes": CLASSIC_KUBERNETES_VERSION, "error": None, "cycles": None}
     try:
         run = ClassicRun(case)
@@ -226,7 +226,7 @@ def configuration_of(case: JsonObject) -> ClassicConfiguration:
     """Return the configuration of a case.
 
     Raises:
-        ConfigurationError: upstream would not start with it.
+        ConfigurationError: the configuration is invalid.
     """
     gates, policy, provider = case.get("featureGates"), case.get("policy"), case.get("provider")
     values = {str(name): bool(on) for name, on in gates.items()} if isinstance(gates, dict) else {}

@@ -61,7 +61,7 @@ def _pod(key: str, document: dict[str, Any]) -> Pod:
 class _Replay:
     def __init__(self, pods: dict[str, Pod]) -> None:
         self._pods = pods
-        # The nominations of this queue don't ask whether a pod exists or has a node.
+        # The nominations of this queue do not check whether a pod exists or has a node.
         self._queue = ClassicQueue({}, {}, lambda key: Pod())
         self._now_ms = 0
         self._last: QueuedPod | None = None
@@ -86,7 +86,7 @@ class _Replay:
         return self._pods[key]
 
     def _do(self, op: _Op) -> tuple[str, str]:
-        """Do one operation; return its result and its error."""
+        """Execute one operation; return its result and its error."""
         queue, now_ns = self._queue, self._now_ms * MILLISECOND_NS
         match op.op:
             case "add":

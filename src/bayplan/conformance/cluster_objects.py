@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.engine.queued_pod import key_of
@@ -18,20 +19,18 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PriorityClass
 
-FINISHED = ("Succeeded", "Failed")
-
 
 @dataclass
 class ClusterObjects:
     """The contents of a case.
 
     Attributes:
-        others: everything but pods, namespaces that the case left out among them. Nodes first.
-        bound: pods on nodes.
-        pending: pods without a node: those of `objects`, then those to schedule.
-        pods_to_schedule: keys, in order.
-        given_nodes: the node that a pod to schedule has in its spec, by key. It is left out of `pending`: for others such a pod
-            waits, and can be nominated, like any; in its own cycle it has the node (see `as_given`).
+        others: the other objects, including namespaces that the case omits. Nodes first.
+        bound: the pods on nodes.
+        pending: the pods without a node: those of `objects`, then those to schedule.
+        pods_to_schedule: the keys of the pods to schedule, in order.
+        given_nodes: the node in the spec of a pod to schedule, by key. It is removed in `pending`: for other pods such a pod
+            is waiting, and can be nominated, like any; in its own cycle it has the node (see `as_given`).
     """
 
     others: list[KubernetesObject] = field(default_factory=list)
@@ -50,7 +49,7 @@ def read_objects(case: JsonObject) -> ClusterObjects:
     """Return the objects of a case.
 
     Raises:
-        InputError: an object can't be decoded, or two of one kind have the same name.
+        InputError: an object cannot be decoded, or two of one kind have the same name.
     """
     found = ClusterObjects()
     cluster = [_decode(document) for document in _list_of(case, "objects")]
@@ -60,7 +59,7 @@ def read_objects(case: JsonObject) -> ClusterObjects:
     for item in cluster:
         if not isinstance(item, Pod):
             found.others.append(item)
-        elif item.status.phase not in FINISHED:
+        elif not is_finished(item):
             pod = classes.resolve(item)
             (found.bound if pod.spec.node_name else found.pending).append(pod)
         if isinstance(item, Namespace):

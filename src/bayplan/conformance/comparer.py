@@ -1,20 +1,20 @@
-"""Compare an answer of ours with the recorded one, strictly and part by part. Runs nothing, counts over no cases.
+"""Compare Bayplan's answer with the recorded one, strictly and part by part. Runs nothing, counts over no cases.
 
-Everything is compared exactly, down to the type of a number, but for what the data leaves open:
+Everything is compared exactly, including the type of a number, except what the data leaves open:
 
 - reasons of filters and the members of ``best`` have no order;
 - equal preemption candidates: any of ``nominatedNodes`` is right (any candidate, where upstream looks at a random
   sample); victims that are equal in priority and start time may change places; victims of a candidate that is marked
   ambiguous are not compared, nor is any later cycle (unless the case says ``exactVictims``: its objects stand in the order in
   which the scheduler came to know them);
-- errors of several nodes in one dry run of preemption stand in the order in which its workers ended;
-- where a part of the nodes was looked at, any of the best nodes is right, and later pods are compared where it is the same;
+- errors of several nodes in one dry run of preemption are in the order in which its workers ended;
+- if only some of the nodes were examined, any of the best nodes is right, and later pods are compared if it is the same;
 - an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
   `same_decoding_error`.
 
 Right parts are distinguished from wrong ones in every cycle, so that a missing plugin does not
-hide the others. A cycle builds on the cluster that the cycles before it left behind: it is compared only if those
-left ours as they left the real one, and counted as not followed otherwise.
+hide the others. A cycle builds on the cluster that the cycles before it left: it is compared only if Bayplan's
+cluster equals the real one, and counted as not followed otherwise.
 """
 
 import re
@@ -32,7 +32,7 @@ from bayplan.conformance.exchanges import comparable_parts
 from bayplan.conformance.victims import victim_ranks
 
 ABSENT = "<absent>"
-"""Stands in a difference for a key that one side does not have."""
+"""The value in a difference for a key that one side does not have."""
 
 FOLLOWED = "followed"
 """Not a part of an answer: how many of the recorded cycles or steps could be compared."""
@@ -232,7 +232,7 @@ def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_R
 
 
 def _compare_victims(key: str, want: JsonObject, got: JsonObject, ranks: "_Ranks") -> list[Difference]:
-    """Compare the victims on our nominated node, which is one of those that are right, or none."""
+    """Compare the victims on our nominated node, which is one of the right ones, or none."""
     chosen = got.get(key) or None
     candidate = _object(_object(want.get("candidates")).get(str(chosen)))
     if candidate.get("ambiguous") and not ranks.exact:
@@ -252,7 +252,7 @@ def _compare_nominated_node(key: str, want: JsonObject, got: JsonObject) -> list
 
 
 class _Ranks:
-    """The order of victims, up to ties, of one case; worked out when two lists of victims first differ in order."""
+    """The order of victims, up to ties, of one case; computed when two lists of victims first differ in order."""
 
     def __init__(self, case: RecordedCase) -> None:
         self._case = case
@@ -285,7 +285,7 @@ def _is_ambiguous(cycle: JsonObject) -> bool:
 
 
 def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare pod by pod, up to the first that went to another of the best nodes: all later ones depend on it."""
+    """Compare pod by pod, up to the first that went to a different one of the best nodes: all later ones depend on it."""
     if len(want) != len(got):
         comparison.record(key, [Difference(key, "length", len(want), len(got))])
     followed = True
@@ -339,9 +339,9 @@ def _compare_whole(comparison: Comparison, case: RecordedCase, want: JsonObject,
 
 
 def same_decoding_error(want: Json, got: Json) -> bool:
-    """Return whether two texts name the same place of a configuration that could not be decoded.
+    """Return whether two texts name the same position in a configuration that could not be decoded.
 
-    Only YAML syntax errors and Go type errors are that free (``yaml: line 3: ...``, ``json: cannot unmarshal string
+    Only YAML syntax errors and Go type errors are compared so loosely (``yaml: line 3: ...``, ``json: cannot unmarshal string
     into Go struct field PluginSet.profiles.plugins.score.enabled of type ...``): ours must name the line, or the path
     (with or without indices). All other texts must be equal.
     """

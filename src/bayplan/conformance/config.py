@@ -18,7 +18,7 @@ from bayplan.framework.feature_gates import FeatureGates
 def answer_config_case(case: Mapping[str, object]) -> dict[str, JsonValue]:
     """Answer one case of ``conformance/config``: ``id``, ``yaml`` and perhaps ``featureGates``.
 
-    The answer has the fields of the recording; ``stage`` is ``featureGates`` where the gates themselves are refused.
+    The answer has the fields of the recording; ``stage`` is ``featureGates`` if the gates themselves are rejected.
     """
     answer: dict[str, JsonValue] = {
         "id": str(case["id"]),

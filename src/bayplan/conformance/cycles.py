@@ -1,8 +1,8 @@
-"""Answer cycle cases: what the engine decides for each pod of a recorded case, in the recorded format.
+"""Answer cycle cases: the engine's decision for each pod of a recorded case, in the recorded format.
 
-The format and the way a run goes are described in `conformance/README.md` (cycles): all nodes are looked at, the first of the
-best nodes by name is taken, nothing is bound, what was assumed stays. Decisions come from the engine's own cycle; only what the
-real scheduler's program adds for the record (every filter alone, scores of a single feasible node) is asked for here.
+The format and the procedure are described in `conformance/README.md` (cycles): all nodes are examined, the first of the
+best nodes by name is chosen, nothing is bound, assumed pods stay. Decisions come from the engine's own cycle; only what the
+real scheduler's program adds for the record (every filter alone, scores of a single feasible node) is computed here.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def answer_cycle_case(case: JsonObject) -> JsonObject:
 
 
 def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Scheduler, ClusterObjects]:
-    """Return a scheduler that knows the cluster of a case, and the objects of the case.
+    """Return a scheduler with the cluster of a case, and the objects of the case.
 
-    Without `sampling` it looks at all nodes, whatever the configuration says.
+    Without `sampling` it examines all nodes, whatever the configuration.
     """
     gates = FeatureGates.from_mapping(_mapping_of_bools(case.get("featureGates")))
     registry = in_tree_registry()
@@ -73,7 +73,7 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
     )
     _look_at_all_candidates(scheduler, written)
     for found in scheduler.profiles.values():
-        # The program that made the recordings asks every filter alone as well, after a PreFilter of its own.
+        # The recording program also runs every filter alone, after a PreFilter of its own.
         found.count_request_sums(pre_filter_runs=1 if sampling else 2)
     objects = read_objects(case)
     for item in objects.others:
@@ -111,7 +111,7 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
         answer["message"] = result.failure.message if result.failure is not None else None
         return answer
     if result.diagnosis is not None and result.diagnosis.absent_status is not None:
-        # The program that made the recordings does not name the filter that refused the nominated node here.
+        # The recording program does not name the filter that rejected the nominated node here.
         result.diagnosis.absent_status = absent_status(plan)
     _record_filters(answer, plan, result)
     if plan.pre.status is None and repeats_overhead(pod):
@@ -181,7 +181,7 @@ def _every_filter(plan: Plan) -> dict[str, Json]:
 def _plan_after_sums(scheduler: Scheduler, profile: Profile, pod: Pod) -> Plan:
     """Return a plan for a pod as upstream leaves it after a PreFilter.
 
-    The program that made the recordings asks every filter alone only then, after another PreFilter.
+    The recording program runs every filter alone only then, after another PreFilter.
     """
     sums = sum(plugin.sums_in_pre_filter for plugin in profile.pre_filter)
     requests: dict[str, str | int | float] = {}
@@ -247,7 +247,7 @@ def _record_preemption(
     result: ScheduleResult,
     cycle_state: CycleState,
 ) -> None:
-    """Run PostFilter, write its result and the message, and remember the nomination as the recording does."""
+    """Run PostFilter, write its result and the message, and store the nomination as the recording does."""
     assert result.diagnosis is not None
     key = key_of(pod)
     if profile.post_filter:
@@ -278,7 +278,7 @@ def _record_preemption(
 
 
 def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState) -> dict[str, Json]:
-    """Return what a dry run on every node finds, also where fewer candidates are enough for the plugin."""
+    """Return the result of a dry run on every node, even if fewer candidates are enough for the plugin."""
     answers: dict[str, Json] = {}
     for plugin in profile.post_filter:
         if isinstance(plugin, DefaultPreemption):
@@ -293,7 +293,7 @@ def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: C
 def _first_of_all_starts(
     profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState, found: PostFilterResult
 ) -> PostFilterResult:
-    """Return what the recording follows where a part of the candidates is enough: of all that could be chosen the first by name."""
+    """Return the recording's choice if some candidates are enough: of all possible ones the first by name."""
     for plugin in profile.post_filter:
         if not isinstance(plugin, DefaultPreemption):
             continue
@@ -310,7 +310,7 @@ def _first_of_all_starts(
 
 
 def _look_at_all_candidates(scheduler: Scheduler, written: Json) -> None:
-    """Let DefaultPreemption look at every candidate, except in profiles whose arguments the case gives."""
+    """Make DefaultPreemption examine every candidate, except in profiles with arguments from the case."""
     given: set[str] = set()
     profiles: Json = written.get("profiles") if isinstance(written, dict) else None
     for profile in profiles if isinstance(profiles, list) else ():

@@ -1,7 +1,7 @@
-"""Recorded runs of a real scheduler on a real API server, end to end, against ours: our API, our engine, what it sends.
+"""Recorded end-to-end runs of a real scheduler on a real API server, compared with Bayplan's API, engine and requests.
 
-A run is repeated step by step in virtual time, at the recorded instants, in process: no sockets, threads or real clock. What
-the engine asks for goes to the API as the requests of `bayplan.client.exchanges`, as in every host. As in the recording
+A run is repeated step by step in virtual time, at the recorded instants, in process: no sockets, threads or real clock. The
+engine's actions go to the API as the requests of `bayplan.client.exchanges`, as in every host. As in the recording
 there is no kubelet and no controller.
 """
 
@@ -60,7 +60,7 @@ _PLURALS = {kind.kind: kind for kind in KINDS}
 
 
 def answer_e2e_case(case: JsonObject) -> JsonObject:
-    """Return what our run of the recorded steps shows: ``{"id", "observed"}``.
+    """Return the observations of our run of the recorded steps: ``{"id", "observed"}``.
 
     Args:
         case: the recorded run. Of what was observed only the nodes that equally good ones were chosen from are used, and which
@@ -74,7 +74,7 @@ def answer_e2e_case(case: JsonObject) -> JsonObject:
 def following(
     case: JsonObject, queue_type: type[SchedulingQueue] = SchedulingQueue
 ) -> tuple[Pick, type[SchedulingQueue]]:
-    """Return what picks the recorded node of a pod where it is among the best, and the queue that has to be used with it."""
+    """Return a pick of the recorded node of a pod if it is among the best, and the queue that must be used with it."""
     bound = _recorded_bindings(case)
     popped = [""]
 
@@ -95,7 +95,7 @@ def following(
 
 
 class E2eRun:
-    """An API, and a scheduler on it once it starts.
+    """An API, and a scheduler on it after its start.
 
     Args:
         case: the recorded run.
@@ -129,7 +129,7 @@ class E2eRun:
     # --- the steps ----------------------------------------------------------------------------------------------------
 
     def repeat(self, steps: Sequence[JsonObject]) -> None:
-        """Do the steps at their instants. What a step waits for has come by its instant, as it had in the recording."""
+        """Execute the steps at their instants. Everything that a step waits for has happened by then, as in the recording."""
         end_ms = 0.0
         for step in steps:
             at_ms = cast("float", step["at_ms"])
@@ -157,7 +157,7 @@ class E2eRun:
         if kind.kind in _NOT_STORED_AT_CREATION and "status" in document:
             self._merge(f"{path}/{name}/status", {"status": document["status"]})
         if kind.kind == "Node":
-            # The recorded server did not taint new nodes; here that is always done.
+            # The recorded server did not taint new nodes; this server always does.
             taints = cast("JsonObject", document.get("spec") or {}).get("taints")
             self._merge(f"{path}/{name}", {"spec": {"taints": taints}})
 
@@ -224,7 +224,7 @@ class E2eRun:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def advance(self, until_ns: int) -> None:
-        """Let virtual time pass up to an instant, stopping wherever something is due."""
+        """Advance virtual time to an instant, stopping whenever something is due."""
         self.settle()
         while True:
             due = [entry[0] for entry in self._paused[:1]]
@@ -246,7 +246,7 @@ class E2eRun:
         self.now = max(self.now, until_ns)
 
     def settle(self) -> None:
-        """Let the scheduler take in what changed, and schedule what is ready, until nothing is left to do now."""
+        """Let the scheduler process changes, and schedule ready pods, until nothing is left to do now."""
         while True:
             self._bridge.flush()
             scheduler = self._scheduler
@@ -271,7 +271,7 @@ class E2eRun:
             self._is_executing = False
 
     def _go_on(self, steps: Generator[ApiRequest | float, ApiResponse, object]) -> None:
-        """Drive the leader election from where it stands until it waits, or ends."""
+        """Continue the leader election until it waits, or ends."""
         try:
             step = next(steps)
             while not isinstance(step, float):
@@ -291,7 +291,7 @@ class E2eRun:
     # --- the channel of the executor, and the objects as they are known ---------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
-        """Return the API's answer."""
+        """Return the API's response."""
         return self._call(request)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
@@ -303,7 +303,7 @@ class E2eRun:
         """Do nothing: everything is executed before the clock advances."""
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object as the API has it."""
+        """Return an object from the API."""
         self._bridge.flush()
         return self._bridge.store.get(kind, key)
 
@@ -312,12 +312,12 @@ class E2eRun:
     def binding_failed(
         self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
     ) -> None:
-        """Let the scheduler take a pod back."""
+        """Return a pod to the scheduler."""
         assert self._scheduler is not None
         self._execute(self._scheduler.binding_failed(key, message, self.now, plugin=plugin, point=point))
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
-        """Let the scheduler try a preemptor again."""
+        """Retry a preemptor."""
         assert self._scheduler is not None
         self._scheduler.preemption_failed(pod, self.now)
 
@@ -333,7 +333,7 @@ class E2eRun:
 
 
 def observed(calls: list[Json], events: Sequence[JsonObject], pods: Sequence[JsonObject]) -> JsonObject:
-    """Return calls, and what lists of events and pods say, in the recorded format."""
+    """Return calls, and the lists of events and pods, in the recorded format."""
     named = {str(cast("JsonObject", item["metadata"])["name"]): _pod(item) for item in pods}
     return {"calls": calls, "events": [_event(item) for item in events], "pods": cast("Json", named)}
 

@@ -24,7 +24,7 @@ _VERSION, _ANY_TIME, _ANY_UID = "<version>", "<time>", "<uid>"
 
 
 def comparable_run_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield the parts of a run with what was observed on the real cluster and here.
+    """Yield the parts of a run with the observations on the real cluster and here.
 
     Args:
         record: the recorded run.
@@ -100,7 +100,7 @@ class _Run:
 
 
 def _ordered(method: str, path: str, body: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the lanes across objects in which a request has its place, and what it is there."""
+    """Yield the lanes across objects to which a request belongs, and its role there."""
     if path.endswith("/binding"):
         yield f"binding of {path.split('/')[-2]}", "binding"
     elif body.get("kind") == "Event":
@@ -116,7 +116,7 @@ def _ordered(method: str, path: str, body: JsonObject) -> Iterator[tuple[str, st
 
 
 def _interchangeable(steps: list[JsonObject], pods: JsonObject) -> dict[str, str]:
-    """Return by name of a pod with a node what to call it, where others are like it: those that went first."""
+    """Return, by name of a pod with a node, a common name for interchangeable pods: those that were deleted first."""
     alike: dict[str, list[str]] = {}
     for step in steps:
         document = cast("JsonObject", step.get("object") or {})
@@ -134,7 +134,7 @@ def _interchangeable(steps: list[JsonObject], pods: JsonObject) -> dict[str, str
 
 
 def objects_with_uids(value: Json, kind: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the uids in a document with what has each: ``Pod default/web``."""
+    """Yield the uids in a document with their objects: ``Pod default/web``."""
     if isinstance(value, list):
         for item in value:
             yield from objects_with_uids(item)

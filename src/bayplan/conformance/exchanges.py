@@ -1,8 +1,8 @@
-"""Compare our answer to a recorded HTTP exchange with the recorded one: strictly, but for what differs from run to run.
+"""Compare our answer to a recorded HTTP exchange with the recorded one: strictly, except what differs from run to run.
 
-The recording lists what differed between two runs of the real server (uids, versions, times, generated names). In addition
-that, timestamps that no request of the scenario held are those of its clock, and the uid in the details of a Status is a uid.
-Descriptions of columns are upstream's prose: ours are in words of our own, so that only their presence is compared.
+The recording lists the differences between two runs of the real server (uids, versions, times, generated names). In addition,
+timestamps that were in no request of the scenario are those of its clock, and the uid in the details of a Status is a uid.
+Descriptions of columns are upstream's prose: Bayplan has its own, so only their presence is compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PARTS = ("status", "headers", "body", "stream", "base64")
 
 
 def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield the parts of an exchange with what was recorded and what we say, what varies masked on both sides.
+    """Yield the parts of an exchange with the recorded and our values, with varying values masked on both sides.
 
     Args:
         record: the recorded exchange.
@@ -57,7 +57,7 @@ def _copy(value: Json) -> Json:
 
 
 def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
-    """Mask what a pointer points to, where both sides have it."""
+    """Mask the value at a pointer, if both sides have it."""
     if not pointer:
         return (_ANY, _ANY) if type(want) is type(got) else (want, got)
     token, _, rest = pointer[1:].partition("/")
@@ -79,7 +79,7 @@ def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
 
 
 def _without_clock(want: Json, got: Json, name: str, sent: frozenset[str]) -> tuple[Json, Json]:
-    """Mask times that a clock made, where both sides have one."""
+    """Mask times of a clock, if both sides have one."""
     if isinstance(want, dict) and isinstance(got, dict):
         for key in want.keys() & got.keys():
             want[key], got[key] = _without_clock(want[key], got[key], key, sent)

@@ -1,4 +1,4 @@
-"""Answer cases with HTTP extenders: what the engine decides, and what it asks of whom, over HTTP on loopback.
+"""Answer cases with HTTP extenders: the engine's decisions, and its requests to extenders, over HTTP on loopback.
 
 The format is described in `conformance/extenders/README.md`. As in sampled cases (`bayplan.conformance.sampled`) a case says in
 ``follow`` which of the best nodes the real scheduler took, and ``hosts`` in the answer are all that are equally good.
@@ -33,7 +33,7 @@ from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 
 SCORING_VERBS = ("/prioritize", "/p")
-"""Paths of scoring verbs in the cases; upstream asks several extenders at once."""
+"""Paths of scoring verbs in the cases; upstream calls several extenders at once."""
 
 
 def answer_extender_case(case: JsonObject) -> JsonObject:
@@ -90,7 +90,7 @@ class _World:
             self._follow = dict(zip(self.objects.pods_to_schedule, follow, strict=True))
 
     def run(self, key: str, server: ScriptedServer) -> JsonObject:
-        """Run one pod's cycle, and bind it if an extender does; return what happened in the recorded format."""
+        """Run one pod's cycle, and bind it if an extender does; return the result in the recorded format."""
         scheduler = self.scheduler
         pod, state = scheduler.pods[key], CycleState()
         plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
@@ -146,7 +146,7 @@ def _failed(scheduler: Scheduler, pod: Pod, result: ScheduleResult, state: Cycle
 
 
 def as_compared(told: JsonObject) -> JsonObject:
-    """Return what happened to a pod without what upstream leaves open.
+    """Return the result of a pod without what upstream leaves open.
 
     A cleared nomination equals none; errors of dry runs and requests for scores may come in any order.
     """
@@ -169,7 +169,7 @@ def _sorted_list(match: re.Match[str]) -> str:
 
 
 def names_of(request: Any) -> JsonObject:
-    """Keep of a request what was recorded of it: names instead of pods and nodes."""
+    """Reduce a request to the recorded parts: names instead of pods and nodes."""
     kept: JsonObject = dict(request)
     if "Pod" in request:
         kept["Pod"] = _name_of(request["Pod"])

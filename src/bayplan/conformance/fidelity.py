@@ -1,6 +1,6 @@
-"""Print the agreement table for readers: the generated part of `docs/fidelity.md`, which stands between two markers.
+"""Print the agreement table for readers: the generated part of `docs/fidelity.md`, between two markers.
 
-`python -m bayplan.conformance.fidelity FOLDER DOCUMENT` replaces that part by what ``FOLDER/agreement.json`` says. It
+`python -m bayplan.conformance.fidelity FOLDER DOCUMENT` replaces that part by the contents of ``FOLDER/agreement.json``. It
 measures nothing.
 """
 
@@ -102,7 +102,7 @@ def _preemption(table: AgreementTable) -> str:
 
 
 def _units(kind: str, family: FamilyAgreement) -> int:
-    """Return how many cycles, operations or values the cases of a family hold; other cases are one each."""
+    """Return the number of cycles, operations or values in the cases of a family; other cases are one each."""
     if kind == "annotations":
         return sum(part.checks for part in family.parts.values())
     if kind in ("cycles", "sampled", "classic", "queue"):
@@ -126,7 +126,7 @@ def _total(families: Iterable[FamilyAgreement]) -> PartAgreement:
 
 
 def _shares(found: PartAgreement | None) -> list[str]:
-    """Return checks, agreed checks and their share, which is cut off and not rounded: 100 % is all."""
+    """Return checks, agreed checks and their share, truncated so that only all checks are 100 %."""
     if found is None:
         return ["", "", ""]
     tenths = found.agreed * 1000 // found.checks if found.checks else 0

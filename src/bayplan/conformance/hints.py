@@ -1,7 +1,7 @@
-"""Answer hint cases: which cluster events the plugins register, and what their queueing hints say to a change of one object.
+"""Answer hint cases: the cluster events that plugins register, and the results of their queueing hints for a change of one object.
 
-The format is described in `conformance/QUEUE_CONFIG_HINTS.md` (section 2). The plugins are asked for themselves: what the
-scheduler adds to their registrations (`bayplan.framework.events.registrations`) is left out here, as it is in the recording.
+The format is described in `conformance/QUEUE_CONFIG_HINTS.md` (section 2). The plugins are called directly: the scheduler's
+additions to their registrations (`bayplan.framework.events.registrations`) are left out here, as in the recording.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bayplan.plugins.registry import in_tree_registry
 PROFILE = "default-scheduler"
 
 KEPT_PROFILES = 16
-"""Combinations of cluster, configuration and gates of which the plugins are kept: cases that share one stand together."""
+"""Number of combinations of cluster, configuration and gates with cached plugins: cases that share one are consecutive."""
 
 
 class _Case(msgspec.Struct, rename="camel", kw_only=True):
@@ -54,7 +54,7 @@ def answer_hint_case(case: JsonObject) -> JsonObject:
     """Return our answer to a hint case, in the recorded format.
 
     Raises:
-        InputError: a case that is malformed, or asks for a plugin that is not in the profile.
+        InputError: a case is malformed, or names a plugin that is not in the profile.
     """
     try:
         asked = msgspec.convert(case, _Case)
@@ -146,7 +146,7 @@ def _recorded(event: ClusterEvent, hint: QueueingHint | None) -> JsonObject:
 
 
 def _actions(actions: ActionType) -> list[Json]:
-    """Return the names of actions, complete sets under their own."""
+    """Return the names of actions; complete sets have their own names."""
     if actions == ActionType.ALL:
         return ["All"]
     if actions & ActionType.UPDATE == ActionType.UPDATE:
@@ -163,7 +163,7 @@ def _event(document: Mapping[str, object]) -> ClusterEvent:
 
 
 def _decode(document: dict[str, object] | None) -> KubernetesObject | None:
-    """Return an object as the recording program hands it out: pods have an identity, nothing else is defaulted."""
+    """Return an object as the recording program passes it: pods have an identity, nothing else is defaulted."""
     if document is None:
         return None
     item = kinds.decode(document)

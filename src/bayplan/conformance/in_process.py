@@ -1,4 +1,4 @@
-"""Requests to the API in process, through the ASGI application, and the answers in the form of recorded ones."""
+"""In-process requests to the API, through the ASGI application, with responses in the recorded format."""
 
 from __future__ import annotations
 

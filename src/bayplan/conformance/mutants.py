@@ -31,7 +31,7 @@ _VARYING = ("uid", "creationTimestamp", "resourceVersion")
 _KEEPING = ("patch", "apply", "status", "scale", "sub")
 """Requests whose answers are compared with their managed fields."""
 _PORT = re.compile(r"3[0-2]\d\d\d")
-"""A number that may be a node port: ports that no request named are drawn at random."""
+"""A number that may be a node port: ports that no request sets are random."""
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _AGE = re.compile(r"\d+[smh](\d+[sm])?")
@@ -45,9 +45,9 @@ class KindAgreement:
     """Agreement of the mutants of one kind.
 
     Attributes:
-        mutants: compared.
-        verdicts: those with the recorded status.
-        agreed: those with the recorded message or object as well.
+        mutants: the number of compared mutants.
+        verdicts: the number of those with the recorded status.
+        agreed: the number of those with the recorded message or object as well.
     """
 
     mutants: int = 0
@@ -57,10 +57,10 @@ class KindAgreement:
 
 @dataclass(slots=True)
 class Difference:
-    """One mutant that we answer differently.
+    """One mutant with a different answer.
 
     Attributes:
-        mutant: as recorded.
+        mutant: the recorded mutant.
         wanted: the parts of the recorded answer, what varies masked.
         answer: those of ours.
     """
@@ -99,7 +99,7 @@ class Report:
 
 
 def read_mutants(path: Path) -> dict[str, list[JsonObject]]:
-    """Return the mutants of a file by the valid object of which they were made."""
+    """Return the mutants of a file by the valid object that they were made from."""
     bases: dict[str, list[JsonObject]] = {}
     for line in gzip.decompress(path.read_bytes()).splitlines():
         mutant = cast("JsonObject", msgspec.json.decode(line))
@@ -148,7 +148,7 @@ class _BaseRun:
         for base in stored:
             if base["mutation"] != "namespace":
                 await self._store(base)
-        # Times order the managers of fields: later requests came in a later second.
+        # Times order the managers of fields: later requests were sent in a later second.
         self._now += 60
         for mutant in rest:
             await self._compare(mutant)
@@ -195,7 +195,7 @@ class _BaseRun:
 
 
 def compared_parts(mutant: JsonObject, response: JsonObject) -> tuple[JsonObject, JsonObject]:
-    """Return the recorded answer and ours in the form in which they are compared.
+    """Return the recorded answer and ours in a comparable form.
 
     Args:
         mutant: as recorded.
@@ -251,7 +251,7 @@ def _masked(value: Json, sent: frozenset[str], *, keeps_fields: bool) -> Json:
                 "<age>" if _AGE.fullmatch(str(each)) else each for each in cast("list[Json]", found["cells"])
             ]
         if isinstance(found.get("columnDefinitions"), list):
-            # Descriptions of columns are upstream's prose, ours in words of our own.
+            # Descriptions of columns are upstream's prose; Bayplan has its own.
             found["columnDefinitions"] = [
                 {**cast("JsonObject", each), "description": ""} for each in cast("list[Json]", found["columnDefinitions"])
             ]
@@ -295,7 +295,7 @@ def _differing(want: Json, got: Json, path: str) -> Iterator[str]:
 
 
 def _apart(want: str, got: str) -> Iterator[str]:
-    """Yield two texts from shortly before where they differ."""
+    """Yield the parts of two texts from shortly before their first difference."""
     same = next((at for at, (one, other) in enumerate(zip(want, got, strict=False)) if one != other), min(len(want), len(got)))
     first = max(0, same - 100) if same > 120 else 0
     dots = "..." if first else ""
@@ -323,20 +323,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(line)
 
 
-if __name__ == "__main__":
-    main()
-
-
 def common_object(mutants: Sequence[JsonObject]) -> Json:
-    """Return the object of which these are one-field mutants: at each place what those have that don't mutate it."""
+    """Return the object that these are one-field mutants of: each field is that of the mutants that do not change it."""
     return _common([(each["request"], str(each["mutation"]).partition(" ")[0]) for each in mutants])
 
 
 def _common(values: list[tuple[Json, str]]) -> Json:
-    """Return what values agree on.
+    """Return the common value of several values.
 
     Args:
-        values: each with the path within it that was mutated, or an empty one.
+        values: the values, each with the mutated path within it, or an empty one.
     """
     kind = Counter(type(each) for each, _ in values).most_common(1)[0][0]
     same = [(each, path) for each, path in values if type(each) is kind]
@@ -359,3 +355,7 @@ def _common_part(values: list[tuple[Json, str]], name: str) -> Json:
         (value, path[len(name) + 1 :] if path.startswith(f"{name}.") else "") for value, path in values if path != name
     ]
     return _common(inside or [(value, "") for value, _ in values])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Answer queue traces: replay the operations of a case on our scheduling queue and return the state after each.
 
-Traces with ``defaultPlugins`` ask the hints and gates of the default configuration (`default_plugins`).
+Traces with ``defaultPlugins`` use the hints and gates of the default configuration (`default_plugins`).
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = defaul
 
     Args:
         case: the trace.
-        default_plugins: what traces with ``defaultPlugins`` ask.
+        default_plugins: the function for traces with ``defaultPlugins``.
 
     Raises:
-        InputError: a trace that is malformed.
+        InputError: a trace is malformed.
     """
     try:
         trace = msgspec.convert(case, _Case)
@@ -210,7 +210,7 @@ class _Replay:
         )
 
     def run(self, op: _Op) -> JsonObject:
-        """Carry out an operation and return its result."""
+        """Execute an operation and return its result."""
         queue, now_ns = self.queue, self.now_ns
         match op.op:
             case "add":
@@ -345,7 +345,7 @@ class _Replay:
         return {"requeued": True, "error": error or None}
 
     def state(self) -> JsonObject:
-        """Return the whole state in the recorded format. Equals stand by name."""
+        """Return the whole state in the recorded format. Equals are sorted by name."""
         queue = self.queue
         waiting = queue.backing_off()
         active = sorted(queue.active(), key=lambda each: (-each.priority, each.timestamp_ns, each.key))

@@ -1,8 +1,8 @@
-"""Answer sampled cases: which node a pod gets when only a part of the nodes is looked at, and how many were.
+"""Answer sampled cases: the node of each pod when only some of the nodes are examined, and how many were.
 
-The format is described in `oracle/current/FORMAT.md` (sampled cases). The real scheduler draws lots among the best nodes of its
-sample. A case therefore says in ``follow`` which one it took for each pod: where that is one of our best nodes too, we take it,
-so that the next pod meets the same cluster. ``hosts`` in the answer are all that are equally good.
+The format is described in `oracle/current/FORMAT.md` (sampled cases). The real scheduler chooses at random among the best nodes of
+its sample. A case therefore has its choice for each pod in ``follow``: if that is one of our best nodes, too, it is chosen,
+so that the next pod is scheduled in the same cluster. ``hosts`` in the answer are all equally good nodes.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _schedule(scheduler: Scheduler, pod: Pod, host: Json) -> JsonObject:
 
 
 def take(host: Json) -> Pick:
-    """Return what picks a node by its name, or the first by name where it is not among those to pick from."""
+    """Return a pick of a node by its name, or of the first by name if that is not among the choices."""
 
     def pick(state: ClusterState, ties: Ties) -> int:
         row = state.nodes.row_of.get(host, -1) if isinstance(host, str) else -1

@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that answers as a script says: the extenders of recorded cases, and of tests."""
+"""An HTTP server on loopback with scripted responses: the extenders of recorded cases, and of tests."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Response(TypedDict, total=False):
 
 
 class ScriptedServer(ThreadingHTTPServer):
-    """Answers each path with one response after the other; the last one is repeated.
+    """Answers the requests to each path with its responses in turn; the last one is repeated.
 
     Args:
-        responses: by path.
+        responses: the responses by path.
 
     Attributes:
-        exchanges: what was asked: path and JSON body, in order.
+        exchanges: the received requests: path and JSON body, in order.
     """
 
     daemon_threads = True
@@ -49,17 +49,17 @@ class ScriptedServer(ThreadingHTTPServer):
         return f"127.0.0.1:{self.server_port}"
 
     def take(self) -> list[tuple[str, JsonObject]]:
-        """Return what was asked since the last call."""
+        """Return the requests since the last call."""
         taken, self.exchanges = self.exchanges, []
         return taken
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that went away, as they do after an answer that they need not read."""
+        """Ignore clients that disconnect, as they do after a response that they need not read."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
     def next_response(self, path: str) -> Response:
-        """Return how the next request to a path is answered."""
+        """Return the response to the next request to a path."""
         responses = self._responses.get(path, ({"status": 404, "body": ""},))
         number = min(self._asked[path], len(responses) - 1)
         self._asked[path] += 1
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        """Answer one request."""
+        """Handle one request."""
         self.server.exchanges.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
         response = self.server.next_response(self.path)
         time.sleep(response.get("delayMs", 0) / 1000)
@@ -86,11 +86,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body)
         except OSError:
-            # A client that waits no longer.
+            # The client has stopped waiting.
             self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Agreement counted: per family and per part, over any number of cases. Knows neither files nor how to print."""
+"""Counts of agreement: per family and per part, over any number of cases. Independent of files and output."""
 
 from dataclasses import dataclass, field
 
@@ -11,10 +11,10 @@ class PartSummary:
     """Agreement in one part of the answers.
 
     Attributes:
-        cases: cases in which the part was compared.
-        agreed: those of them without a difference in the part.
-        checks: comparisons: a case of many cycles or steps compares a part once in each that could be followed.
-        checks_agreed: those of them without a difference.
+        cases: the number of cases in which the part was compared.
+        agreed: the number of those without a difference in the part.
+        checks: the number of comparisons: a case of many cycles or steps compares a part once in each that could be followed.
+        checks_agreed: the number of those without a difference.
     """
 
     cases: int = 0

@@ -36,7 +36,7 @@ class SeenObjects:
         return len(self._uids)
 
     def is_new(self, item: KubernetesObject) -> bool:
-        """Return whether an object has not been seen before; one that was recreated under its name counts as new."""
+        """Return whether an object is new; one that was recreated under its name counts as new."""
         return self._uids.get(item.key) != item.metadata.uid
 
     def note(self, item: KubernetesObject) -> None:
@@ -44,7 +44,7 @@ class SeenObjects:
         self._uids[item.key] = item.metadata.uid
 
     def forget(self, key: str) -> None:
-        """Forget an object that is gone."""
+        """Forget a deleted object."""
         self._uids.pop(key, None)
 
 
@@ -52,13 +52,13 @@ _MAX_SELECTORS = 10_000
 
 
 class _Selectors:
-    """Compiled selectors, by the identity of what they were compiled from."""
+    """Compiled selectors, by the identity of the source selector."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[LabelSelector, Selector]] = {}
 
     def match(self, selector: LabelSelector | None, item: KubernetesObject) -> bool:
-        """Return whether a selector takes an object; one that is absent, empty or wrong takes none."""
+        """Return whether a selector matches an object; one that is absent, empty or invalid matches none."""
         if selector is None or not (selector.match_labels or selector.match_expressions):
             return False
         known = self._known.get(id(selector))
@@ -109,10 +109,10 @@ class PodOwnership(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        ask: queues a reconcile.
+        ask: the function that queues a reconcile.
 
     Attributes:
-        orphans: keys of the pods without a controller, by namespace.
+        orphans: the keys of the pods without a controller, by namespace.
         replica_sets: the controller to queue when one of its pods is released.
     """
 
@@ -126,17 +126,17 @@ class PodOwnership(Controller):
         self.orphans: dict[str, dict[str, None]] = {}
         self.replica_sets: Controller | None = None
         self._by_namespace: dict[str, dict[str, None]] = {}
-        # Labels that no ReplicaSet of a namespace takes, and how many of them had come and gone there by then.
+        # Labels that no ReplicaSet of a namespace matches, and the number of its ReplicaSet changes at that time.
         self._unclaimed: dict[tuple[str, int], tuple[dict[str, str], int]] = {}
         self._changes: dict[str, int] = {}
 
     @property
     def watches_pods(self) -> bool:
-        """Whether it wants to see the events of all pods."""
+        """Whether it receives the events of all pods."""
         return True
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a pod whose labels or owners have changed, or that came without an owner."""
+        """Return a pod whose labels or owners have changed, or a new one without an owner."""
         item, old = event.new, event.old
         if not isinstance(event.object, Pod):
             self._note_replica_set(event)
@@ -168,7 +168,7 @@ class PodOwnership(Controller):
             del self._by_namespace[metadata.namespace]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Let go of a pod that does not match, or find it an owner.
+        """Release a pod that does not match, or find an owner for it.
 
         Raises:
             WriteRefused: the API refuses it.
@@ -183,7 +183,7 @@ class PodOwnership(Controller):
         return None
 
     def _let_go(self, pod: Pod, now_ns: int) -> None:
-        """Take a pod from the ReplicaSet that does not select it any more."""
+        """Release a pod from a ReplicaSet that does not select it any more."""
         controller = pod.metadata.controller()
         if controller is None or controller.kind != ReplicaSet.__name__:
             return
@@ -215,7 +215,7 @@ class AdoptingReplicaSets(ReplicaSetController):
 
     Args:
         tools: see `ControllerTools`.
-        ownership: knows the pods without a controller.
+        ownership: the controller that tracks pods without a controller.
     """
 
     def __init__(self, tools: ControllerTools, ownership: PodOwnership) -> None:

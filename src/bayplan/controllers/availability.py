@@ -14,15 +14,16 @@ def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
     """Return whether a pod has been ready long enough."""
     if min_ready_seconds <= 0:
         return is_ready(pod)
-    # Without a time of transition a pod is never available where waiting is asked for.
+    # Without a transition time, a pod is never available if `minReadySeconds` is set.
     since = condition_time(pod, "Ready", "True")
     return since is not None and parse_time_ns(since) + min_ready_seconds * SECOND_NS <= now_ns
 
 
 def count_available(owned: OwnedPods, min_ready_seconds: int, now_ns: int) -> tuple[int, int | None]:
-    """Return how many active pods are available, and when the next of the ready ones will be (None: no more to come).
+    """Return the number of available pods among the active ones, and when the next ready one becomes available (None: no more to
+    come).
 
-    Without ``minReadySeconds`` this only reads a size; else it looks at every ready pod.
+    Without ``minReadySeconds`` this only reads a size; otherwise it checks every ready pod.
     """
     if min_ready_seconds <= 0:
         return len(owned.ready), None

@@ -25,10 +25,10 @@ class ControllerTools(msgspec.Struct, frozen=True):
     """The context of controllers.
 
     Attributes:
-        store: to read.
-        writer: to write.
-        pods: makes pods from templates.
-        burst: how many pods one turn of a controller may create or delete; the rest follow in its next turn, at the same time.
+        store: the store to read from.
+        writer: the writer to write through.
+        pods: the function that makes pods from templates.
+        burst: the number of pods that one turn of a controller may create or delete; its next turn, at the same time, continues.
     """
 
     store: ObjectStore
@@ -43,7 +43,7 @@ class Controller(ABC):
     Attributes:
         component: the reporting component of its events.
         kind: the kind that it reconciles. It is called with a key when that object, or an object that it controls, changes.
-        watches: further kinds, except pods, whose events it receives, see `keys_for`.
+        watches: the additional kinds, except pods, whose events it receives, see `keys_for`.
         watches_pods: whether it receives the events of all pods. Read again after every event of another kind.
         follows_pods: whether it receives every event of a pod that one of its objects controls, see `pod_changed`.
     """
@@ -62,22 +62,22 @@ class Controller(ABC):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether it wants to see the events of all pods."""
+        """Whether it receives the events of all pods."""
         return False
 
     @abstractmethod
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Bring one object a step closer to its spec.
+        """Move one object a step closer to its spec.
 
         Args:
-            key: of the object, which may be gone.
+            key: the key of the object, which may be deleted.
             now_ns: the time.
 
         Returns:
-            When to be called again although nothing changed, or None.
+            The time of the next call even if nothing changes, or None.
 
         Raises:
-            InputError: what the object asks for can't be had (a priority class that does not exist). It is called
+            InputError: the object requires something that does not exist, such as a priority class. It is called
                 again when a priority class or the object changes.
         """
 
@@ -86,7 +86,7 @@ class Controller(ABC):
         raise AssertionError(f"{type(self).__name__} watches {event.kind.__name__} and does not say why")
 
     def failed(self, key: str, problem: InputError) -> None:  # noqa: B027
-        """Report that a reconcile of an object could not be done; the manager calls this, and tries again."""
+        """Report a failed reconcile of an object; called by the manager, which retries."""
 
     # --- what several of them do ------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class Controller(ABC):
         labels: dict[str, str] | None = None,
         annotations: dict[str, str] | None = None,
     ) -> Pod:
-        """Create one pod of an owner and report it, or that it was refused; see `PodMaker.create`."""
+        """Create one pod of an owner and report it, or the error; see `PodMaker.create`."""
         try:
             pod = self.pods.create(
                 prepared, now_ns, name_prefix=name_prefix, spec=spec, labels=labels, annotations=annotations
@@ -126,5 +126,5 @@ class Controller(ABC):
             self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Note an event of a pod that the object of this key controls; the object is reconciled after it anyway."""
+        """Process an event of a pod that the object of this key controls; the object is reconciled afterwards anyway."""
         raise AssertionError(f"{type(self).__name__} follows pods and does nothing about it")

@@ -1,7 +1,7 @@
 """The CronJob controller: a Job at each time of a schedule.
 
-The name of a Job holds its scheduled time in minutes since 1970, so one time never makes two Jobs. A CronJob that was
-held up makes up for the latest time it missed, not for all of them. Jobs start at the very second of the schedule;
+The name of a Job contains its scheduled time in minutes since 1970, so one time never creates two Jobs. A CronJob that was
+delayed runs only the latest time it missed. Jobs start at the exact second of the schedule;
 upstream waits 100 ms longer, because its machines' clocks differ.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ and pkg/controller/cronjob v1.36.3.
@@ -36,7 +36,7 @@ class CronJobController(Controller):
     component = "cronjob-controller"
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Create the Job that is due, drop the Jobs that ended, and return when the next one is due."""
+        """Create the Job that is due, remove ended Jobs from the status, and return when the next one is due."""
         item = self.store.get(CronJob, key)
         if item is None:
             return None
@@ -55,7 +55,7 @@ class CronJobController(Controller):
         return next_ns
 
     def failed(self, key: str, problem: InputError) -> None:
-        """Report a schedule that can't be read."""
+        """Report an invalid schedule."""
         item = self.store.get(CronJob, key)
         if item is not None and not isinstance(problem, WriteRefused):
             text = f'unparseable schedule: "{item.spec.schedule}" : {problem}'
@@ -82,7 +82,7 @@ class CronJobController(Controller):
     # --- Jobs that exist ----------------------------------------------------------------------------------------------
 
     def _sync_active(self, item: CronJob, jobs: list[Job]) -> CronJobStatus:
-        """Return the status without the Jobs that ended or are gone, and with the time of the last success."""
+        """Return the status without Jobs that have ended or are deleted, and with the time of the last success."""
         status = item.status
         running = {job.metadata.uid for job in jobs if finish_condition(job) is None}
         active = tuple(reference for reference in status.active if reference.uid in running)
@@ -94,7 +94,7 @@ class CronJobController(Controller):
         return replace(status, active=active, last_successful_time=last)
 
     def _trim_history(self, item: CronJob, jobs: list[Job], now_ns: int) -> None:
-        """Delete the oldest of too many Jobs that have ended, counted by how they ended."""
+        """Delete the oldest ended Jobs beyond the history limits for successes and failures."""
         limits = (
             (COMPLETE, item.spec.successful_jobs_history_limit),
             (FAILED, item.spec.failed_jobs_history_limit),
@@ -110,10 +110,10 @@ class CronJobController(Controller):
     # --- Jobs to come -------------------------------------------------------------------------------------------------
 
     def _start_due(self, item: CronJob, status: CronJobStatus, now_ns: int) -> tuple[CronJobStatus, int | None]:
-        """Make the Job of the latest time that is due, unless something speaks against it.
+        """Create the Job of the latest time that is due, unless the CronJob forbids it.
 
         Raises:
-            InputError: schedule or time zone can't be read, or the schedule names a day that never comes.
+            InputError: schedule or time zone is invalid, or the schedule never matches a day.
         """
         spec = item.spec
         schedule = _parse(spec.schedule, spec.time_zone)
@@ -156,7 +156,7 @@ class CronJobController(Controller):
                 self._delete(item, job, now_ns)
 
     def _create(self, item: CronJob, name: str, due_ns: int, now_ns: int) -> Job | None:
-        """Store the Job of one scheduled time; return one of that name that is ours already, None for a stranger's."""
+        """Store the Job of one scheduled time; return an existing one if this CronJob owns it, None if it does not."""
         template = item.spec.job_template
         existing = self.store.get(Job, f"{item.metadata.namespace}/{name}")
         if existing is not None:
@@ -179,13 +179,13 @@ class CronJobController(Controller):
 
 
 def latest_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | None:
-    """Return the latest time of a schedule after one time and not after another; None if there is none.
+    """Return the latest time of a schedule after one time and not after another, or None if there is none.
 
-    A long gap is not walked through: the distance between the first two times gives an estimate of the latest, and the search
+    A long gap is not iterated: the distance between the first two times gives an estimate of the latest, and the search
     starts one step before it. If the times are unevenly spaced, it may find none, as upstream does.
 
     Raises:
-        InputError: the schedule names a day that never comes, like 31 February.
+        InputError: the schedule never matches a day, like 31 February.
     """
     first_ns = schedule.next_after(after_ns)
     if first_ns is not None and now_ns < first_ns:
@@ -206,7 +206,7 @@ def latest_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | Non
 
 
 def following_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | None:
-    """Return the next time of a schedule, counted from the latest one that has been; for ``@every`` that matters."""
+    """Return the next time of a schedule, counted from the latest one that has passed; this matters for ``@every``."""
     latest_ns = latest_time(schedule, after_ns, now_ns)
     if latest_ns is None:
         first_ns = schedule.next_after(after_ns)

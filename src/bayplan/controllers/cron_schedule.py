@@ -1,4 +1,4 @@
-"""Cron schedules as the CronJob controller reads them: five fields, names, ``@hourly`` and its kin, time zones.
+"""Cron schedules as the CronJob controller parses them: five fields, names, ``@hourly`` and similar, time zones.
 
 The rules are those of the library that kube-controller-manager uses (robfig/cron v3, ``ParseStandard``), quirks
 included: ``*/2`` counts as a restriction of its field (so day of month and day of week are then alternatives), Sunday
@@ -46,7 +46,7 @@ _INTEGER = re.compile(r"\+?[0-9]+", re.ASCII)
 
 
 class _Field(msgspec.Struct, frozen=True):
-    """The values of one field, and whether it was written with a bare star."""
+    """The values of one field, and whether it was written as a star."""
 
     values: frozenset[int]
     star: bool
@@ -75,11 +75,11 @@ class FieldSchedule(msgspec.Struct, frozen=True):
     def next_after(self, time_ns: int) -> int | None:
         """Return the first matching time after ``time_ns``, or None if there is none within five years (31 February).
 
-        Move each field to its next match in turn, coarse to fine; if a move wraps into a coarser field, start over from there. The
+        Move each field to its next match in turn, coarse to fine; if a move wraps into a coarser field, start over. The
         first move resets the finer fields.
         """
         if not all(field.values for field in (self.minute, self.hour, self.day, self.month, self.weekday)):
-            return None  # A field of nothing but commas is accepted, and never matches.
+            return None  # A field with only commas is accepted, and never matches.
         seconds = time_ns // SECOND_NS + 1
         last_year = self._local(seconds).year + _YEARS_TO_SEARCH
         moved = False
@@ -101,7 +101,7 @@ class FieldSchedule(msgspec.Struct, frozen=True):
                 seconds = self._instant(datetime(local.year, local.month, 1))
                 local = self._local(seconds)
             year, month = (local.year + 1, 1) if local.month == 12 else (local.year, local.month + 1)
-            # Like AddDate: the time of day is kept, and a day that the month lacks runs over into the next one.
+            # Like AddDate: the time of day is preserved, and a day that the month lacks overflows into the next one.
             first = datetime(year, month, 1, local.hour, local.minute, local.second)
             seconds = self._instant(first + timedelta(days=local.day - 1))
             local = self._local(seconds)
@@ -120,11 +120,11 @@ class FieldSchedule(msgspec.Struct, frozen=True):
             seconds = self._instant(local.replace(tzinfo=None, fold=0) + timedelta(days=1))
             local = self._local(seconds)
             if local.hour != 0:
-                # Midnight does not exist on this day, or came twice: go to the nearest start of a day.
+                # Midnight does not exist on this day, or occurs twice: go to the nearest start of a day.
                 seconds += (24 - local.hour if local.hour > 12 else -local.hour) * _HOUR
                 local = self._local(seconds)
             if seconds <= before:
-                # The zone left out a whole day (Samoa, 30 December 2011), where the original loops forever.
+                # The zone skipped a whole day (Samoa, 30 December 2011), where the original loops forever.
                 seconds = before + 24 * _HOUR
                 local = self._local(seconds)
             if local.day == 1:
@@ -192,7 +192,7 @@ def parse_cron_schedule(text: str, *, time_zone: str | None = None) -> CronSched
 
     Args:
         text: five fields or a descriptor; a leading ``TZ=`` or ``CRON_TZ=`` is accepted and wins over ``time_zone``.
-        time_zone: ``spec.timeZone``, an IANA name; None is UTC, the zone that kube-controller-manager runs in.
+        time_zone: ``spec.timeZone``, an IANA name; None is UTC, the zone of kube-controller-manager.
 
     Raises:
         InputError: the schedule or the zone can't be read.
@@ -250,7 +250,7 @@ def _parse_field(text: str, low: int, high: int, names: dict[str, int]) -> _Fiel
 
 
 def _parse_range(text: str, low: int, high: int, names: dict[str, int]) -> tuple[range, bool]:
-    """Read ``*``, ``N``, ``N-M`` with an optional ``/step``; ``N/step`` runs to the end of the field."""
+    """Parse ``*``, ``N``, ``N-M`` with an optional ``/step``; ``N/step`` extends to the end of the field."""
     bounds, *steps = text.split("/")
     ends = bounds.split("-")
     star = ends[0] in ("*", "?")

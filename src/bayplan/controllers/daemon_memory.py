@@ -38,12 +38,12 @@ class DaemonMemory:
 
     Attributes:
         history: the versions of its template.
-        dirty: names of nodes to check, in the order in which they became dirty.
-        is_halfway: whether a turn left some of them for the next.
-        pods: keys of its pods by the node that they are on or were made for.
-        by_hash: how many of its pods that are not being deleted carry each hash.
-        waiting: nodes whose pod is ready but not yet available.
-        retry: nodes with a failed pod that has to stay for a while.
+        dirty: the names of nodes to check, in the order in which they became dirty.
+        is_halfway: whether the last turn left some of them for the next.
+        pods: the keys of its pods, by the node that they are on or were created for.
+        by_hash: the number of pods with each hash that are not being deleted.
+        waiting: the nodes whose pod is ready but not yet available.
+        retry: the nodes with a failed pod that must stay for a while.
         totals: the sum of the tallies.
         backoff: by node, the delay (ns) before a failed pod is deleted, and when it was last used.
     """
@@ -90,7 +90,7 @@ class DaemonMemory:
         return verdict
 
     def follow_pod(self, event: ChangeEvent) -> None:
-        """Take note of an event of one of the set's pods."""
+        """Process an event of one of the set's pods."""
         old, new = event.old, event.new
         if isinstance(old, Pod):
             key, name = object_key(old.metadata), target_node(old)
@@ -110,14 +110,14 @@ class DaemonMemory:
                 self.by_hash[new.metadata.labels.get(REVISION_LABEL, "")] += 1
 
     def forget_node(self, name: str) -> None:
-        """Drop what is known of a node that is gone, its pods aside."""
+        """Drop the state of a deleted node, except its pods."""
         self._verdicts.pop(name, None)
         self.backoff.pop(name, None)
         self.waiting.pop(name, None)
         self.tally(name, _NOTHING)
 
     def tally(self, name: str, new: NodeTally) -> None:
-        """Set what a node adds to the status."""
+        """Set the contribution of a node to the status."""
         old = self._tallies.get(name, _NOTHING)
         if old == new:
             return

@@ -1,4 +1,4 @@
-"""On which nodes a DaemonSet runs, and what its pods say so that the scheduler puts each on the node it was made for.
+"""The nodes that a DaemonSet runs on, and the fields of its pods that make the scheduler place each on its node.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/ and pkg/controller/daemon v1.36.3.
 """
@@ -41,7 +41,7 @@ class NodeEligibility:
     """Select the nodes that fit the template of a DaemonSet: by name, node selector, required node affinity and taints.
 
     Args:
-        template: of the DaemonSet.
+        template: the template of the DaemonSet.
     """
 
     def __init__(self, template: PodTemplateSpec) -> None:
@@ -51,9 +51,9 @@ class NodeEligibility:
         self._tolerations = daemon_tolerations(spec)
 
     def judge(self, node: Node) -> tuple[bool, bool]:
-        """Return whether a pod should be started on a node, and whether one that runs there may stay.
+        """Return whether a pod should be started on a node, and whether a running one may stay.
 
-        A pod stays on a node with a taint that only keeps new pods away (NoSchedule).
+        A pod stays on a node with a taint that only excludes new pods (NoSchedule).
         """
         metadata, taints = node.metadata, node.spec.taints
         if self._node_name not in ("", metadata.name) or not self._affinity.matches(metadata.labels, metadata.name):
@@ -71,12 +71,12 @@ class NodeEligibility:
 
 
 def daemon_template(template: PodTemplateSpec) -> PodTemplateSpec:
-    """Return a template whose pods tolerate what every daemon tolerates."""
+    """Return a template whose pods have the tolerations of all daemons."""
     return replace(template, spec=replace(template.spec, tolerations=daemon_tolerations(template.spec)))
 
 
 def daemon_tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
-    """Return the tolerations of a spec with those that every daemon has, which replace the same ones with a time limit."""
+    """Return the tolerations of a spec with those of all daemons, which replace equal ones with a time limit."""
     tolerations = list(spec.tolerations)
     added = (*_TOLERATIONS, _HOST_NETWORK_TOLERATION) if spec.host_network else _TOLERATIONS
     for toleration in added:
@@ -93,7 +93,7 @@ def _is_same_but_time(one: Toleration, other: Toleration) -> bool:
 
 
 def pinned_spec(spec: PodSpec, node_name: str) -> PodSpec:
-    """Return the spec of the pod for one node: required node affinity is that node's name, and nothing else."""
+    """Return the spec of the pod for one node: its required node affinity is only that node's name."""
     selector = _node_name_selector(node_name)
     affinity = spec.affinity
     if affinity is None:

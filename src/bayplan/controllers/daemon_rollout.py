@@ -17,12 +17,12 @@ from bayplan.objects.workloads import DaemonSet
 
 
 class DaemonRollout:
-    """Decide one step of a rolling update: show it every node (`see`), then ask.
+    """Determine one step of a rolling update: pass it every node (`see`), then read the result.
 
     Args:
         item: the DaemonSet.
-        hash_: what pods of its newest template carry.
-        desired: on how many nodes it should run.
+        hash_: the hash of pods with the newest template.
+        desired: the number of nodes that it should run on.
         now_ns: the time.
     """
 
@@ -47,10 +47,10 @@ class DaemonRollout:
         self._node_candidates: list[str] = []
 
     def see(self, name: str, pods: list[Pod], *, should_run: bool) -> None:
-        """Take one node into account.
+        """Process one node.
 
         Args:
-            name: of the node.
+            name: the name of the node.
             pods: the set's pods there.
             should_run: whether a pod should run there.
         """
@@ -58,7 +58,7 @@ class DaemonRollout:
         new = [pod for pod in present if pod.metadata.labels.get(REVISION_LABEL) == self._hash]
         old = [pod for pod in present if pod.metadata.labels.get(REVISION_LABEL) != self._hash]
         if len(new) > 1 or len(old) > 1:
-            # Too many pods: the ordinary reconcile takes care of that, and until then the node counts as busy.
+            # Too many pods: the ordinary reconcile handles that, and until then the node counts as unavailable.
             self._busy += 1
         elif self.max_surge == 0:
             self._see_replacing(new, old)

@@ -1,7 +1,7 @@
-"""The DaemonSet controller: one pod on every node that fits, and a rolling update from one template to the next.
+"""The DaemonSet controller: one pod on every matching node, and rolling updates of the template.
 
-Pods are made unbound, with a required node affinity to the name of their node; the scheduler binds them.
-`daemon_nodes` says which nodes fit, `daemon_memory` what need not be looked at again, `daemon_rollout` which pods an
+Pods are created unbound, with a required node affinity to the name of their node; the scheduler binds them.
+`daemon_nodes` selects the nodes, `daemon_memory` caches what need not be checked again, `daemon_rollout` selects the pods that an
 update replaces next. Source: pkg/controller/daemon v1.36.3.
 """
 
@@ -44,13 +44,13 @@ class DaemonSetController(Controller):
         self._memories: dict[str, DaemonMemory] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Note which node a pod's event concerns."""
+        """Mark the node of a pod's event."""
         controller = event.object.metadata.controller()
         if controller is not None:
             self._memory(controller.uid).follow_pod(event)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the DaemonSets to which a change of a node may matter: all, unless nothing they read has changed."""
+        """Return the DaemonSets that a change of a node may affect: all, unless no field they read has changed."""
         old, new = event.old, event.new
         if event.type == MODIFIED and isinstance(old, Node) and isinstance(new, Node):
             same_labels = old.metadata.labels is new.metadata.labels or old.metadata.labels == new.metadata.labels
@@ -73,7 +73,7 @@ class DaemonSetController(Controller):
         return memory
 
     def history_of(self, uid: str) -> RevisionHistory:
-        """Return the versions that a set has had, for hosts that know older ones."""
+        """Return the revision history of a set, for hosts that know older revisions."""
         return self._memory(uid).history
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
@@ -118,7 +118,7 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
         history = memory.history
         if not history.revisions:
-            # A set that is loaded with its pods and whose template is unchanged has the version of its newest pod.
+            # The revision of a set that is loaded with its pods, and whose template is unchanged, is that of its newest pod.
             owned = self.store.owned_pods(item.metadata.uid)
             hashes = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in owned.active.values()]
             if hashes and hashes[-1] and item.status.observed_generation == item.metadata.generation:
@@ -135,10 +135,10 @@ class DaemonSetController(Controller):
     def _manage(
         self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> tuple[bool, int | None]:
-        """Create or delete pods for one node; return whether it did, and when to look again."""
+        """Create or delete pods for one node; return whether any were, and when to check again."""
         pods = self._pods_on(memory, name)
         if node is None:
-            # The pods that ran there are pod garbage; those that never got there would wait forever.
+            # Pods that ran there are deleted by pod garbage collection; pending ones would wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
         should_run, may_stay = memory.judge(node)
@@ -167,7 +167,7 @@ class DaemonSetController(Controller):
         return acted, again_ns
 
     def _too_many(self, item: DaemonSet, revision: Revision, running: list[Pod], now_ns: int) -> list[Pod]:
-        """Return the pods to delete of several that run on one node: all but the oldest, or but the two of a surge."""
+        """Return the pods to delete of several on one node: all but the oldest or, with a surge, the two oldest."""
         if len(running) <= 1:
             return []
         running = sorted(running, key=_age)
@@ -201,7 +201,7 @@ class DaemonSetController(Controller):
         return bool(pods)
 
     def _pods_on(self, memory: DaemonMemory, name: str) -> list[Pod]:
-        """Return the set's pods on a node, without those that are finished and being deleted already."""
+        """Return the set's pods on a node, except finished ones that are being deleted already."""
         stored = self.store.pods
         found = [stored[key] for key in memory.pods.get(name, ()) if key in stored]
         return [pod for pod in found if pod.metadata.deletion_timestamp is None or not is_finished(pod)]
@@ -209,7 +209,7 @@ class DaemonSetController(Controller):
     # --- rolling update -----------------------------------------------------------------------------------------------
 
     def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
-        """Delete outdated pods, and create those of a surge; return whether more could be done at once."""
+        """Delete outdated pods, and create those of a surge; return whether more can be done at once."""
         rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *memory.pods))
         for name in names:
@@ -229,7 +229,7 @@ class DaemonSetController(Controller):
     def _count(
         self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> int | None:
-        """Set what a node adds to the status, and return when its pod will be available, if that is to come."""
+        """Set the contribution of a node to the status, and return when its pod will become available, if so."""
         if node is None:
             memory.forget_node(name)
             return None
@@ -295,12 +295,12 @@ def _surges(item: DaemonSet) -> bool:
 
 
 def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
-    """Return whether a pod that is not being deleted carries another hash than the newest."""
+    """Return whether a pod that is not being deleted has an older hash."""
     return any(count > 0 and hash_ != revision.hash for hash_, count in memory.by_hash.items())
 
 
 def _back_off(memory: DaemonMemory, name: str, now_ns: int) -> int:
-    """Return how long a failed pod on a node has to stay; when it may go, double the time for the next one."""
+    """Return how long a failed pod on a node must stay; once it may be deleted, double the time for the next one."""
     known = memory.backoff.get(name)
     if known is None or now_ns - known[1] > 2 * _MAX_BACKOFF_NS:
         memory.backoff[name] = (_FIRST_BACKOFF_NS, now_ns)

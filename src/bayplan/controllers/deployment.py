@@ -1,10 +1,10 @@
-"""The Deployment controller: a ReplicaSet for each version of the template, and the way from one to the next.
+"""The Deployment controller: a ReplicaSet for each revision of the template, and rollouts from one to the next.
 
-A rolling update adds pods of the new template up to the surge and takes pods of old ones away as far as availability
-allows; Recreate waits for the old pods to be gone. Scaling in the middle of a rollout is shared among the ReplicaSets.
-Each reconcile does one step; what the ReplicaSets report back brings the next.
+A rolling update adds pods of the new template up to the surge and removes pods of old ones as far as availability
+allows; Recreate waits until the old pods are gone. Scaling in the middle of a rollout is distributed among the ReplicaSets.
+Each reconcile does one step; status changes of the ReplicaSets cause the next.
 
-Left out: the Progressing condition with its deadline, and rollback through ``spec.rollbackTo`` (gone from apps/v1; an
+Not implemented: the Progressing condition with its deadline, and rollback through ``spec.rollbackTo`` (not in apps/v1; an
 older template applied again finds its ReplicaSet). Source: pkg/controller/deployment v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
 """
@@ -84,9 +84,9 @@ class DeploymentController(Controller):
     # --- rest ---------------------------------------------------------------------------------------------------------
 
     def _is_at_rest(self, deployment: Deployment, sets: list[ReplicaSet]) -> bool:
-        """Return whether a finished rollout is just as it was when it was finished, so that only the status can differ.
+        """Return whether a finished rollout is unchanged since it finished, so that only the status can differ.
 
-        The pods of a large Deployment are bound one after the other, and each brings the Deployment here.
+        The pods of a large Deployment are bound one after the other, and each causes a reconcile of the Deployment.
         """
         known = self._at_rest.get(deployment.metadata.uid)
         if known is None:
@@ -136,7 +136,7 @@ class DeploymentController(Controller):
             self._clean_up(deployment, old, now_ns)
 
     def _shrink_old(self, deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> bool:
-        """Take away old pods: first those that are not available anyway, then as many as availability allows."""
+        """Remove old pods: first unavailable ones, then as many as availability allows."""
         active = [item for item in old if set_replicas(item) > 0]
         if not active:
             return False
@@ -187,13 +187,13 @@ class DeploymentController(Controller):
     # --- scaling ------------------------------------------------------------------------------------------------------
 
     def _rescale(self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int) -> None:
-        """Bring the ReplicaSets to a new number of replicas without moving the rollout on."""
+        """Scale the ReplicaSets to a new number of replicas without advancing the rollout."""
         new, old = self._new_set(deployment, sets, now_ns, create=False)
         every = [*old, new] if new is not None else old
         active = [item for item in every if set_replicas(item) > 0]
         desired = desired_replicas(deployment)
         if len(active) <= 1:
-            # The only active set, or the newest where none is active, carries everything.
+            # The only active set, or the newest if none is active, gets all replicas.
             only = active[0] if active else new if new is not None else old[-1] if old else None
             if only is not None:
                 self._scale(deployment, only, desired)
@@ -208,7 +208,7 @@ class DeploymentController(Controller):
             self._clean_up(deployment, old, now_ns)
 
     def _scale(self, deployment: Deployment, item: ReplicaSet, size: int, *, annotate: bool = False) -> None:
-        """Set the size of a ReplicaSet, and note on it the scale of the Deployment that it was set for."""
+        """Set the size of a ReplicaSet, and the annotation with the scale of the Deployment at that time."""
         same_size = set_replicas(item) == size
         if same_size and not annotate:
             return
@@ -282,7 +282,7 @@ class DeploymentController(Controller):
         return created
 
     def _sync_set(self, deployment: Deployment, item: ReplicaSet, revision: int) -> ReplicaSet:
-        """Bring what a ReplicaSet copies from its Deployment up to date; its revision only ever grows."""
+        """Update what a ReplicaSet copies from its Deployment; its revision only ever increases."""
         annotations = {**item.metadata.annotations, **_copied_annotations(deployment)}
         if _revision(item) < revision:
             annotations[REVISION_ANNOTATION] = str(revision)
@@ -333,7 +333,7 @@ class DeploymentController(Controller):
             conditions=_with_availability(deployment.status.conditions, available >= least, now_ns),
         )
         if status != deployment.status:
-            # A complete rollout is cleaned up after, which the change of status does not ask for by itself.
+            # A complete rollout is followed by a cleanup, which the change of status does not cause by itself.
             changed = self.writer.update(replace(deployment, status=status))
             if _is_complete(changed) and not changed.spec.paused and changed.metadata.deletion_timestamp is None:
                 self._clean_up(changed, [item for item in sets if item is not new], now_ns)
@@ -359,7 +359,7 @@ def _is_controlled_by(item: ReplicaSet, uid: str) -> bool:
 
 
 def _same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Compare two templates, the hash label aside."""
+    """Compare two templates, ignoring the hash label."""
     if one.spec is not other.spec and one.spec != other.spec:
         return False
     labels, other_labels = dict(one.metadata.labels), dict(other.metadata.labels)
@@ -369,7 +369,7 @@ def _same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
 
 
 def _is_scaling(deployment: Deployment, sets: list[ReplicaSet]) -> bool:
-    """Return whether a Deployment was scaled since its active ReplicaSets were last given a size."""
+    """Return whether a Deployment was scaled since its active ReplicaSets were last resized."""
     desired = desired_replicas(deployment)
     for item in sets:
         noted = read_count(item, DESIRED_REPLICAS_ANNOTATION)

@@ -1,6 +1,6 @@
 """The Progressing condition of Deployments: whether a rollout progresses, is complete, is paused, or has timed out.
 
-The Deployment controller of the virtual cluster does not need it; people and ``kubectl rollout status`` read it. Progress is
+The Deployment controller of the virtual cluster does not need it; users and ``kubectl rollout status`` read it. Progress is
 derived from the counts in the status, as upstream does. The time of the last progress is kept in memory, so the deadline starts
 again after a restart.
 
@@ -36,9 +36,9 @@ class _Rollout:
     """The last observed state of a Deployment.
 
     Attributes:
-        replica_set: uid of the newest one.
+        replica_set: the uid of the newest one.
         status: its status at that time.
-        moved_ns: when it last progressed.
+        moved_ns: the time of the last progress.
     """
 
     replica_set: str
@@ -64,7 +64,7 @@ class DeploymentProgress(Controller):
         return (event.object.key,)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Write the condition where it changes; return when a rollout that stands still has taken too long."""
+        """Write the condition if it changes; return when a stalled rollout exceeds its deadline."""
         item = self.store.get(Deployment, key)
         if item is None or item.metadata.deletion_timestamp is not None:
             return None
@@ -75,7 +75,7 @@ class DeploymentProgress(Controller):
                 self._write(item, None)
             return None
         if item.status.observed_generation < item.metadata.generation:
-            # Its controller has not looked at it yet; when it has, this one is called again.
+            # Its controller has not processed it yet; when it has, this controller is called again.
             return None
         if item.spec.paused or (known is not None and known.reason == _PAUSED):
             self._pause(item, known, now_ns)
@@ -147,7 +147,7 @@ class DeploymentProgress(Controller):
         self.writer.update(replace(item, status=replace(item.status, conditions=conditions)))
 
     def _newest(self, item: Deployment) -> ReplicaSet | None:
-        """Return the ReplicaSet of the revision that the Deployment is at."""
+        """Return the ReplicaSet of the Deployment's current revision."""
         revision = item.metadata.annotations.get(REVISION_ANNOTATION)
         for each in self.store.dependents(item.metadata.uid, ReplicaSet):
             if each.metadata.annotations.get(REVISION_ANNOTATION) == revision:
@@ -156,7 +156,7 @@ class DeploymentProgress(Controller):
 
 
 def _moves(before: DeploymentStatus, after: DeploymentStatus) -> bool:
-    """Return whether new pods have come, become ready or available, or old ones gone."""
+    """Return whether new pods were created, or became ready or available, or old ones were deleted."""
     return (
         after.updated_replicas > before.updated_replicas
         or after.replicas - after.updated_replicas < before.replicas - before.updated_replicas

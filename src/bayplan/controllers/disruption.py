@@ -3,10 +3,10 @@
 Preemption reads ``status.disruptionsAllowed`` when it chooses victims, so a budget without a status would forbid everything. The
 counts are updated event by event; a change of one pod does not recount the others.
 
-A recorded cluster may lack the owners of its pods. If a budget needs their scale and it is unknown, its recorded status is kept; a
+A recorded cluster may lack the owners of its pods. If a budget needs their scale and it is unknown, its recorded status stays; a
 budget without a status allows nothing, as upstream does.
 
-Left out: ``disruptedPods``, which the eviction API writes. Source: pkg/controller/disruption v1.36.3 and
+Not implemented: ``disruptedPods``, which the eviction API writes. Source: pkg/controller/disruption v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
 """
 
@@ -61,7 +61,7 @@ class _Memory:
         self._owner_of: dict[str, OwnerReference] = {}
 
     def follow(self, key: str, pod: Pod | None) -> bool:
-        """Record the current state of a pod (None: deleted); return whether that changes anything."""
+        """Record the current state of a pod (None: deleted); return whether the counts change."""
         if pod is None or not self._selects(pod.metadata.labels):
             return self._drop(key)
         healthy = pod.metadata.deletion_timestamp is None and is_ready(pod)
@@ -120,7 +120,7 @@ class DisruptionController(Controller):
         return bool(self._memories)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the budget that changed, or the budgets to which the change of a pod matters."""
+        """Return the budget that changed, or the budgets that the change of a pod may affect."""
         item = event.object
         key = object_key(item.metadata)
         if isinstance(item, Pod):
@@ -186,7 +186,7 @@ class DisruptionController(Controller):
                 self.record(item, "NoPods", "No matching pods found")
 
     def _wanted(self, item: PodDisruptionBudget, memory: _Memory) -> tuple[int, int]:
-        """Return how many pods there should be, and how many of them must be healthy."""
+        """Return the expected number of pods, and how many of them must be healthy."""
         spec, namespace = item.spec, item.metadata.namespace
         if spec.max_unavailable is not None:
             expected = self._scale(namespace, memory)
@@ -230,7 +230,7 @@ class DisruptionController(Controller):
 
 
 def _condition(item: PodDisruptionBudget, allowed: bool, reason: str, message: str, now_ns: int) -> Condition:
-    """Return the condition of a budget; it keeps its time if its status stays the same."""
+    """Return the condition of a budget; its time does not change if its status stays the same."""
     status = "True" if allowed else "False"
     since = format_time(now_ns)
     for present in item.status.conditions:

@@ -1,10 +1,10 @@
 """The garbage collector: deletes or orphans dependents of every kind when their owners are deleted.
 
 Background: dependents are deleted once the owner is gone. Foreground: the owner waits for those that block it. Orphan: they
-lose the reference. Only owners that were seen to go count: objects that come with the reference to an owner that was never
-here (a dump of pods without their ReplicaSets) are left alone, where upstream would delete them.
+lose the reference. Only owners whose deletion was observed count: objects with a reference to an owner that never
+existed here (a dump of pods without their ReplicaSets) are left alone, although upstream would delete them.
 
-The rules are here; which objects there are, and how they are changed, an `OwnerGraph` knows: of typed objects in a simulation
+The rules are here; an `OwnerGraph` provides the objects and changes them: typed objects in a simulation
 (`StoreOwners`), of documents of every kind over the API (`bayplan.apiserver.bridge.document_owners`).
 
 Source: pkg/controller/garbagecollector v1.36.3, https://kubernetes.io/docs/concepts/architecture/garbage-collection/
@@ -32,9 +32,9 @@ class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
     """Owner references, finalizers and deletion time of an object.
 
     Attributes:
-        uid: of the object.
-        deletion_timestamp: when it was, or will be, deleted.
-        owner_references, finalizers: as in its metadata.
+        uid: the uid of the object.
+        deletion_timestamp: the time when it was, or will be, deleted.
+        owner_references, finalizers: the references and finalizers in its metadata.
     """
 
     uid: str = ""
@@ -44,53 +44,53 @@ class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
 
     @property
     def asks_for_dependents(self) -> bool:
-        """Whether it is being deleted, and waits for its dependents or wants them orphaned."""
+        """Whether it is being deleted, and waits for its dependents or orphans them."""
         asks = FOREGROUND_FINALIZER in self.finalizers or ORPHAN_FINALIZER in self.finalizers
         return asks and self.deletion_timestamp is not None
 
 
 class OwnerGraph(ABC, Generic[P]):
-    """The graph of owners and dependents. The type parameter is what identifies an object."""
+    """The graph of owners and dependents. The type parameter is the type of an object's identity."""
 
     @abstractmethod
     def dependents(self, uid: str) -> list[P]:
-        """Return the objects that have an owner reference to a uid, in the order in which they came."""
+        """Return the objects with an owner reference to a uid, in the order of their creation."""
 
     @abstractmethod
     def refs(self, place: P) -> OwnerRefs | None:
-        """Return the references of an object; None if it is gone."""
+        """Return the references of an object, or None if it does not exist."""
 
     @abstractmethod
     def is_gone(self, uid: str) -> bool:
-        """Return whether an owner is gone and has dependents left."""
+        """Return whether an owner is deleted and has dependents left."""
 
     @abstractmethod
     def note_gone(self, uid: str) -> None:
-        """Note that an owner is gone."""
+        """Record that an owner is deleted."""
 
     @abstractmethod
     def forget_gone(self, uid: str) -> None:
-        """Note that an owner that is gone has no dependents left."""
+        """Record that a deleted owner has no dependents left."""
 
     @abstractmethod
     def delete(self, place: P, now_ns: int, *, foreground: bool) -> None:
-        """Delete an object; without `foreground` one that asks to orphan or wait for its own keeps that wish."""
+        """Delete an object; without `foreground`, one with a finalizer for orphaning or foreground deletion keeps it."""
 
     @abstractmethod
     def drop_reference(self, place: P, uid: str) -> None:
-        """Take the reference to an owner off an object, and the finalizer of a Job that controlled it."""
+        """Remove the reference to an owner from an object, and the finalizer of a Job that controlled it."""
 
     @abstractmethod
     def drop_finalizer(self, place: P, finalizer: str) -> None:
-        """Take a finalizer off an object."""
+        """Remove a finalizer from an object."""
 
 
 class GarbageCollector(Controller, Generic[P]):
-    """Reconcile owners, by uid: those that are gone, and those that wait for their dependents.
+    """Reconcile owners, by uid: deleted ones, and those that wait for their dependents.
 
     Args:
         tools: see `ControllerTools`.
-        graph: of the objects.
+        graph: the graph of the objects.
     """
 
     kind = KubernetesObject
@@ -103,11 +103,11 @@ class GarbageCollector(Controller, Generic[P]):
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def forget_all(self) -> None:
-        """Forget which owners wait; every object is noted again."""
+        """Drop the record of owners that wait; every object is recorded again."""
         self._waiting.clear()
 
     def note(self, place: P, refs: OwnerRefs) -> list[str]:
-        """Take in an object that is new or changed; return the owners that are to be reconciled."""
+        """Record a new or changed object; return the owners to reconcile."""
         found = []
         if refs.asks_for_dependents:
             self._waiting[refs.uid] = place
@@ -118,7 +118,7 @@ class GarbageCollector(Controller, Generic[P]):
         return found
 
     def went(self, refs: OwnerRefs) -> list[str]:
-        """Take in that an object is gone; return the owners that are to be reconciled, itself among them."""
+        """Record the deletion of an object; return the owners to reconcile, including the object itself."""
         found = [owner.uid for owner in refs.owner_references if owner.uid in self._waiting]
         self._waiting.pop(refs.uid, None)
         if self.graph.dependents(refs.uid):
@@ -129,10 +129,10 @@ class GarbageCollector(Controller, Generic[P]):
     # --- acting -------------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Delete, wait for, or let go of the dependents of one owner.
+        """Delete, wait for, or release the dependents of one owner.
 
         Raises:
-            WriteRefused: a write is refused.
+            WriteRefused: a write is rejected.
         """
         place = self._waiting.get(key)
         refs = self.graph.refs(place) if place is not None else None
@@ -149,7 +149,7 @@ class GarbageCollector(Controller, Generic[P]):
         return None
 
     def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> int | None:
-        """Do what an owner that is being deleted asks for."""
+        """Process an owner that is being deleted."""
         uid = owner.uid
         dependents = self.graph.dependents(uid)
         if ORPHAN_FINALIZER in owner.finalizers:
@@ -185,7 +185,7 @@ class GarbageCollector(Controller, Generic[P]):
         return [(place, refs) for place, refs in found if refs is not None and refs.deletion_timestamp is None]
 
     def _blocks(self, place: P, uid: str) -> bool:
-        """Return whether an object that is still there holds back the deletion of its owner."""
+        """Return whether an existing object blocks the deletion of its owner."""
         refs = self.graph.refs(place)
         return refs is not None and any(
             owner.uid == uid and bool(owner.block_owner_deletion) for owner in refs.owner_references
@@ -201,8 +201,8 @@ class StoreOwners(OwnerGraph[Place]):
     """The owners of the objects of a store.
 
     Args:
-        store: that keeps the index of dependents.
-        writer: changes objects.
+        store: the store with the index of dependents.
+        writer: the writer that changes objects.
     """
 
     def __init__(self, store: ObjectStore, writer: Writer) -> None:
@@ -211,24 +211,24 @@ class StoreOwners(OwnerGraph[Place]):
         self._gone: dict[str, None] = {}
 
     def dependents(self, uid: str) -> list[Place]:
-        """Return the objects that have an owner reference to a uid."""
+        """Return the objects with an owner reference to a uid."""
         return self._store.places_of_dependents(uid)
 
     def refs(self, place: Place) -> OwnerRefs | None:
-        """Return the references of an object; None if it is gone."""
+        """Return the references of an object, or None if it does not exist."""
         item = self._store.get(*place)
         return refs_of(item) if item is not None else None
 
     def is_gone(self, uid: str) -> bool:
-        """Return whether an owner is gone and has dependents left."""
+        """Return whether an owner is deleted and has dependents left."""
         return uid in self._gone
 
     def note_gone(self, uid: str) -> None:
-        """Note that an owner is gone."""
+        """Record that an owner is deleted."""
         self._gone[uid] = None
 
     def forget_gone(self, uid: str) -> None:
-        """Note that an owner that is gone has no dependents left."""
+        """Record that a deleted owner has no dependents left."""
         self._gone.pop(uid, None)
 
     def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:
@@ -239,7 +239,7 @@ class StoreOwners(OwnerGraph[Place]):
             self._writer.delete(item, now_ns, propagation=propagation)
 
     def drop_reference(self, place: Place, uid: str) -> None:
-        """Take the reference to an owner off an object."""
+        """Remove the reference to an owner from an object."""
         item = self._store.get(*place)
         if item is None:
             return
@@ -248,26 +248,26 @@ class StoreOwners(OwnerGraph[Place]):
         finalizers = metadata.finalizers
         controller = metadata.controller()
         if controller is not None and controller.uid == uid:
-            # No Job is left to count the pod.
+            # No Job remains that could count the pod.
             finalizers = tuple(name for name in finalizers if name != JOB_TRACKING_FINALIZER)
         metadata = replace(metadata, owner_references=owners, finalizers=finalizers)
         self._writer.update(replace(item, metadata=metadata))
 
     def drop_finalizer(self, place: Place, finalizer: str) -> None:
-        """Take a finalizer off an object."""
+        """Remove a finalizer from an object."""
         item = self._store.get(*place)
         if item is not None:
             self._writer.drop_finalizer(item, finalizer)
 
 
 class StoreGarbageCollector(GarbageCollector[Place]):
-    """The garbage collector of a store, which learns of objects by their events."""
+    """The garbage collector of a store, driven by the events of its objects."""
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools, StoreOwners(tools.store, tools.writer))
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the uid of an owner that went or asks for its dependents, and of owners that wait for this object."""
+        """Return the uid of an owner that is deleted or has a deletion finalizer, and of owners that wait for this object."""
         item = event.object
         refs = refs_of(item)
         return self.went(refs) if event.type == DELETED else self.note((event.kind, object_key(item.metadata)), refs)

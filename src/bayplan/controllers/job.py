@@ -1,10 +1,10 @@
-"""The Job controller: pods until enough of them have succeeded, or too many failed.
+"""The Job controller: create pods until enough of them have succeeded, or too many failed.
 
-Every pod carries a finalizer until it is counted, so that a pod that goes away is counted once and only once; what
-the status says and what carries the finalizer together are the whole truth. A reconcile looks at the pods that ended
-since the last one, not at those that were counted long ago.
+Every pod has a finalizer until it is counted, so that a deleted pod is counted exactly once; the
+status and the set of pods with the finalizer together are the full state. A reconcile processes the pods that ended
+since the last one, not those that were counted earlier.
 
-Left out: ``podFailurePolicy`` and ``successPolicy`` (the typed objects do not have them), and container restarts, since
+Not implemented: ``podFailurePolicy`` and ``successPolicy`` (the typed objects lack them), and container restarts, since
 the virtual kubelet does not restart containers. Source: pkg/controller/job and pkg/controller/ttlafterfinished v1.36.3.
 """
 
@@ -70,7 +70,7 @@ class JobController(Controller):
         self._orphans: dict[str, dict[str, None]] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Follow which indexes have active pods, and which pods carry the finalizer of a Job that is gone."""
+        """Track which indexes have active pods, and which pods have the finalizer of a deleted Job."""
         pod = event.object
         controller = pod.metadata.controller()
         if controller is None or not isinstance(pod, Pod):
@@ -87,7 +87,7 @@ class JobController(Controller):
                 self._orphans.setdefault(key, {})[object_key(pod.metadata)] = None
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Count what ended, decide whether the Job is over, create or delete pods, write the status."""
+        """Count ended pods, decide whether the Job is finished, create or delete pods, write the status."""
         self._release_orphans(key)
         job = self.store.get(Job, key)
         if job is None:
@@ -126,7 +126,7 @@ class JobController(Controller):
                 del self._memories[uid]
 
     def _clean_up(self, job: Job, now_ns: int) -> int | None:
-        """Let go of pods that a finished Job still holds, and delete the Job when its time to live is over."""
+        """Release pods that a finished Job still holds, and delete the Job when its time to live has passed."""
         for pod in list(self.store.owned_pods(job.metadata.uid).uncounted.values()):
             self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
         ttl_seconds = job.spec.ttl_seconds_after_finished
@@ -167,7 +167,7 @@ class _Run:
         self.again_ns: int | None = None
 
     def reconcile(self) -> None:
-        """Do everything; see `JobController.reconcile`."""
+        """Run all steps; see `JobController.reconcile`."""
         job = self._job
         succeeded, failed, ignored = self._newly_ended()
         self._memory.backoff.note(succeeded, failed)
@@ -201,7 +201,7 @@ class _Run:
             if pod.status.phase == "Succeeded":
                 kind = succeeded
             elif pod.status.phase == "Failed" or not self._replaces_failed_only():
-                # A pod that is being deleted counts as failed, since it may never get to say so itself.
+                # A pod that is being deleted counts as failed, since it may never report its result.
                 kind = failed
             else:
                 continue
@@ -241,7 +241,7 @@ class _Run:
             self._memory.index_failures[index] = max(known, (before + 1, finished_ns(pod)))
 
     def _release(self, pod: Pod) -> None:
-        """Take the finalizer off a pod that is counted."""
+        """Remove the finalizer from a counted pod."""
         stored = self._store.pods.get(object_key(pod.metadata))
         if stored is not None and stored.metadata.uid == pod.metadata.uid:
             self._writer.drop_finalizer(stored, JOB_TRACKING_FINALIZER)
@@ -249,7 +249,7 @@ class _Run:
     # --- the end ------------------------------------------------------------------------------------------------------
 
     def _find_end(self) -> Condition | None:
-        """Return the condition under which the Job ends, decided earlier or now; None while it is active."""
+        """Return the condition with which the Job ends, decided earlier or now, or None while it is active."""
         known = find_condition(self._job, SUCCESS_CRITERIA_MET) or find_condition(self._job, FAILURE_TARGET)
         if known is not None:
             return known
@@ -279,7 +279,7 @@ class _Run:
         return None
 
     def _kill_active(self, end: Condition) -> list[Pod]:
-        """Delete the pods that are still active and return them. They count as failed where the Job fails."""
+        """Delete the active pods and return them. If the Job fails, they count as failed."""
         active = list(self._store.owned_pods(self._uid).active.values())
         if len(active) > self._burst:
             active = active[: self._burst]
@@ -306,7 +306,7 @@ class _Run:
     # --- pods ---------------------------------------------------------------------------------------------------------
 
     def _manage(self, suspended: bool) -> None:
-        """Create what is missing, or delete what is too much; a suspended Job has no pods."""
+        """Create missing pods, or delete surplus ones; a suspended Job has no pods."""
         owned = self._store.owned_pods(self._uid)
         active = len(owned.active)
         wanted = 0 if suspended else self._wanted(active)
@@ -372,7 +372,7 @@ class _Run:
                     annotations=annotations,
                 )
             except InputError:
-                # The API refuses the pod; this index and those after it are started when it accepts pods again.
+                # The API rejects the pod; this index and the following ones are started when it accepts pods again.
                 memory.indexes.give_back([*held, *indexes[position:]])
                 raise
         memory.indexes.give_back(held)
@@ -395,7 +395,7 @@ class _Run:
         status = "True" if suspended else "False"
         conditions = with_job_condition(self._conditions, SUSPENDED, status, reason, message, self._now_ns)
         if conditions is not self._conditions:
-            # The time limit of a Job counts from when it was last resumed.
+            # The deadline of a Job counts from when it was last resumed.
             start = None if suspended else format_time(self._now_ns)
             self._conditions, self._status = conditions, replace(self._status, start_time=start)
 

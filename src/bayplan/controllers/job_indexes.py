@@ -1,7 +1,7 @@
-"""Completion indexes of Indexed Jobs: which are done, which have failed for good, which are to be started next.
+"""Completion indexes of Indexed Jobs: which have succeeded, which have failed for good, and which to start next.
 
-An index is a number below ``spec.completions``. Sets of them are kept and written as intervals (``0-3,7``), as in
-``status.completedIndexes``, so that a Job with 100,000 completions stays small while it is worked off in order.
+An index is a number below ``spec.completions``. Sets of them are stored and written as intervals (``0-3,7``), as in
+``status.completedIndexes``, so that a Job with 100,000 completions stays small if they complete in order.
 
 Source: KEP-2214 and KEP-3850.
 """
@@ -47,7 +47,7 @@ class IndexSet:
         last = first if last is None else last
         if last < first:
             return
-        # The intervals that the new one touches become one with it.
+        # The intervals that touch the new one are merged with it.
         begin = bisect_left(self._lasts, first - 1)
         end = bisect_right(self._firsts, last + 1)
         if begin < end:
@@ -74,11 +74,11 @@ class IndexSet:
 
 
 class PendingIndexes:
-    """Hand out the smallest indexes that have no active pod and are neither done nor failed.
+    """Allocates the smallest indexes that have no active pod and have neither succeeded nor failed.
 
     Attributes:
-        done: indexes that have succeeded.
-        failed: indexes that may not be tried again.
+        done: the indexes that have succeeded.
+        failed: the indexes that may not be retried.
     """
 
     def __init__(self, done: str = "", failed: str = "") -> None:
@@ -89,11 +89,11 @@ class PendingIndexes:
         self._next = 0
 
     def start(self, index: int) -> None:
-        """Note that an index has one more active pod."""
+        """Record one more active pod of an index."""
         self._active[index] += 1
 
     def stop(self, index: int) -> None:
-        """Note that an index has one active pod less; it may be handed out again."""
+        """Record one active pod less of an index; it may be allocated again."""
         self._active[index] -= 1
         if self._active[index] <= 0:
             del self._active[index]
@@ -101,12 +101,12 @@ class PendingIndexes:
                 heappush(self._returned, index)
 
     def give_back(self, indexes: list[int]) -> None:
-        """Take back indexes that were handed out and not started."""
+        """Release indexes that were allocated and not started."""
         for index in indexes:
             heappush(self._returned, index)
 
     def take(self, count: int, completions: int) -> list[int]:
-        """Hand out up to `count` indexes below `completions`, smallest first."""
+        """Allocate up to `count` indexes below `completions`, smallest first."""
         taken: list[int] = []
         while self._returned and len(taken) < count and self._returned[0] < completions:
             index = heappop(self._returned)

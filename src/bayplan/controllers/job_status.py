@@ -1,4 +1,4 @@
-"""Conditions of Jobs: how a Job says that it is suspended, about to end, or over; and how long failures hold it back.
+"""Conditions of Jobs: suspended, about to end, or finished; and the backoff after failures.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """
@@ -28,14 +28,14 @@ def find_condition(job: Job, type_: str) -> Condition | None:
 
 
 def finish_condition(job: Job) -> Condition | None:
-    """Return the condition by which a Job is over (Complete or Failed), or None."""
+    """Return the condition with which a Job is finished (Complete or Failed), or None."""
     return find_condition(job, COMPLETE) or find_condition(job, FAILED)
 
 
 def with_job_condition(
     conditions: tuple[Condition, ...], type_: str, status: str, reason: str, message: str, now_ns: int
 ) -> tuple[Condition, ...]:
-    """Return conditions with one set; a condition that is not there is not added to say False."""
+    """Return conditions with one set; a missing condition is not added with the status False."""
     new = Condition(type=type_, status=status, reason=reason, message=message, last_transition_time=format_time(now_ns))
     for index, present in enumerate(conditions):
         if present.type == type_:
@@ -57,21 +57,21 @@ def finished_ns(pod: Pod) -> int:
 
 
 def backoff_end_ns(failures: int, last_failure_ns: int) -> int:
-    """Return until when no pod is created after failures in a row: 10 s after the first, doubling up to 10 minutes."""
+    """Return the time until which no pod is created after consecutive failures: 10 s after the first, doubling up to 10 minutes."""
     if failures <= 0:
         return 0
     return last_failure_ns + min(_FIRST_BACKOFF_NS << min(failures - 1, 10), _MAX_BACKOFF_NS)
 
 
 class Backoff:
-    """Failures in a row since the last success, and when the last one was."""
+    """The number of failures since the last success, and the time of the last one."""
 
     def __init__(self) -> None:
         self.failures = 0
         self.last_failure_ns = 0
 
     def note(self, succeeded: list[Pod], failed: list[Pod]) -> None:
-        """Take newly ended pods into account; a success wipes out the failures up to it."""
+        """Process newly ended pods; a success resets the failures before it."""
         if succeeded:
             self.failures = 0
             last_success_ns = max(map(finished_ns, succeeded))
@@ -81,5 +81,5 @@ class Backoff:
             self.last_failure_ns = max(map(finished_ns, failed))
 
     def end_ns(self) -> int:
-        """Return until when no pod is created."""
+        """Return the time until which no pod is created."""
         return backoff_end_ns(self.failures, self.last_failure_ns)

@@ -1,6 +1,6 @@
 """The controller manager: a work queue that turns change events into reconciles, in one fixed order.
 
-Events say which keys to look at; a key that is queued is not queued again; keys are processed first in, first out. So the order of
+Events queue keys; a key that is queued is not queued again; keys are processed first in, first out. So the order of
 everything that controllers do depends only on the order of earlier writes.
 
 Controllers do not run during a host's write. Work waits until the host advances time (`run`), so that all pods bound at one instant
@@ -36,7 +36,7 @@ _MAX_RECONCILES_AT_ONCE = 100_000
 _FIRST_WAIT_NS = SECOND_NS // 4
 _MAX_WAIT_NS = 16 * SECOND_NS
 _ANSWER_WAIT_NS = 20 * MILLISECOND_NS
-"""Until something outside has answered, most likely."""
+"""Delay after which an external service has most likely responded."""
 _log = logging.getLogger("bayplan.controllers")
 
 _Work = tuple[Controller, str]
@@ -47,19 +47,19 @@ class ControllerManager:
 
     Args:
         store: the shared store; the manager reads its journal.
-        controllers: of workloads, one for each kind; their order is part of the result.
-        others: controllers that only receive events of the kinds they watch.
-        garbage_collector: notified of every deletion.
+        controllers: the controllers of workloads, one for each kind; their order is part of the result.
+        others: the controllers that only receive events of the kinds they watch.
+        garbage_collector: the garbage collector, notified of every deletion.
         pod_gc: one of `others`; notified of pods on nodes that do not exist.
         node_lifecycle: one of `others`; notified of pods bound to nodes with NoExecute taints.
         admission: notified when priority classes change.
-        sync_delay_ns: how long controllers take to notice a change; 0 lets them act in the same instant.
-        retries: retry failures with increasing delays, and continue after an exception other than `InputError`. For servers; a
-            simulation retries when something changes, and a bug ends it.
+        sync_delay_ns: the delay until controllers observe a change; 0 lets them act at the same instant.
+        retries: whether to retry failures with increasing delays, and continue after an exception other than `InputError`. For
+            servers; a simulation retries when something changes, and a bug ends it.
 
     Attributes:
-        failures: reconciles that failed, by ``Kind key``.
-        problems: exceptions other than `InputError` that controllers raised, by ``Controller key``: bugs in Bayplan.
+        failures: the failed reconciles, by ``Kind key``.
+        problems: the exceptions other than `InputError` that controllers raised, by ``Controller key``: bugs in Bayplan.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ControllerManager:
     # --- what to do ---------------------------------------------------------------------------------------------------
 
     def follow(self, now_ns: int) -> None:
-        """Queue what the writes since the last call make necessary. Called after every write of the host."""
+        """Queue the reconciles that the writes since the last call require. Called after every write of the host."""
         self._observe_journal()
         if self._queue and self._due_ns is None:
             self._due_ns = now_ns + self._sync_delay_ns
@@ -115,7 +115,7 @@ class ControllerManager:
         self._position = 0
 
     def _observe_journal(self) -> None:
-        # This runs on every write, and most writes are of pods without an owner; hence the order of the tests.
+        # This runs on every write, and most writes are of pods without an owner; hence the order of the checks.
         journal = self._store.journal()
         nodes = self._store.nodes
         evicting = self._node_lifecycle.evicting
@@ -142,11 +142,11 @@ class ControllerManager:
         self._position = len(journal)
 
     def _observe(self, event: ChangeEvent) -> None:
-        """Queue what an event makes necessary: of another kind than pods, or of a pod that is gone."""
+        """Queue the reconciles that an event requires: of a kind other than pods, or of a deleted pod."""
         item = event.object
         kind = event.kind
-        # The object's own controller goes first: a ReplicaSet that was made smaller gives up its pods before its
-        # Deployment takes the room for new ones.
+        # The object's own controller goes first: a ReplicaSet that was scaled down deletes its pods before its
+        # Deployment uses the room for new ones.
         own = self._by_kind.get(kind)
         if own is not None and _asks_for_something_new(event):
             self._add(own, item.key)
@@ -183,7 +183,7 @@ class ControllerManager:
                 self._add(watcher, key)
 
     def ask(self, controller: Controller, key: str, now_ns: int) -> None:
-        """Queue a reconcile that no typed event asks for."""
+        """Queue a reconcile without a typed event."""
         self._add(controller, key)
         if self._due_ns is None:
             self._due_ns = now_ns
@@ -223,7 +223,7 @@ class ControllerManager:
             self._do_next(now_ns)
 
     def step(self, now_ns: int) -> bool:
-        """Do one reconcile that is due by now; return whether there was one. For hosts that answer requests between."""
+        """Do one reconcile that is due; return whether there was one. For hosts that handle requests in between."""
         self._wake(now_ns)
         if self._queue:
             self._do_next(now_ns)
@@ -233,7 +233,7 @@ class ControllerManager:
         return False
 
     def _wake(self, now_ns: int) -> None:
-        """Queue the reconciles whose alarms have come."""
+        """Queue the reconciles whose timers have expired."""
         while (due := self._timers.pop_due(now_ns)) is not None:
             time_ns, work = due
             if self._alarms.get(work) == time_ns:
@@ -252,7 +252,7 @@ class ControllerManager:
         except Exception as problem:
             if not self._retries:
                 raise
-            # One controller's bug must not stop the others, nor the API.
+            # A bug of one controller must not stop the others, nor the API.
             name = f"{type(work[0]).__name__} {work[1]}"
             _log.exception("controller %s", name)
             self.problems[name] = problem
@@ -302,7 +302,7 @@ def workload_controllers(tools: ControllerTools) -> list[Controller]:
 
 
 def _asks_for_something_new(event: ChangeEvent) -> bool:
-    """Return whether an event of an object may concern its own controller: anything but a write of status alone."""
+    """Return whether an event of an object may concern its own controller: any write except of status alone."""
     old, new = event.old, event.new
     if event.type != MODIFIED or old is None or new is None:
         return True

@@ -1,10 +1,11 @@
 """Node lifecycle: taints for node conditions, and the eviction of pods that do not tolerate them.
 
-A node that is cordoned, not ready, unreachable, without network or under pressure gets the NoSchedule taint of that
-name; one that is not ready or unreachable also gets the NoExecute taint, and its pods are evicted when their toleration expires
+A node that is cordoned, not ready, unreachable, without network or under pressure gets the corresponding NoSchedule
+taint; one that is not ready or unreachable also gets the NoExecute taint, and its pods are evicted when their toleration expires
 (300 seconds by default). A node without conditions, as in manifests, counts as healthy.
 
-Left out: heartbeats (no node becomes unreachable by itself) and the reduced eviction rate when much of a zone is down. Source:
+Not implemented: heartbeats (no node becomes unreachable by itself) and the reduced eviction rate when much of a zone is down.
+    Source:
 pkg/controller/nodelifecycle and pkg/controller/tainteviction v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
@@ -49,11 +50,11 @@ class NodeLifecycleController(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        waits_for_kubelets: ignore a node until it has a Ready condition; otherwise a node without one counts as healthy.
+        waits_for_kubelets: whether to ignore a node until it has a Ready condition; otherwise a node without one counts as healthy.
 
     Attributes:
-        evicting: the nodes with NoExecute taints, each with the times at which its pods were first seen under them, by uid. A new
-            pod on one of these nodes queues the node.
+        evicting: the nodes with NoExecute taints, each with the times at which its pods were first observed with them, by uid. A
+            new pod on one of these nodes queues the node.
     """
 
     kind = Node
@@ -71,7 +72,7 @@ class NodeLifecycleController(Controller):
         return (event.object.metadata.name,)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Set the taints of a node, then evict the pods whose toleration has run out."""
+        """Set the taints of a node, then evict the pods whose toleration has expired."""
         node = self.store.nodes.get(key)
         if node is None:
             self.evicting.pop(key, None)
@@ -107,16 +108,16 @@ class NodeLifecycleController(Controller):
         return again_ns
 
     def _register(self, node: Node) -> None:
-        """Report a node that is new."""
+        """Report a new node."""
         name = node.metadata.name
         if name not in self._registered:
             self._registered[name] = None
             self.record(node, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
 
     def _leave_time(self, pod: Pod, taints: tuple[Taint, ...], now_ns: int) -> int | None:
-        """Return when a pod has to leave: now for an untolerated taint, never (None) if all are tolerated for good.
+        """Return when a pod must leave: now for an untolerated taint, never (None) if all are tolerated without limit.
 
-        The first toleration that fits a taint counts. Time runs from when pod and taints were first seen together.
+        The first toleration that matches a taint counts. Time counts from when pod and taints were first observed together.
         """
         seen = self.evicting[pod.spec.node_name]
         seconds: int | None = None
@@ -154,7 +155,7 @@ def has_ready_condition(node: Node) -> bool:
 
 
 def _wanted_taints(node: Node, now_ns: int) -> tuple[Taint, ...]:
-    """Return the taints of a node: those that others set, and those that follow from its state."""
+    """Return the taints of a node: those set by others, and those that follow from its state."""
     keys = [UNSCHEDULABLE_TAINT] if node.spec.unschedulable else []
     for condition in node.status.conditions:
         key = _BY_CONDITION.get((condition.type, condition.status))

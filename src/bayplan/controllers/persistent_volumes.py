@@ -2,7 +2,7 @@
 
 Binding is immediate here and takes a while in a real cluster. Claims of classes with WaitForFirstConsumer are left to the
 scheduler, unless a volume names them. A volume that is provisioned without a pod is accessible from every node, as nothing
-restricts it. Left out: drivers other than the class's, resizing, and claims whose volume is lost. Source:
+restricts it. Not implemented: drivers other than the class's, resizing, and claims whose volume is lost. Source:
 pkg/controller/volume/persistentvolume v1.36.3, https://kubernetes.io/docs/concepts/storage/persistent-volumes/
 """
 
@@ -35,13 +35,13 @@ from bayplan.plugins.volume_binding.matching import could_hold, is_available, is
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BOUND_BY_SOURCE = "bayplan.io/bound-by-source"
-"""The annotation of claims that are copies of another cluster's (`bayplan.sync`): they get the volumes that they have there."""
+"""The annotation of claims that are copied from another cluster (`bayplan.sync`): they keep the volumes that they have there."""
 
 _CLASS = "class "
 
 
 class PersistentVolumeController(Controller):
-    """Reconcile claims, by ``namespace/name``, volumes, by name, and all claims of a class that wait, by ``class name``."""
+    """Reconcile claims, by ``namespace/name``, volumes, by name, and all pending claims of a class, by ``class name``."""
 
     kind = PersistentVolumeClaim
     watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
@@ -51,17 +51,17 @@ class PersistentVolumeController(Controller):
         # Claims that are not bound, with their classes, and by class.
         self._class_of: dict[str, str] = {}
         self._unbound: dict[str, dict[str, None]] = {}
-        # By class the volumes that anybody may take, by size and name; by claim those that only it may; those whose claim was
+        # Unreserved volumes by class, with size and name; reserved volumes by claim; volumes whose claim was
         # deleted, with its uid.
         self._free: dict[str, list[tuple[Quantity, str]]] = {}
         self._meant: dict[str, dict[str, None]] = {}
         self._released: dict[str, str] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a claim that is not bound, a volume that changed, and the claims that a volume or class may help."""
+        """Return an unbound claim, a changed volume, and the claims that a volume or class may help."""
         old, new = event.old, event.new
         if isinstance(new, StorageClass):
-            # It may also be the default class of claims that name none.
+            # It may also be the default class of claims without one.
             return (f"{_CLASS}{new.metadata.name}", _CLASS)
         if isinstance(old, PersistentVolume):
             self._forget(old)
@@ -89,7 +89,7 @@ class PersistentVolumeController(Controller):
             del self._unbound[storage_class][key]
 
     def _waiting_for(self, volume: PersistentVolume) -> list[str]:
-        """Note for whom a volume is, and return the claim, or the class of claims, that could take it now."""
+        """Record the reservation of a volume, and return the claim, or the class of claims, that can use it now."""
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
             key = f"{reference.namespace}/{reference.name}"
@@ -107,7 +107,7 @@ class PersistentVolumeController(Controller):
             self._take(volume)
 
     def _take(self, volume: PersistentVolume) -> None:
-        """Note that a volume is no longer there for anybody."""
+        """Remove a volume from the available ones."""
         free = self._free.get(class_of_volume(volume), [])
         entry = (storage_amount(volume.spec.capacity), volume.metadata.name)
         place = bisect_left(free, entry)
@@ -115,7 +115,7 @@ class PersistentVolumeController(Controller):
             del free[place]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Bind a claim, or have its volume made; make a volume available, or take it back from a claim that is gone."""
+        """Bind a claim, or provision its volume; make a volume available, or release it from a deleted claim."""
         if key.startswith(_CLASS):
             for claim in list(self._unbound.get(key.removeprefix(_CLASS), ())):
                 self._look_at(claim, now_ns)
@@ -131,13 +131,13 @@ class PersistentVolumeController(Controller):
     # Claims.
 
     def _look_at(self, key: str, now_ns: int) -> None:
-        """Do what there is to do for an unbound claim."""
+        """Process an unbound claim."""
         claim = self.store.get(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return
         claim = self._with_class(claim)
         if class_of_claim(claim) != self._class_of[key]:
-            # It has just got the default class, and is looked at again as one of that.
+            # It has just got the default class, and is processed again with it.
             return
         self._bind(claim, now_ns)
 
@@ -155,7 +155,7 @@ class PersistentVolumeController(Controller):
         volume = self._volume_for(claim)
         if volume is not None:
             if volume.spec.claim_ref is None:
-                # At once, since the next claim may be looked at before the events of this write are.
+                # At once, since the next claim may be processed before the events of this write are.
                 self._take(volume)
             for changed in volume_writes(volume_for_claim(volume, claim), self.store):
                 self.writer.update(changed)
@@ -171,7 +171,7 @@ class PersistentVolumeController(Controller):
             self.writer.update(bound_claim(claim, made))
 
     def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """Return the volume that a claim takes: the one it names, one that is meant for it, or else the smallest that fits."""
+        """Return the volume for a claim: the one that it names, one that is reserved for it, or else the smallest that fits."""
         requested = storage_amount(claim.spec.resources.requests)
         if claim.spec.volume_name:
             named = self.store.get(PersistentVolume, claim.spec.volume_name)
@@ -197,7 +197,7 @@ class PersistentVolumeController(Controller):
     # Volumes.
 
     def _settle(self, volume: PersistentVolume, now_ns: int) -> None:
-        """Say what a volume without a claim is; those of deleted claims are kept or deleted, as they ask for."""
+        """Set the phase of a volume without a claim; those of deleted claims are retained or deleted by their reclaim policy."""
         reference, name = volume.spec.claim_ref, volume.metadata.name
         released = self._released.pop(name, None)
         if reference is None:
@@ -213,7 +213,7 @@ class PersistentVolumeController(Controller):
 
 
 def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
-    """Return whether a claim is not to be looked at before a pod uses it and has its node."""
+    """Return whether a claim waits until a pod that uses it has a node."""
     if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
         return False
     return SELECTED_NODE not in claim.metadata.annotations

@@ -1,7 +1,7 @@
 """Claims of pods that name a template: created for a new pod, recorded in its status, and recreated if lost.
 
-The other half of upstream's claim controller, which releases unused claims, is `resource_claims`. Left out:
-claims of pod groups, which are behind a gate that is off. Source: pkg/controller/resourceclaim v1.36.3,
+The other half of upstream's claim controller, which releases unused claims, is `resource_claims`. Not implemented:
+claims of pod groups, which are behind a disabled gate. Source: pkg/controller/resourceclaim v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
 
@@ -25,7 +25,7 @@ from bayplan.objects.resource import (
 )
 
 POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
-"""Says for which entry of its pod's spec a claim was made."""
+"""The annotation that identifies the entry in its pod's spec that a claim was created for."""
 
 MAX_USERS = 256
 """Maximum number of consumers in the `reservedFor` list of a claim."""
@@ -40,7 +40,7 @@ class PodClaimController(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        names: generates the names of claims.
+        names: the function that generates the names of claims.
     """
 
     kind = Pod
@@ -57,7 +57,7 @@ class PodClaimController(Controller):
         return self._has_claims
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a pod that wants claims, the pods that wait for a template, or the pod whose claim was deleted."""
+        """Return a pod with claim templates, the pods that wait for a template, or the pod whose claim was deleted."""
         item = event.object
         if isinstance(item, Pod):
             return (item.key,) if item.spec.resource_claims and event.type != DELETED else ()
@@ -70,7 +70,7 @@ class PodClaimController(Controller):
         return (f"{namespace}/{owner.name}",) if is_lost and owner is not None else ()
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Make the claims that a pod lacks; reserve those that are allocated for a pod that came to its node by itself.
+        """Create the missing claims of a pod; reserve allocated claims for a pod that was bound without the scheduler.
 
         Raises:
             InputError: a template does not exist.
@@ -86,7 +86,7 @@ class PodClaimController(Controller):
                 claim = self._made_before(pod, entry) or self._make(pod, entry, name, now_ns)
                 made[entry.name] = PodResourceClaimStatus(name=entry.name, resource_claim_name=claim.metadata.name)
         if made:
-            # Applied by the names of the entries: those that are not mentioned stay.
+            # Applied by the names of the entries: the others stay.
             statuses = tuple({**noted, **made}.values())
             pod = self.writer.update(replace(pod, status=replace(pod.status, resource_claim_statuses=statuses)))
         if pod.spec.node_name:
@@ -94,13 +94,13 @@ class PodClaimController(Controller):
         return None
 
     def _missing(self, pod: Pod, entry: PodResourceClaim, noted: PodResourceClaimStatus | None) -> str | None:
-        """Return the template of an entry whose claim has to be created; None if there is nothing to do."""
+        """Return the template of an entry whose claim must be created, or None if there is nothing to do."""
         if entry.resource_claim_template_name is None:
             return None
         if noted is None:
             return entry.resource_claim_template_name
         if noted.resource_claim_name is None:
-            # It was found before that no claim is needed.
+            # It was determined before that no claim is needed.
             return None
         claim = self.store.get(ResourceClaim, f"{pod.metadata.namespace}/{noted.resource_claim_name}")
         return None if claim is not None and _is_for(pod, claim) else entry.resource_claim_template_name
@@ -133,7 +133,7 @@ class PodClaimController(Controller):
         return self.writer.create(ResourceClaim(metadata=metadata, spec=template.spec.spec), now_ns)
 
     def _reserve(self, pod: Pod) -> None:
-        """Note a pod that the scheduler did not bind as a user of its allocated claims."""
+        """Add a pod that the scheduler did not bind as a consumer of its allocated claims."""
         noted = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
         for entry in pod.spec.resource_claims:
             name = entry.resource_claim_name or noted.get(entry.name)
@@ -161,7 +161,7 @@ def _is_for(pod: Pod, claim: ResourceClaim) -> bool:
 
 
 def _name_prefix(pod: str, entry: str) -> str:
-    """Return the ``generateName`` of a claim; if it is too long, pod and entry lose letters in proportion."""
+    """Return the ``generateName`` of a claim; if it is too long, pod and entry are truncated in proportion."""
     prefix = f"{pod}-{entry}-"
     length = len(prefix)
     if length <= _MAX_PREFIX_LENGTH:

@@ -1,7 +1,7 @@
-"""Pod garbage collection: pods whose node is gone are failed and removed; of finished pods only the newest are kept.
+"""Pod garbage collection: pods of missing nodes are failed and deleted; of finished pods only the newest are kept.
 
-Upstream waits 40 seconds before it believes that a node is gone for good; so do servers. In a simulation a node that is removed
-is gone, so its pods go at once. The limit on finished pods is off by default: a report wants to see them.
+Upstream waits 40 seconds before it treats a missing node as deleted; so do servers. In a simulation a deleted node
+does not come back, so its pods are deleted at once. The limit on finished pods is off by default, because reports need them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ QUARANTINE_NS = 40 * SECOND_NS
 
 
 class PodGarbageCollector(Controller):
-    """Reconcile nodes, by name: the pods of those that are gone. The empty name stands for the finished pods.
+    """Reconcile nodes, by name: the pods of missing ones. The empty name stands for the finished pods.
 
     Args:
         tools: see `ControllerTools`.
         quarantine_ns: how long a node may be missing before its pods are removed.
-        terminated_pod_threshold: how many finished pods may stay (``--terminated-pod-gc-threshold``); 0 keeps all.
+        terminated_pod_threshold: the maximum number of finished pods (``--terminated-pod-gc-threshold``); 0 for no limit.
     """
 
     kind = Node
@@ -53,7 +53,7 @@ class PodGarbageCollector(Controller):
         return self._threshold > 0
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Look at a node that is gone; follow which pods are finished, and look at them when there are too many."""
+        """Return a deleted node; track which pods are finished, and return the empty name when there are too many."""
         item = event.object
         if not isinstance(item, Pod):
             return (item.metadata.name,) if event.type == DELETED else ()
@@ -64,7 +64,7 @@ class PodGarbageCollector(Controller):
         return (_FINISHED_PODS,) if len(self._finished) > self._threshold else ()
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remove the pods of a node that is gone, or the oldest of too many finished pods."""
+        """Delete the pods of a missing node, or the oldest of too many finished pods."""
         if key == _FINISHED_PODS:
             return self._trim(now_ns)
         if key in self.store.nodes or not self.store.pods_on(key):
@@ -89,7 +89,7 @@ class PodGarbageCollector(Controller):
         return now_ns if len(pods) > self.burst else None
 
     def _trim(self, now_ns: int) -> int | None:
-        """Remove the oldest finished pods past the threshold, looking every 20 seconds as upstream does."""
+        """Delete the oldest finished pods over the threshold, checking every 20 seconds as upstream does."""
         surplus = len(self._finished) - self._threshold
         if surplus <= 0:
             return None
@@ -103,7 +103,7 @@ class PodGarbageCollector(Controller):
 
 
 def _is_removed(pod: Pod) -> bool:
-    """Return whether only finalizers keep a pod."""
+    """Return whether only finalizers prevent the deletion of a pod."""
     metadata = pod.metadata
     return metadata.deletion_timestamp is not None and metadata.deletion_grace_period_seconds == 0 and is_finished(pod)
 

@@ -1,4 +1,4 @@
-"""Pods from templates: what the pods of one owner share is made once, what differs is made for each.
+"""Creation of pods from templates: what the pods of one owner share is prepared once.
 
 All pods of a template share one spec, one labels map, one annotations map, one tuple of owners: the same objects, not
 equal ones. The scheduler finds the compiled plan of a spec by identity, and 10,000 pods cost 10,000 names.
@@ -39,7 +39,8 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     Attributes:
         template: the source.
         admission: the admission state at that time; see `PodMaker.is_current`.
-        namespace, labels, annotations, finalizers, owner_references, spec: of every pod.
+        namespace, labels, annotations, finalizers, owner_references, spec: the namespace, labels, annotations, finalizers, owner
+            references and spec of every pod.
         name_prefix: prefix of generated names.
     """
 
@@ -54,18 +55,18 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     spec: PodSpec
 
     def of_template(self, template: PodTemplateSpec) -> PreparedTemplate:
-        """Return the same under the template that the owner has, where the prepared one is derived from it."""
+        """Return the same data for the owner's current template, if the prepared one is derived from it."""
         return replace_fields(self, template=template)
 
 
 class PodMaker:
-    """Make pods for controllers.
+    """Creates pods for controllers.
 
     Args:
-        store: where pods are.
-        writer: creates them there.
+        store: the store of the pods.
+        writer: the writer that creates them.
         names: the generator of pod names.
-        admission: admits each template once.
+        admission: the admission of templates, once each.
     """
 
     def __init__(self, store: ObjectStore, writer: Writer, names: NameGenerator, admission: PodAdmission) -> None:
@@ -82,13 +83,13 @@ class PodMaker:
         labels: dict[str, str] | None = None,
         finalizers: tuple[str, ...] = (),
     ) -> PreparedTemplate:
-        """Return the parts that the pods of a template share.
+        """Return the data that the pods of a template share.
 
         Args:
             owner: the controlling object; pods live in its namespace.
             template: its pod template.
-            labels: used instead of the template's.
-            finalizers: added to the template's.
+            labels: the labels instead of the template's.
+            finalizers: the finalizers in addition to the template's.
 
         Raises:
             InputError: the template has no labels, or its priority class does not exist.
@@ -113,7 +114,7 @@ class PodMaker:
         )
 
     def is_current(self, prepared: PreparedTemplate, template: PodTemplateSpec) -> bool:
-        """Return whether something prepared earlier still holds: the template is the same object, priority classes too."""
+        """Return whether prepared data is current: the template is the same object, and priority classes are unchanged."""
         return prepared.template is template and prepared.admission == self._admission.version
 
     def create(
@@ -127,13 +128,13 @@ class PodMaker:
         labels: dict[str, str] | None = None,
         annotations: dict[str, str] | None = None,
     ) -> Pod:
-        """Create one pod; what is given here is used instead of what the template says.
+        """Create one pod; the arguments override the template.
 
         Args:
-            prepared: what all pods of the template share.
-            now_ns: when.
+            prepared: the data that all pods of the template share.
+            now_ns: the current time.
             name: the name; generated when empty.
-            name_prefix, spec, labels, annotations: instead of the shared ones.
+            name_prefix, spec, labels, annotations: the values instead of the shared ones.
 
         Raises:
             InputError: a pod of that name exists, or a quota has no room for it.
@@ -158,7 +159,7 @@ class PodMaker:
 
 
 def controller_reference(owner: KubernetesObject) -> OwnerReference:
-    """Return the owner reference by which an object controls what it makes."""
+    """Return the owner reference with which an object controls the objects that it creates."""
     kind = kind_of(type(owner))
     return OwnerReference(
         api_version=kind.api_version,

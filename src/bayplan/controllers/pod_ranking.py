@@ -1,7 +1,7 @@
 """Ranking of surplus pods: the order in which controllers delete them.
 
-Upstream sorts with comparisons that are no total order (two ready pods of similar age compare by uid, two of equal
-age by something else), so the order is kept as a comparison here too; what can be a sort key is one, in front of it.
+Upstream sorts with comparisons that are not a total order (two ready pods of similar age compare by uid, two of equal
+age by other fields), so the order is a comparison here, too; the parts that can be a sort key precede it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) 
 
     Args:
         pods: the candidates.
-        related: pods of all ReplicaSets of the same Deployment.
+        related: the pods of all ReplicaSets of the same Deployment.
         now_ns: the current time, for ages.
     """
     pods_on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
@@ -43,7 +43,7 @@ def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) 
 
 
 def rank_active(pods: Iterable[Pod]) -> list[Pod]:
-    """Return pods in the order in which a Job deletes them: as above, by exact times, without costs and crowding."""
+    """Return pods in the order in which a Job deletes them: as above, by exact times, without costs and related pods."""
     return sorted(pods, key=lambda pod: (*_standing(pod), -_ready_since(pod), -_restarts(pod), -_created(pod)))
 
 
@@ -55,7 +55,7 @@ def _deletion_cost(pod: Pod) -> int:
     text = pod.metadata.annotations.get(DELETION_COST_ANNOTATION)
     if text is None:
         return 0
-    # Upstream takes 0 for what it can't read: a leading plus or zero, or more than 32 bits.
+    # Upstream uses 0 for values that it cannot parse: a leading plus or zero, or more than 32 bits.
     if not re.fullmatch(r"-[0-9]+|0|[1-9][0-9]*", text, re.ASCII) or len(text) > 12:
         return 0
     cost = int(text)

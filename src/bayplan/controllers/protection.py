@@ -29,7 +29,7 @@ class ClaimProtection(Controller):
         return any(claim.metadata.deletion_timestamp is not None for claim in self.store.all(PersistentVolumeClaim))
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a claim that is being deleted, or those that a pod may have let go of."""
+        """Return a claim that is being deleted, or those that a pod may have released."""
         item = event.object
         if not isinstance(item, Pod):
             return (item.key,) if item.metadata.deletion_timestamp is not None else ()
@@ -38,7 +38,7 @@ class ClaimProtection(Controller):
         return _claims_of(item)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Let go of a claim that is being deleted and that no pod uses."""
+        """Release a claim that is being deleted and that no pod uses."""
         claim = self.store.get(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.deletion_timestamp is None:
             return None
@@ -63,7 +63,7 @@ class VolumeProtection(Controller):
         return (item.key,) if item.metadata.deletion_timestamp is not None else ()
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Let go of a volume that is being deleted and that no claim has."""
+        """Release a volume that is being deleted and that no claim uses."""
         volume = self.store.get(PersistentVolume, key)
         if volume is None or volume.metadata.deletion_timestamp is None or self._is_used(volume):
             return None
@@ -72,7 +72,7 @@ class VolumeProtection(Controller):
         return None
 
     def _is_used(self, volume: PersistentVolume) -> bool:
-        """Return whether the claim that a volume is bound to is there."""
+        """Return whether the claim that a volume is bound to exists."""
         reference = volume.spec.claim_ref
         if reference is None or volume.status.phase != "Bound":
             return False
@@ -81,7 +81,7 @@ class VolumeProtection(Controller):
 
 
 def _claims_of(pod: Pod) -> list[str]:
-    """Return the keys of the claims that a pod names, those of its ephemeral volumes among them."""
+    """Return the keys of the claims of a pod, including those of its ephemeral volumes."""
     namespace, name = pod.metadata.namespace, pod.metadata.name
     keys = []
     for volume in pod.spec.volumes:

@@ -1,7 +1,7 @@
-"""The ReplicaSet controller: as many active pods as ``spec.replicas`` says, made from the template.
+"""The ReplicaSet controller: keeps ``spec.replicas`` active pods, created from the template.
 
-The same rules serve ReplicationControllers (`ReplicaController` is both). A reconcile that has nothing to create or
-delete costs the same for 10 pods as for 10,000: it reads sizes that the store keeps.
+The same rules apply to ReplicationControllers (`ReplicaController` is the base of both). A reconcile that has nothing to create or
+delete costs the same for 10 pods as for 10,000: it reads sizes that the store maintains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R", bound=KubernetesObject)
 
 
 class ReplicaController(Controller, Generic[R]):
-    """Keep a number of pods: the common base of ReplicaSets and ReplicationControllers."""
+    """Maintain a number of pods: the common base of ReplicaSets and ReplicationControllers."""
 
     @abstractmethod
     def find(self, key: str) -> R | None:
@@ -31,7 +31,7 @@ class ReplicaController(Controller, Generic[R]):
 
     @abstractmethod
     def wanted(self, item: R) -> tuple[int, int, PodTemplateSpec]:
-        """Return the replicas and the ``minReadySeconds`` that an object asks for, and its template."""
+        """Return the requested replicas and ``minReadySeconds`` of an object, and its template."""
 
     @abstractmethod
     def write_status(self, item: R, replicas: int, ready: int, available: int, terminating: int) -> None:
@@ -125,7 +125,7 @@ class ReplicationControllerController(ReplicaController[ReplicationController]):
         return self.store.get(ReplicationController, key)
 
     def wanted(self, item: ReplicationController) -> tuple[int, int, PodTemplateSpec]:
-        """Return replicas (1 by default), ``minReadySeconds`` and template; without a template it asks for no pods."""
+        """Return replicas (1 by default), ``minReadySeconds`` and template; without a template it requests no pods."""
         spec = item.spec
         if spec.template is None:
             return 0, spec.min_ready_seconds, _NO_TEMPLATE
@@ -134,7 +134,7 @@ class ReplicationControllerController(ReplicaController[ReplicationController]):
     def write_status(
         self, item: ReplicationController, replicas: int, ready: int, available: int, terminating: int
     ) -> None:
-        """Store the status if it changed; terminating pods have no place in it."""
+        """Store the status if it changed; it has no field for terminating pods."""
         status = replace(
             item.status,
             replicas=replicas,

@@ -1,7 +1,7 @@
 """Release of unused resource claims: drop reservations, free devices, and delete claims that were created for a pod.
 
-The other half of upstream's claim controller, which makes claims from templates, is `pod_claims`. Left out: pod groups as users.
-Source: pkg/controller/resourceclaim v1.36.3,
+The other half of upstream's claim controller, which creates claims from templates, is `pod_claims`. Not implemented: pod groups
+as consumers. Source: pkg/controller/resourceclaim v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
 
@@ -19,7 +19,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim, ResourceClaimConsumerReference
 
 DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
-"""The finalizer that keeps an allocated claim from going."""
+"""The finalizer that prevents the deletion of an allocated claim."""
 
 
 class ResourceClaimController(Controller):
@@ -38,7 +38,7 @@ class ResourceClaimController(Controller):
         return self._has_claims
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a claim that came or changed, or the claims of a pod that needs them no more."""
+        """Return a new or changed claim, or the claims of a pod that no longer needs them."""
         item = event.object
         if not isinstance(item, Pod):
             self._has_claims = True
@@ -48,21 +48,21 @@ class ResourceClaimController(Controller):
         return self._claims_of(item)
 
     def _claims_of(self, pod: Pod) -> list[str]:
-        """Return the claims that a pod names and those that were made for it, the one for its extended resources among them."""
+        """Return the claims of a pod: named ones, generated ones, and the one for its extended resources."""
         namespace = pod.metadata.namespace
         named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
         keys = [f"{namespace}/{name}" for name in named if name]
         return [*keys, *(claim.key for claim in self.store.dependents(pod.metadata.uid, ResourceClaim))]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Drop users that are gone; give the devices back with the last of them; delete a claim whose pod is done."""
+        """Remove deleted consumers; release the devices with the last of them; delete a claim whose pod has finished."""
         claim = self.store.get(ResourceClaim, key)
         if claim is None:
             return None
         users = claim.status.reserved_for
         left = tuple(user for user in users if self._still_uses(claim, user))
         if len(left) < len(users):
-            # Devices are given back when the last user goes: a claim that never had any may stay allocated.
+            # Devices are released with the last consumer: a claim that never had any may stay allocated.
             gives_back = not left and DELETE_PROTECTION in claim.metadata.finalizers
             claim = self._write(claim, left, is_allocated=not gives_back)
         elif not left and claim.metadata.deletion_timestamp is not None:
@@ -88,7 +88,7 @@ class ResourceClaimController(Controller):
         return claim if status == claim.status else self.writer.update(replace(claim, status=status))
 
     def _still_uses(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
-        """Return whether a reservation is still valid; consumers other than pods are left alone."""
+        """Return whether a reservation is still valid; consumers other than pods are left unchanged."""
         if user.api_group or user.resource != "pods":
             return True
         pod = self.store.pods.get(f"{claim.metadata.namespace}/{user.name}")

@@ -1,6 +1,6 @@
 """Revision history of the templates of StatefulSets and DaemonSets.
 
-Upstream stores them as ControllerRevision objects. Scheduling does not read those, so here the controller keeps them in memory. On
+Upstream stores them as ControllerRevision objects. Scheduling does not read those, so the controller keeps them in memory here. On
 a recorded cluster the revision label of the pods is taken as the revision of the current template (`RevisionHistory.adopt`).
 """
 
@@ -15,10 +15,10 @@ REVISION_LABEL = "controller-revision-hash"
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """One version of a template.
+    """One revision of a template.
 
     Attributes:
-        hash: what its pods carry (DaemonSet), or the end of what they carry (StatefulSet).
+        hash: the hash label of its pods (DaemonSet), or the end of the label (StatefulSet).
         template: the version.
     """
 
@@ -27,23 +27,23 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 class RevisionHistory:
-    """Versions in the order in which they were last asked for, newest at the end."""
+    """The revisions in the order of their last use, newest at the end."""
 
     def __init__(self) -> None:
         self.revisions: list[Revision] = []
 
     def adopt(self, hash_: str, template: PodTemplateSpec) -> None:
-        """Start with a version that pods carry already."""
+        """Start with a revision that pods have already."""
         self.revisions = [Revision(hash_, template)]
 
     def current(self, template: PodTemplateSpec) -> Revision:
-        """Return the version of a template: the newest if it is that, an older one made newest, or a new one."""
+        """Return the revision of a template: the newest if it is equal, an older one made newest, or a new one."""
         revisions = self.revisions
         if revisions and revisions[-1].template is template:
             return revisions[-1]
         for revision in reversed(revisions):
             if revision.template == template:
-                # Going back to an older version makes it the newest again, under its old hash.
+                # Going back to an older revision makes it the newest again, under its old hash.
                 revisions.remove(revision)
                 break
         else:
@@ -52,11 +52,11 @@ class RevisionHistory:
         return revision
 
     def find(self, hash_: str) -> Revision | None:
-        """Return the version with a hash, or None."""
+        """Return the revision with a hash, or None."""
         return next((revision for revision in self.revisions if revision.hash == hash_), None)
 
     def truncate(self, limit: int, live: set[str]) -> None:
-        """Forget the oldest versions that no pod and no status names, past a limit."""
+        """Drop the oldest revisions that no pod and no status uses, beyond a limit."""
         unused = [revision for revision in self.revisions[:-1] if revision.hash not in live]
         for revision in unused[: max(len(unused) - limit, 0)]:
             self.revisions.remove(revision)

@@ -1,7 +1,7 @@
-"""The numbers of a rollout: surge, unavailability, and how a change of scale is shared among ReplicaSets.
+"""The arithmetic of rollouts: surge, unavailability, and the distribution of a change of scale among ReplicaSets.
 
-Percentages round up for what may be too many and down for what may be missing, as upstream has it; both zero means one
-may be missing, or the rollout would never move.
+Percentages of a surge round up and those of unavailable pods round down, as upstream; if both are zero, one
+pod may be unavailable, or the rollout would never progress.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/ and pkg/controller/deployment/util
     v1.36.3.
@@ -27,7 +27,7 @@ def scaled_value(value: IntOrString | None, total: int, *, round_up: bool) -> in
     """Return a number, or a percentage of a total; None is 0.
 
     Raises:
-        InputError: a text that is no percentage.
+        InputError: the text is not a percentage.
     """
     if value is None:
         return 0
@@ -41,22 +41,22 @@ def scaled_value(value: IntOrString | None, total: int, *, round_up: bool) -> in
 
 
 def desired_replicas(deployment: Deployment) -> int:
-    """Return how many replicas a Deployment asks for; 1 if it does not say."""
+    """Return the requested replicas of a Deployment; 1 by default."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
 
 def set_replicas(item: ReplicaSet) -> int:
-    """Return how many replicas a ReplicaSet asks for; 1 if it does not say."""
+    """Return the requested replicas of a ReplicaSet; 1 by default."""
     return 1 if item.spec.replicas is None else item.spec.replicas
 
 
 def is_rolling_update(deployment: Deployment) -> bool:
-    """Return whether a Deployment replaces its pods bit by bit (the default strategy)."""
+    """Return whether a Deployment uses rolling updates (the default strategy)."""
     return deployment.spec.strategy.type in ("", "RollingUpdate")
 
 
 def rollout_limits(deployment: Deployment) -> tuple[int, int]:
-    """Return how many pods may be too many (surge) and how many may be missing (unavailable) during a rollout."""
+    """Return the maximum number of additional pods (surge) and of unavailable pods during a rollout."""
     if not is_rolling_update(deployment):
         return 0, 0
     desired = desired_replicas(deployment)
@@ -69,11 +69,11 @@ def rollout_limits(deployment: Deployment) -> tuple[int, int]:
 
 
 def new_set_size(deployment: Deployment, new_size: int, all_size: int) -> int:
-    """Return the size that the ReplicaSet of the newest template may have.
+    """Return the allowed size of the newest template's ReplicaSet.
 
     Args:
-        deployment: what is rolled out.
-        new_size: its size now.
+        deployment: the Deployment.
+        new_size: the current size.
         all_size: the size of all ReplicaSets together.
     """
     desired = desired_replicas(deployment)
@@ -91,14 +91,14 @@ def share_scaling(deployment: Deployment, active: list[ReplicaSet]) -> dict[str,
     The difference is distributed in proportion to size, larger sets first; the remainder from rounding is given to the largest.
 
     Args:
-        deployment: with the new number of replicas.
+        deployment: the Deployment with the new number of replicas.
         active: its ReplicaSets with replicas.
     """
     desired = desired_replicas(deployment)
     surge, _ = rollout_limits(deployment)
     allowed = desired + surge if desired > 0 else 0
     to_add = allowed - sum(set_replicas(item) for item in active)
-    # Among equals the newer grow first, and the older shrink first.
+    # Among equals, newer sets grow first, and older ones shrink first.
     by_age = sorted(active, key=_age, reverse=to_add > 0)
     ordered = sorted(by_age, key=lambda item: -set_replicas(item)) if to_add else active
     added = 0
@@ -122,7 +122,7 @@ def _share(deployment: Deployment, item: ReplicaSet, allowed: int, to_add: int, 
 
 
 def _fraction(deployment: Deployment, item: ReplicaSet, size: int, allowed: int) -> int:
-    """Return by how much a ReplicaSet would change if it kept its part of the whole."""
+    """Return the change of a ReplicaSet's size that preserves its share of the total."""
     if desired_replicas(deployment) == 0:
         return -size
     before = read_count(item, MAX_REPLICAS_ANNOTATION) or deployment.status.replicas
@@ -133,7 +133,7 @@ def _fraction(deployment: Deployment, item: ReplicaSet, size: int, allowed: int)
 
 
 def read_count(item: ReplicaSet, annotation: str) -> int | None:
-    """Return the number in an annotation that a Deployment keeps on its ReplicaSets, or None."""
+    """Return the number in an annotation that a Deployment sets on its ReplicaSets, or None."""
     text = item.metadata.annotations.get(annotation, "")
     if not _COUNT.fullmatch(text):
         return None

@@ -1,4 +1,4 @@
-"""The pods of a StatefulSet and their claims: ordinals, names, labels, volumes, and who owns a claim.
+"""The pods of a StatefulSet and their claims: ordinals, names, labels, volumes, and owners of claims.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/
 """
@@ -37,15 +37,15 @@ def first_ordinal(item: StatefulSet) -> int:
 
 
 def claim_name(template: PersistentVolumeClaim, pod_name: str) -> str:
-    """Return the name of the claim that a pod has from a claim template: ``<template>-<set>-<ordinal>``."""
+    """Return the name of a pod's claim from a claim template: ``<template>-<set>-<ordinal>``."""
     return f"{template.metadata.name}-{pod_name}"
 
 
 class StatefulPods:
-    """Make the pods of StatefulSets, with their claims.
+    """Creates the pods of StatefulSets, with their claims.
 
     Args:
-        controller: whose pods they are; reports what is made.
+        controller: the controller of the pods; reports what is created.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -56,7 +56,7 @@ class StatefulPods:
     def create(
         self, item: StatefulSet, prepared: PreparedTemplate, revision_name: str, ordinal: int, now_ns: int
     ) -> Pod | None:
-        """Create a pod after its claims. None if one of the claims is being deleted, which has to finish first."""
+        """Create a pod after its claims. Return None if one of the claims is being deleted, which must finish first."""
         name = f"{item.metadata.name}-{ordinal}"
         if any(claim.metadata.deletion_timestamp is not None for claim in self._claims(item, name)):
             return None
@@ -102,10 +102,10 @@ class StatefulPods:
             self._controller.record(item, "SuccessfulCreate", text)
 
     def own_claims(self, item: StatefulSet, pod: Pod, *, condemned: bool) -> None:
-        """Let set or pod own the claims of a pod, as the set's retention policy says.
+        """Set the owner of a pod's claims to the set or the pod, by the set's retention policy.
 
-        Retained claims have no owner. Claims that go with the set are owned by it; claims that go when the set shrinks
-        are owned by the pod from the moment that it is condemned.
+        Retained claims have no owner. Claims that are deleted with the set are owned by it; claims that are deleted when the set
+        scales down are owned by the pod from the moment that it is condemned.
         """
         policy = item.spec.persistent_volume_claim_retention_policy
         with_set = policy is not None and policy.when_deleted == "Delete"

@@ -7,7 +7,7 @@ partition.
 In an ordered set of 1,000 pods each start requires that all pods before it are ready. The controller remembers how far it has
 checked and continues from there; a change of a pod below resets that position.
 
-Left out: ``maxUnavailable`` of rolling updates (a gate that is off). Source: pkg/controller/statefulset v1.36.3.
+Not implemented: ``maxUnavailable`` of rolling updates (a disabled gate). Source: pkg/controller/statefulset v1.36.3.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class StatefulSetController(Controller):
         self._memories: dict[str, _Memory] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Count pods by revision, and forget that the changed pod was found healthy."""
+        """Count pods by revision, and reset the position up to which pods were healthy."""
         for pod, step in ((event.old, -1), (event.new, 1)):
             if not isinstance(pod, Pod):
                 continue
@@ -97,7 +97,7 @@ class StatefulSetController(Controller):
         self.record(owner, "SuccessfulDelete", text)
 
     def history_of(self, uid: str) -> RevisionHistory:
-        """Return the versions that a set has had, for hosts that know older ones."""
+        """Return the revision history of a set, for hosts that know older revisions."""
         return self._memories.setdefault(uid, _Memory()).history
 
     # --- revisions ----------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class StatefulSetController(Controller):
         return revision
 
     def prepared(self, item: StatefulSet, memory: _Memory, template: PodTemplateSpec, name: str) -> PreparedTemplate:
-        """Return what the pods of one revision share."""
+        """Return the data that the pods of one revision share."""
         known = memory.prepared.get(name)
         if known is None or not self.pods.is_current(known, template):
             known = memory.prepared[name] = self.pods.prepare(item, template)
@@ -124,7 +124,7 @@ class StatefulSetController(Controller):
 
     @property
     def stateful_pods(self) -> StatefulPods:
-        """Makes pods and claims."""
+        """Creates pods and claims."""
         return self._stateful_pods
 
     # --- status -------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class _Run:
         self.again_ns: int | None = None
 
     def step(self) -> None:
-        """Create what is missing, then remove what is too much, then update; an ordered set stops at the first wait."""
+        """Create missing pods, then remove surplus ones, then update; an ordered set stops at the first wait."""
         if self._fill():
             return
         if self._shrink():
@@ -194,7 +194,7 @@ class _Run:
     # --- creating -----------------------------------------------------------------------------------------------------
 
     def _fill(self) -> bool:
-        """Go through the ordinals of the set from the lowest; return whether to stop here."""
+        """Process the ordinals of the set from the lowest; return whether to stop here."""
         memory, item = self._memory, self._item
         asked = (item.spec, self._update)
         if memory.seen is None or memory.seen != asked or item.spec.min_ready_seconds > 0:
@@ -212,7 +212,7 @@ class _Run:
         return False
 
     def _settle(self, ordinal: int) -> bool:
-        """Do what one ordinal needs; return whether the next ones have to wait for it."""
+        """Process one ordinal; return whether the next ones must wait for it."""
         item, controller = self._item, self._controller
         pod = self._pod(ordinal)
         if pod is None:
@@ -257,7 +257,7 @@ class _Run:
                 self._controller.stateful_pods.own_claims(self._item, pod, condemned=True)
         for pod in condemned:
             terminating = pod.metadata.deletion_timestamp is not None
-            # Only healthy pods, or the first unhealthy one, are deleted in order; anything else waits.
+            # Only healthy pods, or the first unhealthy one, are deleted in order; all others wait.
             waits = terminating or (self._is_unavailable(pod) and pod is not unhealthy)
             if self._ordered and waits:
                 return True
@@ -298,9 +298,9 @@ class _Run:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def _pod(self, ordinal: int) -> Pod | None:
-        """Return the set's pod of an ordinal. A pod of that name without a controller is adopted if its labels match.
+        """Return the set's pod of an ordinal. A pod with that name and without a controller is adopted if its labels match.
 
-        Names are unique, so a set that is recreated over the orphans of an older one has to adopt them.
+        Names are unique, so a set that is recreated must adopt the orphans of the old one.
         """
         pod = self._controller.store.pods.get(f"{self._pod_prefix}{ordinal}")
         if pod is None:

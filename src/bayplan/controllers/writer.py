@@ -1,7 +1,7 @@
 """The write interface of controllers: four kinds of writes, and events.
 
-Controllers read from an `ObjectStore` and write through a `Writer`, which knows where objects live: in the store itself
-(`bayplan.sim.store_writer`), or behind an API (`bayplan.apiserver.bridge.api_writer`). When a call returns, the store holds the
+Controllers read from an `ObjectStore` and write through a `Writer`, which knows where objects are stored: in the store itself
+(`bayplan.sim.store_writer`), or behind an API (`bayplan.apiserver.bridge.api_writer`). When a call returns, the store has the
 result. The simulator and the API server run the same controllers.
 """
 
@@ -23,7 +23,7 @@ NORMAL, WARNING = "Normal", "Warning"
 
 
 class Propagation(StrEnum):
-    """The fate of the dependents of a deleted object."""
+    """The propagation policy for the dependents of a deleted object."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -31,7 +31,7 @@ class Propagation(StrEnum):
 
 
 class WriteRefused(InputError):
-    """A write that was refused, by admission or because it contradicts what is stored.
+    """A rejected write, by admission or because it conflicts with the stored object.
 
     Attributes:
         message: the reason, in the words of the API.
@@ -47,15 +47,15 @@ class AwaitsAnswers(WriteRefused):
 
 
 class Writer(Protocol):
-    """Writes of controllers. All of them raise `WriteRefused` if the write is refused.
+    """Writes of controllers. All of them raise `WriteRefused` if the write is rejected.
 
     Attributes:
-        records_events: whether anybody reads events; otherwise controllers need not word them.
+        records_events: whether events are recorded; otherwise controllers skip their messages.
     """
 
     @property
     def records_events(self) -> bool:
-        """Whether anybody reads events."""
+        """Whether events are recorded."""
         ...
 
     def create(self, new: T, now_ns: int) -> T:
@@ -63,7 +63,7 @@ class Writer(Protocol):
         ...
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version of itself and return it as stored.
+        """Replace an object by a newer version and return it as stored.
 
         Raises:
             InvariantError: the object is not there, or has another uid.
@@ -78,13 +78,14 @@ class Writer(Protocol):
         grace_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        """Delete an object: at once, or marked as being deleted until finalizers and grace period are over.
+        """Delete an object: at once, or mark it as being deleted until finalizers and grace period have ended.
 
         Args:
             item: the stored object.
-            now_ns: when.
-            grace_seconds: for pods; None takes the pod's own.
-            propagation: for owners. Background deletes dependents after the owner, Foreground before it; Orphan leaves them.
+            now_ns: the current time.
+            grace_seconds: the grace period of pods; None for their own.
+            propagation: the propagation policy. Background deletes dependents after the owner, Foreground before it; Orphan
+                leaves them.
         """
         ...
 
@@ -93,12 +94,12 @@ class Writer(Protocol):
         ...
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
-        """Record an event for people about an object that is stored; never refused.
+        """Record an event about a stored object; never rejected.
 
         Args:
             item: the object.
-            reason, message: in the words of kube-controller-manager.
-            component: that reports it, e.g. ``replicaset-controller``.
+            reason, message: the reason and message in the words of kube-controller-manager.
+            component: the component that reports it, e.g. ``replicaset-controller``.
             type_: `NORMAL` or `WARNING`.
         """
         ...

@@ -14,9 +14,8 @@ from msgspec import Meta
 
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
-from bayplan.formats.documents import Document, read_documents
-from bayplan.formats.files import InputFile, read_bytes
-from bayplan.formats.typed_documents import check_fields, placed, read_typed
+from bayplan.formats.documents import Document
+from bayplan.formats.typed_documents import check_fields, placed, read_single, read_typed
 from bayplan.objects.kinds import convert
 from bayplan.objects.meta import ApiStruct, LabelSelector
 
@@ -176,10 +175,7 @@ def read_policy(path: Path) -> Policy:
     Raises:
         InputError: it can't be read, or is no policy that runs here; with file and line.
     """
-    documents = list(read_documents(read_bytes(InputFile(str(path), path)), str(path)))
-    if len(documents) != 1:
-        raise InputError(str(path), wanted=f"one {KIND}", got=f"{len(documents)} documents")
-    return policy_of(documents[0])
+    return policy_of(read_single(path, kind=KIND))
 
 
 def policy_of(document: Document) -> Policy:

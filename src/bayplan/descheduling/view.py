@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.answers.copies import MIRROR
+from bayplan.answers.displaced_pods import MIRROR
 from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.base.go_text.times import parse_time_ns
+from bayplan.cluster.owned_pods import is_active
 from bayplan.descheduling.policy import EvictorArgs, Policy
 from bayplan.objects.meta import LabelSelector
 from bayplan.objects.node import Node, is_ready
@@ -47,7 +48,7 @@ class ClusterView:
         self.waiting = [pod for pod in cluster.all(Pod) if not pod.spec.node_name]
         self._owned: dict[str, int] = {}
         for pod in cluster.all(Pod):
-            if pod.status.phase in ("Succeeded", "Failed") or pod.metadata.deletion_timestamp is not None:
+            if not is_active(pod):
                 continue
             owner = pod.metadata.controller()
             if owner is not None:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class ExtenderConnections:
-    """The extenders of a configuration, connected; close it when no cycle is run any more.
+    """The extenders of a configuration, connected; close it after the last cycle.
 
     Args:
-        configurations: in calling order.
-        kind: what they are to the engine.
+        configurations: the configurations in calling order.
+        kind: the description of the extenders for the engine.
 
     Attributes:
-        extenders: what the engine takes.
+        extenders: the extenders as arguments for the engine.
     """
 
     def __init__(self, configurations: Sequence[ExtenderConfiguration], *, kind: type[Extender] = Extender) -> None:
@@ -33,7 +33,7 @@ class ExtenderConnections:
         )
 
     def close(self) -> None:
-        """Close all connections; they open again when an extender is asked once more."""
+        """Close all connections; they open again when an extender is called."""
         for conversation in self._conversations:
             conversation.close()
 
@@ -47,7 +47,7 @@ class ExtenderConnections:
 
 
 def _conversation(configuration: ExtenderConfiguration) -> Conversation:
-    # HTTP takes a while to import, and few configurations have an extender.
+    # HTTP is slow to import, and few configurations have an extender.
     with named_extras():
         from bayplan.extender.conversation import Conversation
 

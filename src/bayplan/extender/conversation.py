@@ -1,7 +1,7 @@
-"""Speak HTTP to an extender: the conversation that `bayplan.framework.extender` leaves to a host.
+"""Communication with an extender over HTTP, which `bayplan.framework.extender` leaves to a host.
 
-Nothing is retried: upstream does not either, and a pod whose extender failed comes back after its backoff. Errors are reported in
-the words of Go's HTTP client, as they end up in events.
+Nothing is retried: upstream does not retry either, and a pod whose extender failed is retried after its backoff. Errors have
+the words of Go's HTTP client, because they appear in events.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ READING = "context deadline exceeded (Client.Timeout or context cancellation whi
 MAX_REDIRECTS = 10
 MIN_ANSWER_LIMIT_BYTES = 16 << 20
 ANSWER_LIMIT_FACTOR = 4
-"""An answer names nodes and victims of its request, so it can't be many times as long; short requests may have longer answers."""
+"""A response names nodes and victims of its request, so its size is bounded by that; short requests may have longer responses."""
 
 
 _DIALS = {
@@ -43,7 +43,7 @@ class Conversation:
     """The HTTP side of one extender.
 
     Args:
-        configuration: its URL, time-out and TLS settings.
+        configuration: its URL, timeout and TLS settings.
     """
 
     def __init__(self, configuration: Extender) -> None:
@@ -53,7 +53,7 @@ class Conversation:
         self._encoder = msgspec.json.Encoder()
 
     def send(self, verb: str, arguments: Mapping[str, object]) -> object:
-        """Post arguments to a verb; return the answer's JSON value, or an `ExtenderFailure`."""
+        """Post arguments to a verb; return the response's JSON value, or an `ExtenderFailure`."""
         url = f"{self._configuration.url_prefix.rstrip('/')}/{verb}"
         try:
             status, body = self._post(url, self._encoder.encode(arguments))
@@ -79,7 +79,7 @@ class Conversation:
             self._client = None
 
     def _post(self, url: str, content: bytes) -> tuple[int, bytes]:
-        """Return the status and the body. The time-out is for all of it, as Go's is."""
+        """Return the status and the body. The timeout covers everything, as Go's does."""
         deadline = monotonic() + self._timeout_seconds
         headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
         name = self._configuration.tls_config.server_name if self._configuration.tls_config is not None else ""
@@ -96,7 +96,7 @@ class Conversation:
             response.close()
 
     def _sent(self, client: httpx.Client, request: httpx.Request, deadline: float) -> httpx.Response:
-        """Return the answer to a request, its body not yet read; redirects are followed without reading theirs."""
+        """Return the response to a request with the body unread; redirects are followed without reading their bodies."""
         for _ in range(MAX_REDIRECTS + 1):
             response = client.send(request, stream=True)
             following = response.next_request
@@ -112,17 +112,17 @@ class Conversation:
         if self._client is None:
             url = httpx.URL(self._configuration.url_prefix)
             self._client = httpx.Client(
-                # Making a context reads all authorities of the machine: those that may never be needed share one.
+                # Creating a context reads all authorities of the machine: those that may never be needed share one.
                 verify=tls_context(self._configuration) if url.scheme == "https" else _usual_context(),
                 timeout=self._timeout_seconds,
                 follow_redirects=False,
-                # Proxies come from the environment, but never stand between a machine and itself.
+                # Proxies come from the environment, but are never used for a connection to the same machine.
                 trust_env=not _is_loopback(url.host),
             )
         return self._client
 
     def _explained(self, problem: Exception) -> str:
-        """Return the error of Go's HTTP client, if known; else our own."""
+        """Return the error of Go's HTTP client, if known; else Bayplan's own."""
         url = httpx.URL(self._configuration.url_prefix)
         cause = _root(problem)
         if isinstance(problem, httpx.TimeoutException):
@@ -154,11 +154,11 @@ def _usual_context() -> ssl.SSLContext:
 
 
 def _read(response: httpx.Response, limit: int, deadline: float) -> bytes:
-    """Return the body of an answer.
+    """Return the body of a response.
 
     Raises:
         BodyTooLarge, zlib.error: see `BoundedBody`.
-        _BodyTimeout: it does not come in time.
+        _BodyTimeout: it does not arrive in time.
     """
     body, late = BoundedBody(limit, response.headers.get("content-encoding", "")), False
     try:
@@ -166,22 +166,22 @@ def _read(response: httpx.Response, limit: int, deadline: float) -> bytes:
             if late:
                 raise _BodyTimeout
             body.add(chunk)
-            # The piece that was late is still taken, and no further one.
+            # The piece that was late is still read, but no further one.
             late = monotonic() > deadline
     except httpx.ReadTimeout:
         raise _BodyTimeout from None
     except httpx.RemoteProtocolError:
-        # The server went away in the middle of its answer; what has come of it is decoded, and ends too early.
+        # The server closed the connection in the middle of its response; the received part is decoded, and ends too early.
         pass
     return body.joined()
 
 
 class _BodyTimeout(Exception):
-    """The answer's body did not come in time."""
+    """The body of the response did not arrive in time."""
 
 
 def _root(problem: BaseException) -> BaseException:
-    """Return the exception that a chain of exceptions began with."""
+    """Return the first exception in a chain."""
     while (cause := problem.__cause__ or problem.__context__) is not None:
         problem = cause
     return problem

@@ -42,7 +42,7 @@ class PluginExtender:
         self._scheduler = scheduler
 
     def filter(self, arguments: Json) -> Answer:
-        """Answer a filter verb: which nodes can hold the pod, and why others can't.
+        """Answer a filter verb: the nodes that fit the pod, and why the others do not.
 
         Raises:
             InputError: the arguments are not those of the verb.
@@ -73,10 +73,10 @@ class PluginExtender:
         return answer
 
     def prioritize(self, arguments: Json) -> list[Answer]:
-        """Answer a prioritize verb: the weighted mean of the plugins' scores, cut to 0 to 10; raises as `filter` does.
+        """Answer a prioritize verb: the weighted mean of the plugins' scores, clipped to 0 to 10; raises as `filter` does.
 
         Raises:
-            ScoringError: a plugin failed; the verb has no other way to say so than a failing request.
+            ScoringError: a plugin failed; the verb can only report that as a failed request.
         """
         pod = _pod_of(arguments)
         names, _ = self._nodes_of(arguments)
@@ -99,7 +99,7 @@ class PluginExtender:
     def preempt(self, arguments: Json) -> Answer:
         """Answer a preempt verb: the candidates where the pod passes the plugins' filters once the victims are gone.
 
-        Victims that are not known here, as no cluster was loaded or it has moved on, are taken to be of no concern: such a
+        Victims that are unknown here, because no cluster was loaded or it has changed, are ignored: such a
         candidate stays as long as the pod passes now. Raises as `filter` does.
         """
         pod = _pod_of(arguments)
@@ -129,7 +129,7 @@ class PluginExtender:
             trial.close()
 
     def _statuses(self, pod: Pod, names: Sequence[str]) -> dict[str, Status | None] | Status:
-        """Return why each node can't hold the pod, None if it can; or the Error of a plugin."""
+        """Return why each node does not fit the pod, None if it does; or the error of a plugin."""
         plan = self._plan(pod)
         pre = plan.run_pre_filter_plugins(CycleState())
         if pre.status is not None:
@@ -184,7 +184,7 @@ class PluginExtender:
         return [name for name, _ in items], items
 
     def _take_over(self, item: Json) -> str:
-        """Bring a node into the state as it was sent; return its name."""
+        """Store a node in the state as sent; return its name."""
         node = default_object(convert(item, Node, what="Node"))
         state, name = self._scheduler.state, node.metadata.name
         row = state.nodes.row_of.get(name)
@@ -195,7 +195,7 @@ class PluginExtender:
 
 
 class ScoringError(Exception):
-    """A plugin could not score; the text says why."""
+    """A plugin could not score; the text has the reason."""
 
 
 def _pod_of(arguments: Json) -> Pod:
@@ -224,7 +224,7 @@ def _uid_of(pod: object) -> str:
 
 
 def _field(value: object, name: str) -> object:
-    """Return a field as Go's decoder finds it: by its name in any case."""
+    """Return a field as Go's decoder finds it: by its name, ignoring case."""
     if not isinstance(value, Mapping):
         return None
     if name in value:

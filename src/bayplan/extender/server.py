@@ -1,6 +1,6 @@
 """Serve plugins as an HTTP extender: a Starlette application around `bayplan.extender.plugin_extender`.
 
-One request is answered after the other: kube-scheduler asks for one pod at a time, and the plugins' state is shared.
+Requests are handled one after the other: kube-scheduler processes one pod at a time, and the plugins' state is shared.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_REQUEST_BYTES = 256 << 20
 Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 
 Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
-"""Called for each request: the verb, the arguments, the answer; if it failed, an object whose field ``Error`` is the reason."""
+"""Called for each request with the verb, the arguments and the response; if it failed, an object with the reason in ``Error``."""
 
 
 def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
@@ -35,8 +35,8 @@ def extender_application(extender: PluginExtender, *, asked: Asked | None = None
     A filter that fails returns its error in the response, so that the pod's event shows it; other verbs fail with a status code.
 
     Args:
-        extender: answers.
-        asked: called for each request.
+        extender: the extender.
+        asked: the function to call for each request.
     """
 
     verbs: Mapping[str, Answering] = {
@@ -80,7 +80,7 @@ def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Re
 
 
 async def _read_body(request: Request) -> bytes | None:
-    """Return the body, None if it is too large; raise ClientDisconnect if the client does not send all of it."""
+    """Return the body, or None if it is too large; raise ClientDisconnect if the client does not send all of it."""
     pieces, size = [], 0
     async for piece in request.stream():
         size += len(piece)

@@ -17,12 +17,12 @@ WRONG_NAME = frozenset((62, 64))
 
 
 def tls_context(extender: Extender) -> ssl.SSLContext:
-    """Return how an extender is spoken to over HTTPS.
+    """Return the TLS settings of an extender.
 
     With ``enableHTTPS`` and no certificate authority nothing is verified, as upstream does.
 
     Raises:
-        ConfigurationError: a certificate or key can't be read.
+        ConfigurationError: a certificate or key cannot be read.
     """
     tls = extender.tls_config or ExtenderTLSConfig()
     context = ssl.create_default_context()
@@ -39,7 +39,7 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
         if certificate and key:
             _load_pair(context, certificate, key)
     except OSError as problem:
-        # An SSLError is an OSError too; it has no file.
+        # An SSLError is also an OSError, but has no file.
         what = problem.filename or "certificates"
         raise ConfigurationError(
             f"extender {extender.url_prefix} tlsConfig", got=f"{what}: {problem.strerror}"
@@ -48,7 +48,7 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
 
 
 def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate with its key; OpenSSL takes them from files only."""
+    """Load a certificate with its key; OpenSSL reads them only from files."""
     descriptor, path = tempfile.mkstemp(suffix=".pem")
     try:
         with open(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""Look at the certificates of an extender as kube-scheduler does when it starts: read the files, find the PEM blocks.
+"""Check the certificates of an extender as kube-scheduler does at start: read the files, find the PEM blocks.
 
 Certificates are not parsed as strictly as in Go: those that OpenSSL accepts are accepted.
 """
@@ -19,7 +19,7 @@ def check_extender_tls(tls: ExtenderTLSConfig) -> str | None:
     has_pair = bool((tls.cert_file or tls.cert_data) and (tls.key_file or tls.key_data))
     if not (has_ca or has_pair or tls.insecure or tls.server_name):
         return None
-    # A pair that comes from files alone is loaded at every handshake, not at the start.
+    # A pair given only as files is loaded at every handshake, not at the start.
     reloads = bool(tls.cert_file and tls.key_file) and not tls.cert_data and not tls.key_data
     try:
         ca_data = tls.ca_data or _read(tls.ca_file)
@@ -50,7 +50,7 @@ def _blocks(pem: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _is_certificate(der: bytes) -> bool:
-    import ssl  # Few runs have extenders, and fewer have certificates to be looked at.
+    import ssl  # Few runs have extenders, and fewer have certificates to check.
 
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der)

@@ -7,6 +7,7 @@ server and a sync, which decode them as they decode requests.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.formats import openb
 from bayplan.formats.files import InputFile, find_files, read_bytes
 from bayplan.formats.manifest import Manifest, PlainObject
 from bayplan.formats.manifests import ManifestLoader
@@ -22,11 +22,13 @@ from bayplan.formats.trace import Trace
 
 if TYPE_CHECKING:
     from bayplan.formats.documents import Document
+    from bayplan.formats.traces.reading import TraceTable
 
 LoadProgress = Callable[[str, int], None]
 """Called with the file at hand and the number of documents read so far: every 1,000 and at the end of each file."""
 
 _PROGRESS_STEP = 1000
+_YAML = (".yaml", ".yml")
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,8 +69,9 @@ def load_inputs(
 ) -> Inputs:
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
-    A `.csv` file is a table of a trace, identified by its header (see `bayplan.formats.openb`); everything else is a
-    manifest. Pods of manifests may be bound to nodes of the trace.
+    Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.recognised`); everything else is a
+    manifest. A Trace among the documents names tables, too, and what is kept of them. Pods of manifests may be bound to nodes of
+    the trace.
 
     Args:
         paths: see `bayplan.formats.files.find_files`; `-` is a manifest.
@@ -77,21 +80,21 @@ def load_inputs(
         progress: see `LoadProgress`.
 
     Raises:
-        InputError: see `bayplan.formats.manifests` and `bayplan.formats.openb.Reader`.
+        InputError: see `bayplan.formats.manifests` and `bayplan.formats.traces`; there are two traces.
     """
     manifests: list[InputFile] = []
-    reader: openb.Reader | None = None
+    tables: list[tuple[InputFile, TraceTable]] = []
     for file in find_files(paths):
-        if file.suffix == ".csv":
-            reader = reader or openb.Reader()
-            reader.read(file, read_bytes(file))
-        else:
+        table = _table(file)
+        if table is None:
             manifests.append(file)
-    trace = reader.trace if reader is not None else None
+        else:
+            tables.append((file, table))
     loader = ManifestLoader(strict=strict)
     with _collector_paused():
+        trace = _read_trace(tables)
         for file in manifests:
-            _load_file(loader, file, stdin, progress)
+            trace = _load_file(loader, file, stdin, progress, trace)
         manifest = loader.finish([node.metadata.name for node in trace.nodes] if trace is not None else ())
     return Inputs(manifest=manifest, trace=trace)
 
@@ -112,13 +115,45 @@ def load_documents(
     return loader.finish(known_nodes)
 
 
-def _load_file(loader: ManifestLoader, file: InputFile, stdin: BinaryIO | None, progress: LoadProgress | None) -> None:
+def _table(file: InputFile) -> TraceTable | None:
+    if file.path is None or file.suffix in _YAML:
+        return None
+    # Manifests in YAML are read without the readers of traces, whose import takes longer than a small file.
+    from bayplan.formats.traces.reading import recognised
+
+    return recognised(file)
+
+
+def _read_trace(tables: Sequence[tuple[InputFile, TraceTable]]) -> Trace | None:
+    if not tables:
+        return None
+    from bayplan.formats.traces.reading import read_trace
+
+    return read_trace(tables)
+
+
+def _load_file(
+    loader: ManifestLoader,
+    file: InputFile,
+    stdin: BinaryIO | None,
+    progress: LoadProgress | None,
+    trace: Trace | None,
+) -> Trace | None:
+    """Load a file of documents; return the trace so far, or the one that a Trace of the file names."""
     # Traces are read without YAML.
     from bayplan.formats.documents import read_documents
 
     loader.begin(file)
     before = loader.documents
     for document in read_documents(read_bytes(file, stdin=stdin), file.name, suffix=file.suffix):
+        if _is_trace(document):
+            from bayplan.formats.traces.document import read_document
+
+            if trace is not None:
+                raise InputError("Trace", where=document.where(), wanted="one trace", got=f"another {trace.format}")
+            trace = read_document(document, os.path.dirname(file.name) if file.path is not None else "")
+            loader.documents += 1
+            continue
         loader.take(document)
         if progress is not None and loader.documents % _PROGRESS_STEP == 0:
             progress(file.name, loader.documents)
@@ -126,6 +161,12 @@ def _load_file(loader: ManifestLoader, file: InputFile, stdin: BinaryIO | None, 
         raise InputError(file.name, wanted="at least one object", got="a file without documents")
     if progress is not None:
         progress(file.name, loader.documents)
+    return trace
+
+
+def _is_trace(document: Document) -> bool:
+    value = document.value
+    return isinstance(value, dict) and value.get("kind") == "Trace" and value.get("apiVersion") == "bayplan.io/v1alpha1"
 
 
 @contextmanager

@@ -34,11 +34,17 @@ class WarningKind(StrEnum):
     UNUSED_KIND = "unused kind"
     INFERRED_KIND = "inferred kind"
     GENERATED_NAME = "generated name"
+    SKIPPED_ROWS = "skipped rows"
 
     @property
     def is_note(self) -> bool:
         """Whether it is only worth knowing: a strict load refuses warnings, not notes."""
-        return self in (WarningKind.UNUSED_KIND, WarningKind.INFERRED_KIND, WarningKind.GENERATED_NAME)
+        return self in _NOTES
+
+
+_NOTES = frozenset(
+    {WarningKind.UNUSED_KIND, WarningKind.INFERRED_KIND, WarningKind.GENERATED_NAME, WarningKind.SKIPPED_ROWS}
+)
 
 
 class LoadWarning(msgspec.Struct, frozen=True, kw_only=True):

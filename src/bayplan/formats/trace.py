@@ -2,6 +2,7 @@
 
 import msgspec
 
+from bayplan.formats.manifest import LoadWarning
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
@@ -31,9 +32,11 @@ class Trace(msgspec.Struct, kw_only=True):
         pods: in the order of the input. Pods that ask for the same share one spec object, so that an engine that
             finds plans by identity does.
         files: the files that were read.
+        warnings: what was left out of the trace, and why.
     """
 
     format: str
     nodes: list[Node] = msgspec.field(default_factory=list)
     pods: list[TimedPod] = msgspec.field(default_factory=list)
     files: list[str] = msgspec.field(default_factory=list)
+    warnings: list[LoadWarning] = msgspec.field(default_factory=list)

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar, cast
 
 import msgspec
 from msgspec import inspect
 
 from bayplan.base.errors import InputError
+from bayplan.base.long_durations import read_long_duration
 from bayplan.base.near_names import near_name
-from bayplan.formats.documents import Document
+from bayplan.formats.documents import Document, read_documents
+from bayplan.formats.files import InputFile, read_bytes
 from bayplan.objects.kinds import convert
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+def read_single(path: Path, *, kind: str) -> Document:
+    """Return the only document of a file.
+
+    Raises:
+        InputError: the file can't be read, or has none or several.
+    """
+    documents = list(read_documents(read_bytes(InputFile(str(path), path)), str(path)))
+    if len(documents) != 1:
+        raise InputError(str(path), wanted=f"one {kind}", got=f"{len(documents)} documents")
+    return documents[0]
 
 
 def read_typed(document: Document, struct: type[T], *, kind: str, api_version: str) -> T:
@@ -46,6 +61,18 @@ def check_fields(document: Document, struct: type[msgspec.Struct], *, kind: str)
         InputError: there is one; with file and line.
     """
     _Fields(document, kind).check(document.value, inspect.type_info(struct), "$")
+
+
+def duration_at(document: Document, text: str, path: str, *, kind: str) -> int:
+    """Return the nanoseconds of a duration at a path of a document.
+
+    Raises:
+        InputError: it is none; with file and line.
+    """
+    try:
+        return read_long_duration(text, what=f"{kind} {path}")
+    except InputError as problem:
+        raise placed(problem, document) from None
 
 
 def placed(problem: InputError, document: Document) -> InputError:

@@ -122,7 +122,12 @@ class FeatureGates:
         return hash(tuple(self.all().items()))
 
     def __repr__(self) -> str:
-        return f"FeatureGates({','.join(f'{name}={_go_bool(value)}' for name, value in self.given().items())})"
+        return f"FeatureGates({self.text})"
+
+    @property
+    def text(self) -> str:
+        """Return the gates that were set, as for `from_text`."""
+        return ",".join(f"{name}={_go_bool(value)}" for name, value in self.given().items())
 
 
 def parse_feature_gates(text: str, *, where: str = "") -> dict[str, bool]:

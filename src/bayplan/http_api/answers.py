@@ -18,7 +18,9 @@ def json_answer(request: Request, document: msgspec.Struct | None, status: int =
     """Return a document as a response, or 304 if the client already has it.
 
     Args:
-        request: being answered. document: of the type that `Operation.answer` names. status: of HTTP.
+        request: being answered.
+        document: the document, of the type in `Operation.answer`.
+        status: the HTTP status.
     """
     return bytes_answer(request, _encoder.encode(document), status)
 

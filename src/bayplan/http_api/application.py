@@ -38,10 +38,11 @@ class Service:
     """Bayplan's own API of a running server.
 
     Args:
-        subject: the server. token: that clients must send; if empty, every client on this machine is allowed.
+        subject: the server.
+        token: the token that clients must send; if empty, every client on this machine is allowed.
         allowed_origins: see `Access`.
-        settled: returns an awaitable that completes once a revision of the store is durable, or None; writes are answered after
-            it.
+        settled: the function that returns an awaitable that completes once a revision of the store is durable, or None; writes
+            are answered after it.
     """
 
     def __init__(

@@ -37,7 +37,8 @@ class AskedPlugins(NamedTuple):
     """Settings that attempts are shown with.
 
     Attributes:
-        by_profile: the names of each profile's plugins at Filter and at Score. max_score: the largest normalised score.
+        by_profile: the names of each profile's plugins at Filter and at Score.
+        max_score: the largest normalised score.
     """
 
     by_profile: Mapping[str, Mapping[str, Sequence[str]]]
@@ -63,10 +64,11 @@ def attempt_matrix(
     """Return the matrix of an attempt, or the reason why there is no record of it.
 
     Args:
-        page: of the pod. attempt: its number or ``latest``.
-        wanted: returns the query for a decision's matrix.
+        page: the page of the pod.
+        attempt: its number or ``latest``.
+        wanted: the function that returns the query for a decision's matrix.
         asked: see `asked_plugins`.
-        decisions: of the running server, for the plugin results after the choice of a node; None for a fork.
+        decisions: the decisions of the running server, for the plugin results after the choice of a node; None for a fork.
 
     Raises:
         Refusal: there is no such attempt.

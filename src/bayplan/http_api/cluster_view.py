@@ -30,7 +30,9 @@ class NodeChange(NamedTuple):
     """A node was added or removed, or its spec or allocatable resources changed.
 
     Attributes:
-        at_ns: when. node: its name. what: ``add``, ``remove`` or ``change``.
+        at_ns: when.
+        node: its name.
+        what: ``add``, ``remove`` or ``change``.
     """
 
     at_ns: int
@@ -46,7 +48,9 @@ class ClusterView:
         gates: which requests count.
 
     Attributes:
-        pods, nodes: the tables. node_changes: the newest changes of nodes. timeline: of all decisions in memory.
+        pods, nodes: the tables.
+        node_changes: the newest changes of nodes.
+        timeline: the timeline of all decisions in memory.
         workloads: the owner of each pod.
     """
 

@@ -23,7 +23,7 @@ class MatrixOutput:
     """Plugin results from another server's matrix in columns. Nodes beyond its last row are unknown.
 
     Args:
-        matrix: in the format of this API.
+        matrix: the matrix in the format of this API.
 
     Raises:
         ValueError: it is in rows, or its columns have different lengths.
@@ -62,8 +62,8 @@ class Side:
     Attributes:
         facts: a description of the run, including its name.
         nodes: the node of each pod by ``namespace/name``, "" if it waits.
-        output: returns the plugin results of the decision that placed a pod, or of its last one; None if this server has no
-            record.
+        output: the function that returns the plugin results of the decision that placed a pod, or of its last one; None if this
+            server has no record.
     """
 
     facts: ComparedRun
@@ -76,7 +76,8 @@ class Difference:
     """A pod whose node differs.
 
     Attributes:
-        pod: ``namespace/name``. kind: one of `KINDS`; ``only_a`` if only a placed it, or it exists only there.
+        pod: ``namespace/name``.
+        kind: one of `KINDS`; ``only_a`` if only a placed it, or it exists only there.
         a_node, b_node: its node on each side, or "".
     """
 
@@ -106,7 +107,9 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     """Return how two runs differ, with one page of the pods.
 
     Args:
-        a, b: the runs. kind: one of `KINDS`, or "" for all. offset, limit: of the page.
+        a, b: the runs.
+        kind: one of `KINDS`, or "" for all.
+        offset, limit: the offset and limit of the page.
     """
     found, pods = differences(a, b)
     counts = {each: sum(one.kind == each for one in found) for each in KINDS}

@@ -82,7 +82,9 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
     """Return the errors of a configuration or, if it is valid, its effective form and its effect.
 
     Args:
-        settings: of the server. text: YAML or JSON. waiting: how many pods would be retried.
+        settings: the settings of the server.
+        text: YAML or JSON.
+        waiting: how many pods would be retried.
     """
     found = settings.examine(text)
     problems = _problems(settings, found, text)

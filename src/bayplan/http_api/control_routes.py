@@ -15,7 +15,6 @@ from bayplan.base.go_text.times import format_instant
 from bayplan.engine.scheduler import Scheduler
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.bodies import read_struct, read_text
-from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.configuration_facts import (
     check,
     configuration_document,
@@ -30,6 +29,7 @@ from bayplan.http_api.contract.decisions import ClockStep
 from bayplan.http_api.contract.queue import Moved
 from bayplan.http_api.contract.runs import Restored, SnapshotList, SnapshotRow
 from bayplan.http_api.observation import Observation
+from bayplan.http_api.overview import clock_document
 from bayplan.http_api.pod_table import PodStatus
 from bayplan.http_api.query import Query
 from bayplan.http_api.refusal import Refusal

@@ -25,7 +25,7 @@ class Margin(NamedTuple):
 
     Attributes:
         points: ahead of the best node outside the tie set; None if there is none.
-        runner_up: that node, or "".
+        runner_up: the name of that node, or "".
     """
 
     points: int | None = None

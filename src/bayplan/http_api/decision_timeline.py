@@ -27,7 +27,8 @@ class TimelineColumns:
     """The timeline, frozen.
 
     Attributes:
-        first: number of the first decision. times_ns, marks: int64, of the first decision and all later ones.
+        first: number of the first decision.
+        times_ns, marks: int64, of the first decision and all later ones.
     """
 
     first: int
@@ -76,7 +77,8 @@ def density_document(
     """Return how many decisions of each kind there were in equal parts of a span.
 
     Args:
-        timeline: frozen. node_changes_ns: when nodes were added, removed or changed.
+        timeline: frozen.
+        node_changes_ns: when nodes were added, removed or changed.
         span: first and last decision, or instants in nanoseconds; clipped to what is known.
         bins: number of parts.
         by_time: whether parts are equal in time; otherwise in number of decisions.

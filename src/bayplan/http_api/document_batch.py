@@ -35,9 +35,12 @@ class Outcome(msgspec.Struct, omit_defaults=True):
 
     Attributes:
         outcome: ``created``, ``exists`` (nothing was changed), ``deleted``, ``absent`` (nothing to delete) or ``refused``.
-        code: that the Kubernetes API would have returned. message: its error message, if it refused.
-        kind, namespace, name: of the object. uid, resource_version: current, or from when it was deleted.
-        warnings: for the writer. object: its current state, if requested.
+        code: the status code that the Kubernetes API would have returned.
+        message: its error message, if it refused.
+        kind, namespace, name: the kind, namespace and name of the object.
+        uid, resource_version: current, or from when it was deleted.
+        warnings: the warnings for the client.
+        object: its current state, if requested.
     """
 
     outcome: str
@@ -89,7 +92,7 @@ class BatchWriter:
     """Writes batches one at a time, in slices: other tasks wait for one slice at most, however many batches there are.
 
     Args:
-        backend: of the API.
+        backend: the backend of the API.
 
     Attributes:
         turn: the lock to hold while writing many objects at once.

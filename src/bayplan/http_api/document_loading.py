@@ -28,7 +28,9 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
     """Store documents as files are loaded.
 
     Args:
-        backend: of the API. documents: of any kind. replace: whether everything else is removed first.
+        backend: the backend of the API.
+        documents: documents of any kind.
+        replace: whether everything else is removed first.
 
     Raises:
         InputError: one can't be used. The load is undone: created objects are gone, and replaced ones have their previous
@@ -92,7 +94,9 @@ def _as_before(store: Store, before: Snapshot, written: Sequence[Write]) -> Snap
     """Return the previous objects, except those that other clients created, changed or deleted after everything was removed.
 
     Args:
-        store: the current one. before: its previous contents. written: by the load, after everything was removed.
+        store: the current one.
+        before: its previous contents.
+        written: by the load, after everything was removed.
     """
     tables: dict[str, tuple[Mapping[Key, Item], list[Key]]] = {}
     own: dict[str, dict[Key, str]] = {}

@@ -79,7 +79,8 @@ class ImportRequest(msgspec.Struct):
     """A List as `export` returns it.
 
     Attributes:
-        items: documents of any kind. configuration: of the scheduler; if empty, it stays unchanged.
+        items: documents of any kind.
+        configuration: the configuration of the scheduler; if empty, it stays unchanged.
     """
 
     items: list[dict[str, object]] = []

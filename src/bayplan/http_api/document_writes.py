@@ -33,7 +33,8 @@ class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
     Attributes:
         text: YAML or JSON, one document or several.
         count: the number of copies to write, with ``{n}`` in the text replaced by 1, 2, ...
-        dry_run: whether to report the outcome without writing. replace: whether to replace objects that exist.
+        dry_run: whether to report the outcome without writing.
+        replace: whether to replace objects that exist.
     """
 
     text: str

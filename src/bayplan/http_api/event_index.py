@@ -35,7 +35,7 @@ class EventIndex:
     """Events by the object that they refer to. Use on the loop thread.
 
     Args:
-        backend: of the API.
+        backend: the backend of the API.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -66,7 +66,8 @@ class EventIndex:
         """Return the events about an object, the oldest first; if there are many, only the newest.
 
         Args:
-            kind, name: of the object. namespace: of its events: the object's own, or ``default`` for cluster-scoped objects.
+            kind, name: the kind and name of the object.
+            namespace: the namespace of its events: the object's own, or ``default`` for cluster-scoped objects.
         """
         names = list(self._names.get((kind, namespace, name), ()))[-MAX_EVENTS:]
         items = (self._backend.store.get(EVENTS, key) for key in names)

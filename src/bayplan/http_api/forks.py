@@ -17,7 +17,8 @@ from threading import Event, Lock, Thread
 import msgspec
 
 from bayplan.analysis.run_facts import RunFacts, run_facts
-from bayplan.answers.copies import comes_back, replacement
+from bayplan.answers.copies import replacement
+from bayplan.answers.displaced_pods import comes_back
 from bayplan.answers.workloads import WorkloadObjects, find_workload
 from bayplan.apiserver.bridge.typed_store import KIND_OF_TABLE
 from bayplan.apiserver.store.store import Snapshot
@@ -72,8 +73,9 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
     Attributes:
         origin: ``now`` or the name of a snapshot.
         config: another configuration; None for the server's.
-        objects: documents to create or to replace existing ones with. delete: objects to delete.
-        seed: for tie-breaking; None for the server's.
+        objects: documents to create or to replace existing ones with.
+        delete: objects to delete.
+        seed: the seed for tie-breaking; None for the server's.
         until: when to end, in seconds of virtual time: long enough for graceful evictions, while few pods finish; null: when
             nothing is left to do.
         reschedule: placed pods to decide again: none (the default), ``["*"]`` for all from an empty cluster, or pods and
@@ -96,11 +98,13 @@ class ForkSetup:
     """Everything that a fork is created from.
 
     Attributes:
-        objects: returns the initial objects; called on the fork's thread.
-        configuration, registry, feature_gates: of the scheduler; custom plugins get the fork's own guard.
+        objects: the function that returns the initial objects; called on the fork's thread.
+        configuration, registry, feature_gates: the configuration, registry and feature gates of the scheduler; custom plugins
+            get the fork's own guard.
         assemble, connect: see `Settings`.
-        seed: of all random streams.
-        start_ns: when it starts, in virtual time. until_ns: when it ends, relative to the start; or None.
+        seed: the seed of all random streams.
+        start_ns: when it starts, in virtual time.
+        until_ns: when it ends, relative to the start; or None.
     """
 
     objects: Callable[[], Iterable[KubernetesObject]]
@@ -121,10 +125,15 @@ class Fork:
     """One fork.
 
     Attributes:
-        id: its name in URLs. name, origin: as requested. created_ns: when, by the server's clock.
-        state: ``running``, ``done`` or ``failed``. message: why it failed.
-        progress: of the run. result, facts: its outcome. reading: of the outcome, once a request has read it.
-        feature_gates: that it runs with.
+        id: its name in URLs.
+        name, origin: as requested.
+        created_ns: when, by the server's clock.
+        state: ``running``, ``done`` or ``failed``.
+        message: why it failed.
+        progress: the progress of the run.
+        result, facts: its outcome.
+        reading: the data of the outcome, once a request has read it.
+        feature_gates: the feature gates that it runs with.
     """
 
     id: str
@@ -326,7 +335,9 @@ def changed_objects(
     without a controller come back as copies.
 
     Args:
-        objects: the current ones. documents: to create or replace objects with. delete: objects to delete.
+        objects: the current ones.
+        documents: to create or replace objects with.
+        delete: objects to delete.
         reschedule: placed pods to decide again; see `ForkRequest`.
 
     Raises:

@@ -60,7 +60,7 @@ class LiveSource:
         start_ns: when it started, by its clock.
         table: the pods, for those that were deleted.
         pods, nodes: frozen copies.
-        events: about the pod to explain.
+        events: the events about the pod to explain.
     """
 
     def __init__(
@@ -167,7 +167,8 @@ class LiveSource:
             if life.node in nodes and was_there(life, time_ns, at_once):
                 amounts = found.setdefault(life.node, {})
                 for resource, amount in {**self.requests_of(life), PODS: 1}.items():
-                    amounts[resource] = amounts.get(resource, 0) + amount
+                    if amount:
+                        amounts[resource] = amounts.get(resource, 0) + amount
         return found
 
     def _totals(self, rows: Index) -> dict[str, Ints]:

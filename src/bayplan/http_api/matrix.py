@@ -45,9 +45,11 @@ class MatrixQuery:
     """A query for a matrix.
 
     Attributes:
-        only: one of `ONLY`. text: that node names must contain. sort: one of `SORTS` or a plugin, and whether the largest come
-            first.
-        offset, limit: of the page. columns: one list per column instead of one object per row.
+        only: one of `ONLY`.
+        text: the text that node names must contain.
+        sort: one of `SORTS` or a plugin, and whether the largest come first.
+        offset, limit: the offset and limit of the page.
+        columns: one list per column instead of one object per row.
         exhaustive: also show what each filter returns after the first that failed.
     """
 
@@ -64,7 +66,9 @@ class MatrixPage(NamedTuple):
     """Rows of a matrix.
 
     Attributes:
-        pre_filters: names of the PreFilter plugins that were not skipped. total: number of rows. rows: of the page.
+        pre_filters: names of the PreFilter plugins that were not skipped.
+        total: number of rows.
+        rows: the rows of the page.
     """
 
     pre_filters: list[str]
@@ -76,7 +80,10 @@ class MatrixLayout:
     """A decision as a matrix.
 
     Args:
-        source: the run. number: of the decision in it. decision: its full record. pod: the pod that was tried.
+        source: the run.
+        number: the number of the decision in the run.
+        decision: its full record.
+        pod: the pod that was tried.
     """
 
     def __init__(self, source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> None:

@@ -1,9 +1,9 @@
-"""Rows with names: the row of each name, the free rows, and the order of the rows by name."""
+"""Parts of the tables of pods and nodes: rows with names, their order, and texts as small integers."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from threading import Lock
 
 import numpy as np
@@ -22,8 +22,10 @@ class NamedRows:
 
     Attributes:
         version: changes when a name is added or removed.
-        names: by row, "" if the row is free. rows: by name.
-        used: bool[capacity], whether the row has a name. born: int64[capacity], the version in which the name was added.
+        names: by row, "" if the row is free.
+        rows: by name.
+        used: bool[capacity], whether the row has a name.
+        born: int64[capacity], the version in which the name was added.
     """
 
     def __init__(self, first_rows: int, *tables: dict[str, Ints]) -> None:
@@ -80,7 +82,7 @@ class NameOrder:
         """Return the rows that have a name, ordered by name, by merging the changes since the previous version.
 
         Args:
-            version, names, used, born: of `NamedRows`, all from the same version.
+            version, names, used, born: the attributes of `NamedRows`, all from the same version.
         """
         with self._lock:
             if version < self._version:
@@ -106,3 +108,38 @@ def _merged(rows: Index, others: Index, names: Sequence[str]) -> Index:
     places = [bisect_left(rows, names[row], key=names.__getitem__) for row in others.tolist()]
     merged: Index = np.insert(rows, places, others)
     return merged
+
+
+class TextCodes:
+    """A two-way table of texts and their codes, so that columns of texts are arrays; 0 is the empty text."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = [""]
+        self._codes: dict[str, int] = {"": 0}
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def code(self, text: str) -> int:
+        """Return the code of a text, assigning a new one if needed."""
+        found = self._codes.get(text)
+        if found is None:
+            found = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return found
+
+    def find(self, text: str) -> int | None:
+        """Return the code of a text, or None."""
+        return self._codes.get(text)
+
+    def keep_only(self, codes: Iterable[int]) -> Ints:
+        """Forget all texts except those with the given codes; return the new code of each old one (0 for forgotten ones).
+
+        Used for texts that rarely repeat, such as messages with numbers in them.
+        """
+        texts = self.texts
+        self.texts, self._codes = [""], {"": 0}
+        moved = np.zeros(len(texts), dtype=np.int64)
+        for old in codes:
+            moved[old] = self.code(texts[old])
+        return moved

@@ -28,7 +28,8 @@ class NodeFilter:
     """A filter for nodes; empty texts match all.
 
     Attributes:
-        words: all of them must occur in the name. zone, pool: exact; None matches all, "" nodes without one.
+        words: all of them must occur in the name.
+        zone, pool: exact; None matches all, "" nodes without one.
         label: a selector as for kubectl's ``-l``.
         flags: bits of `bayplan.http_api.node_table` that must be set.
     """
@@ -50,8 +51,9 @@ def find_nodes(nodes: NodeColumns, wanted: NodeFilter, sort: tuple[str, bool]) -
     """Return the rows of the matching nodes, in order; ties by name.
 
     Args:
-        nodes: frozen. wanted: the filter. sort: one of `SORTS` or a resource (by its share), and whether the largest come
-            first.
+        nodes: frozen.
+        wanted: the filter.
+        sort: one of `SORTS` or a resource (by its share), and whether the largest come first.
 
     Raises:
         Refusal: the label selector can't be parsed.
@@ -159,8 +161,10 @@ def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Cel
     """Return the heat map.
 
     Args:
-        nodes: frozen. rows: the nodes to show, in the order of their names.
-        metric: a resource. by: ``zone``, ``pool``, ``label:KEY`` or "" for one group.
+        nodes: frozen.
+        rows: the nodes to show, in the order of their names.
+        metric: a resource.
+        by: ``zone``, ``pool``, ``label:KEY`` or "" for one group.
 
     Raises:
         Refusal: `by` is none of these.

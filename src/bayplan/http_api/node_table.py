@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayplan.base.go_text.times import parse_instant
-from bayplan.http_api.interning import TextCodes
-from bayplan.http_api.named_rows import NamedRows
+from bayplan.http_api.named_rows import NamedRows, TextCodes
 from bayplan.objects.node import Node, is_ready
 from bayplan.objects.requests import Amounts, node_amounts
 from bayplan.sim.usage import ZONE_LABEL
@@ -56,9 +55,14 @@ class NodeColumns:
     """All nodes, frozen. Rows without a node have an empty name.
 
     Attributes:
-        version: changes with every write. names_version: changes if nodes are added or removed, or change their zone or pool.
-        names, nodes: by row. rows: row by name. used: bool[rows].
-        zone, pool: int64[rows], codes of `zones` and `pools`. flags: int64[rows]. created_ns: int64[rows].
+        version: changes with every write.
+        names_version: changes if nodes are added or removed, or change their zone or pool.
+        names, nodes: by row.
+        rows: row by name.
+        used: bool[rows].
+        zone, pool: int64[rows], codes of `zones` and `pools`.
+        flags: int64[rows].
+        created_ns: int64[rows].
         allocatable, requested: by resource, int64[rows]; ``pods`` is the number of pods.
     """
 
@@ -190,7 +194,8 @@ class NodeTable:
         """Add a pod's requests to a node (`sign` 1) or subtract them (-1).
 
         Args:
-            node: its name. amounts: the pod's requests, not counting the pod itself.
+            node: its name.
+            amounts: the pod's requests, not counting the pod itself.
             sign: 1 or -1.
         """
         taken = {**amounts, PODS: 1}

@@ -21,7 +21,9 @@ class Lives(NamedTuple):
     """Pods that have or had a node.
 
     Attributes:
-        node: code of its node. began_ns, ended_ns: when it was bound, and when it left; int64. names: of the nodes, by code.
+        node: code of its node.
+        began_ns, ended_ns: when it was bound, and when it left; int64.
+        names: the names of the nodes, by code.
     """
 
     node: Ints
@@ -55,8 +57,11 @@ def node_lanes(
     """Return lanes of nodes, those with the most changes in the span first.
 
     Args:
-        lives: of pods. words: that must all occur in a node's name. span_ns: first and last instant. bins: number of parts.
-        offset, limit: of the page.
+        lives: the timelines of pods.
+        words: the words that a node's name must contain, all of them.
+        span_ns: first and last instant.
+        bins: number of parts.
+        offset, limit: the offset and limit of the page.
     """
     begin, end = span_ns
     edges = np.linspace(begin, end + 1, bins + 1)

@@ -37,10 +37,17 @@ class Observation:
         subject: the server.
 
     Attributes:
-        subject: the server. view: pods and nodes as columns. events: by object. queue: copies of it.
-        summaries, rows: decisions and pods as lists show them. history: of utilisation. forks: of the cluster.
-        questions: about the present cluster. what_ifs: kept answers by id.
-        batches: the batch writer. start_ns: when the service started, by the clock.
+        subject: the server.
+        view: pods and nodes as columns.
+        events: by object.
+        queue: copies of it.
+        summaries, rows: decisions and pods as lists show them.
+        history: the history of utilisation.
+        forks: the forks of the cluster.
+        questions: the questions about the present cluster.
+        what_ifs: kept answers by id.
+        batches: the batch writer.
+        start_ns: when the service started, by the clock.
     """
 
     def __init__(self, subject: Subject) -> None:

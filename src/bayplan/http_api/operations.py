@@ -68,7 +68,8 @@ class Parameter(NamedTuple):
     """A query parameter.
 
     Attributes:
-        type: of JSON Schema. text: its description.
+        type: the JSON Schema type.
+        text: its description.
     """
 
     type: str
@@ -129,12 +130,12 @@ class Operation:
     """One operation.
 
     Attributes:
-        method, path: of the request; the path is relative to /bayplan/v1.
+        method, path: the method and path of the request; the path is relative to /bayplan/v1.
         handler: the function that responds. Its docstring is the summary.
         answer: the struct of the response, or a union if there are several; see `bayplan.http_api.contract`.
         query: names of the known parameters.
         body: what clients send: a struct, `TEXT`, `ANY_LIST`, `LINES`, or None for nothing.
-        status: of a successful response.
+        status: the HTTP status of a successful response.
     """
 
     method: str

@@ -10,9 +10,9 @@ from msgspec.structs import asdict
 
 from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
 from bayplan.analysis.reasons import ReasonCount
+from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_instant
-from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.contract.cluster import (
     ClusterTotals,
     DecisionRate,
@@ -24,6 +24,7 @@ from bayplan.http_api.contract.cluster import (
     SourceRow,
     UsagePoint,
 )
+from bayplan.http_api.contract.decisions import ClockStatus
 from bayplan.http_api.contract.nodes import UsageRow
 from bayplan.http_api.contract.pods import PodTotals
 from bayplan.http_api.decision_summaries import DecisionSummaries
@@ -78,8 +79,12 @@ def overview_document(
     """Return the overview. On a worker thread.
 
     Args:
-        subject: the server. pods, nodes: frozen. queue: a copy; None if the engine does not respond.
-        history: of utilisation. summaries: of decisions. sources: the clusters that this one follows.
+        subject: the server.
+        pods, nodes: frozen.
+        queue: a copy; None if the engine does not respond.
+        history: the history of utilisation.
+        summaries: the summaries of decisions.
+        sources: the clusters that this one follows.
     """
     status = subject.engine.status()
     reasons = waiting_reasons(pods, pods.used)
@@ -112,6 +117,11 @@ def overview_document(
         ),
         source=source_facts(sources[0]) if sources else None,
     )
+
+
+def clock_document(clock: Clock) -> ClockStatus:
+    """Return the time, its speed, and whether it is ``real`` or ``virtual``."""
+    return ClockStatus(now=format_instant(clock.now_ns()), paused=clock.paused, speed=clock.speed, mode=clock.mode)
 
 
 def pod_counts(pods: PodColumns) -> PodTotals:

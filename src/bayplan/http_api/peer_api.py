@@ -88,7 +88,8 @@ class PeerApi:
     """The operations.
 
     Args:
-        observation: of the server. access: the access check.
+        observation: the observation of the server.
+        access: the access check.
     """
 
     def __init__(self, observation: Observation, access: Access) -> None:

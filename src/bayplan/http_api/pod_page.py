@@ -78,7 +78,9 @@ class PodPage:
     """The page of one pod.
 
     Args:
-        source: a snapshot of the server. key: ``namespace/name``. summaries: of decisions.
+        source: a snapshot of the server.
+        key: ``namespace/name``.
+        summaries: the summaries of decisions.
 
     Raises:
         Refusal: there is no such pod.

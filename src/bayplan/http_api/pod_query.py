@@ -27,7 +27,8 @@ class PodFilter:
 
     Attributes:
         words: all of them must occur in ``namespace/name``, ignoring case.
-        status, reason, namespace, node: exact. priority: exact, or None.
+        status, reason, namespace, node: exact.
+        priority: exact, or None.
         workload: kind and name of the pods' owner, as in ``Deployment/web``; in any namespace, unless that is given, too.
     """
 
@@ -45,7 +46,9 @@ class Found:
     """The result of a query.
 
     Attributes:
-        rows: of the page, in order. total: number of matches. is_exact: False if `total` is only a lower bound.
+        rows: the rows of the page, in order.
+        total: number of matches.
+        is_exact: False if `total` is only a lower bound.
         facets: the number of matching pods per value, by facet; None if not requested.
     """
 
@@ -68,9 +71,10 @@ def find_pods(
     """Return a page of the matching pods.
 
     Args:
-        pods: frozen. wanted: the filter.
+        pods: frozen.
+        wanted: the filter.
         sort: one of `SORTS`, and whether the largest come first; ties are ordered by name.
-        offset, limit: of the page.
+        offset, limit: the offset and limit of the page.
         facets: whether to count values.
         deadline: when to end the search; matches up to then are returned, with `is_exact` False.
     """

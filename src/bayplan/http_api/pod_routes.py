@@ -161,8 +161,9 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
     key, summaries = _key(request), observation.summaries
 
     def answer(inquiry: Inquiry) -> Response:
-        source = TrialSource(inquiry.trial(), inquiry.timelines, inquiry.timeline(key), inquiry.cluster.now_ns)
-        return json_answer(request, make(PodPage(source, key, summaries)))
+        with inquiry.cluster.trial() as trial:
+            source = TrialSource(trial, inquiry.timelines, inquiry.timeline(key), inquiry.cluster.now_ns)
+            return json_answer(request, make(PodPage(source, key, summaries)))
 
     return await observation.questions.ask(request, answer)
 

@@ -20,7 +20,8 @@ class PodRows:
     """Makes rows; any thread.
 
     Args:
-        decisions: the records. summaries: of them.
+        decisions: the records.
+        summaries: their summaries.
     """
 
     def __init__(self, decisions: Decisions, summaries: DecisionSummaries) -> None:

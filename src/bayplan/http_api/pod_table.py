@@ -15,11 +15,10 @@ import numpy as np
 
 from bayplan.base.go_text.times import parse_instant
 from bayplan.engine.decision import Outcome, Record
-from bayplan.http_api.interning import TextCodes
-from bayplan.http_api.named_rows import NamedRows, NameOrder
-from bayplan.objects.pod import Pod
+from bayplan.http_api.named_rows import NamedRows, NameOrder, TextCodes
+from bayplan.objects.pod import Pod, waiting_message
 from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
-from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.result import FATES, PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
 MAX_DELETED = 10_000
@@ -30,7 +29,6 @@ NEVER = np.iinfo(np.int64).max
 
 _FIRST_ROWS = 1024
 _SPARE_MESSAGES = 10_000
-_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class PodStatus(IntEnum):
@@ -53,7 +51,7 @@ STATUS_NAMES = {status.text: status for status in PodStatus}
 
 def status_of(pod: Pod) -> PodStatus:
     """Return the status of a pod, from its object alone."""
-    if pod.status.phase in _FINISHED:
+    if pod.status.phase in FATES:
         return PodStatus.FINISHED
     if pod.metadata.deletion_timestamp is not None:
         return PodStatus.TERMINATING
@@ -68,14 +66,18 @@ class PodColumns:
 
     Attributes:
         version: changes with every write; keys_version: when pods are added or removed.
-        keys: ``namespace/name`` by row. lives: their timelines. rows: row by key.
-        used: bool[rows], whether there is a pod. born: int64[rows], the `keys_version` in which it was added.
+        keys: ``namespace/name`` by row.
+        lives: their timelines.
+        rows: row by key.
+        used: bool[rows], whether there is a pod.
+        born: int64[rows], the `keys_version` in which it was added.
         status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
         cpu, memory, priority, attempts, created_ns: int64[rows].
-        scheduler: int64[rows], codes of `schedulers`. configured: the schedulers that have a profile; None if that is not
-            known.
+        scheduler: int64[rows], codes of `schedulers`.
+        configured: the schedulers that have a profile; None if that is not known.
         bound_ns, ended_ns: int64[rows], when the pod got its node and when it released it; `NEVER` if that has not happened.
-        imported: int64[rows], 1 for pods that were imported with their node. shape: int64[rows], codes of `shapes`.
+        imported: int64[rows], 1 for pods that were imported with their node.
+        shape: int64[rows], codes of `shapes`.
         shapes: the distinct requests of pods.
     """
 
@@ -140,7 +142,7 @@ class PodTable:
 
     Args:
         gates: which requests count.
-        profiles: returns the names of the schedulers that have a profile; None if that is not known.
+        profiles: the function that returns the names of the schedulers that have a profile; None if that is not known.
 
     Attributes:
         version: changes with every write.
@@ -245,7 +247,7 @@ class PodTable:
         columns["node"][row] = self._nodes.code(spec.node_name)
         columns["priority"][row] = spec.priority or 0
         self._take_requests(row, pod)
-        message = _condition_message(pod)
+        message = "" if pod.spec.node_name else waiting_message(pod)
         if message or spec.node_name:
             self._say(row, life, message)
 
@@ -293,8 +295,8 @@ class PodTable:
             life.bound_ns, life.node, life.fate = now_ns, pod.spec.node_name, PodFate.PLACED
         if phase == "Running":
             life.started_ns = life.started_ns or now_ns
-        elif life.ended_ns is None and phase in _FINISHED:
-            life.ended_ns, life.fate = now_ns, _FINISHED[phase]
+        elif life.ended_ns is None and phase in FATES:
+            life.ended_ns, life.fate = now_ns, FATES[phase]
         if life.fate in (PodFate.PENDING, PodFate.GATED):
             life.fate = PodFate.GATED if pod.spec.scheduling_gates else PodFate.PENDING
 
@@ -351,13 +353,3 @@ class PodTable:
             life.last_failure_ns = record.time_ns
             if not life.node:
                 self._say(row, life, record.message)
-
-
-def _condition_message(pod: Pod) -> str:
-    """Return why a pod has no node, from its condition PodScheduled."""
-    if pod.spec.node_name:
-        return ""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return condition.message
-    return ""

@@ -20,7 +20,7 @@ class Deadline:
     """When to stop counting.
 
     Args:
-        seconds: from the time of creation.
+        seconds: the time limit, from creation.
     """
 
     def __init__(self, seconds: float = DEADLINE_SECONDS) -> None:

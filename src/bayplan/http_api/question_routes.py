@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from http import HTTPStatus
 
 import msgspec
@@ -13,16 +12,15 @@ from starlette.responses import Response
 
 from bayplan.analysis.units import format_count
 from bayplan.answers.answer_text import capacity_text, difference_text
-from bayplan.answers.capacity import DEFAULT_LIMIT
+from bayplan.answers.capacity import DEFAULT_LIMIT, parse_mix
 from bayplan.answers.capacity import capacity as find_capacity
 from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
 from bayplan.answers.explain_now import explain_now
-from bayplan.answers.share_text import parse_mix
 from bayplan.answers.unblock import unblock as find_suggestions
-from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons
+from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons, waiting_sentence
+from bayplan.answers.what_if import WORST_FIRST, Reschedule
 from bayplan.answers.what_if import Answer as Differences
-from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
@@ -32,12 +30,15 @@ from bayplan.http_api.bodies import read_struct
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.contract.answer import whole
 from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport, WhatIfSummary
+from bayplan.http_api.fork_routes import begin
+from bayplan.http_api.forks import ForkRequest
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.query import Query
 from bayplan.http_api.questions import Inquiry
 from bayplan.http_api.refusal import Refusal
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
 
 MAX_SEEDS = 20
 MAX_CHANGES = 50
@@ -50,8 +51,6 @@ MAX_DIFFERENCES = 2_000
 MAX_KEPT = 32
 MAX_JUDGED = 200
 """Groups of equal waiting pods that are judged, the largest first."""
-
-_WORST_FIRST = ("waits", "gone", "moved", "placed", "new")
 
 
 def _target(query: Query) -> str:
@@ -68,9 +67,8 @@ async def explain(observation: Observation, request: Request, query: Query) -> R
     def answer(inquiry: Inquiry) -> Response:
         life = inquiry.pod_of(target)
         try:
-            found = explain_now(
-                inquiry.trial(), inquiry.timelines, life, node=node, best=best, now_ns=inquiry.cluster.now_ns
-            )
+            with inquiry.cluster.trial() as trial:
+                found = explain_now(trial, inquiry.timelines, life, node=node, best=best, now_ns=inquiry.cluster.now_ns)
         except InputError as problem:
             if problem.what != "--node":
                 raise
@@ -88,12 +86,9 @@ async def unblock(observation: Observation, request: Request, query: Query) -> R
 
     def answer(inquiry: Inquiry) -> Response:
         pods = inquiry.waiting_pods(target)
-        found = find_suggestions(inquiry.trial(), pods)
-        others = len(inquiry.cluster.waiting) - len(pods)
-        limits = [*found.limits]
-        if others and not found.fits:
-            limits.append(f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first")
-        return json_answer(request, replace(found, limits=limits, assumptions=inquiry.assumptions))
+        with inquiry.cluster.trial() as trial:
+            found = find_suggestions(trial, pods, others=len(inquiry.cluster.waiting) - len(pods))
+        return json_answer(request, replace(found, assumptions=inquiry.assumptions))
 
     return await observation.questions.ask(request, answer)
 
@@ -134,9 +129,16 @@ async def waiting(observation: Observation, request: Request, query: Query) -> R
         pods = list(inquiry.cluster.waiting.values())
         groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_JUDGED]
         judged = [pod for group in groups for pod in group]
-        items = list(waiting_reasons(inquiry.trial(), judged)) if judged else []
+        with inquiry.cluster.trial() as trial:
+            items = list(waiting_reasons(trial, judged)) if judged else []
+        gated = sum(bool(pod.spec.scheduling_gates) for pod in pods)
         document = WaitingReasons(
-            **whole(items), items=items, judged=len(judged), waiting=len(pods), assumptions=inquiry.assumptions
+            **whole(items),
+            items=items,
+            sentence=waiting_sentence(items, len(pods) - gated, gated, len(pods) + len(inquiry.cluster.state.pods)),
+            judged=len(judged),
+            waiting=len(pods),
+            assumptions=inquiry.assumptions,
         )
         return json_answer(request, document)
 
@@ -151,9 +153,11 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     Attributes:
         changes: as for ``bayplan what-if``: ``drain=NODE``, ``scale=WORKLOAD:N``, ``weight=PLUGIN:N``, ``disable=PLUGIN``.
-        config: another configuration of the scheduler; None for the server's. objects: documents to create or replace.
+        config: another configuration of the scheduler; None for the server's.
+        objects: documents to create or replace.
         reschedule: placed pods to decide again on both sides: none (the default), ``["*"]`` for all, or pods and workloads.
-        name: a label for people. keep: whether to keep the answer, for a later look.
+        name: a label for people.
+        keep: whether to keep the answer, and a fork that starts from the changed cluster.
     """
 
     changes: list[str] = []
@@ -180,6 +184,8 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
         changes.append(Change("apply", format_count(len(items), "object"), objects=items))
     configuration = await _configuration(observation, wanted)
 
+    changed: list[KubernetesObject] = []
+
     def answer(inquiry: Inquiry) -> WhatIfReport:
         these = [each for each in wanted.reschedule if each != "*"]
         mode = Reschedule.ALL if "*" in wanted.reschedule else Reschedule.THESE if these else Reschedule.NEW
@@ -191,12 +197,15 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
             scheduler_label=", ".join([*labels, *(["another configuration"] if wanted.config is not None else [])]),
             reschedule=mode,
             these=these,
+            after=(lambda trial: changed.extend(trial.objects())) if wanted.keep else None,
         )
         return _report(found, wanted, inquiry)
 
     report = await observation.questions.ask(request, answer)
     if wanted.keep:
-        report = replace(report, id=uuid.uuid4().hex[:8])
+        request_of_fork = ForkRequest(name=wanted.name or report.sentence[:80])
+        fork = begin(observation, request_of_fork, changed, configuration)
+        report = replace(report, id=uuid.uuid4().hex[:8], fork=fork.id)
         observation.what_ifs[report.id] = report
     return await observation.off_loop(lambda: json_answer(request, report))
 
@@ -227,10 +236,10 @@ async def _configuration(observation: Observation, wanted: WhatIfRequest) -> Sch
 
 def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> WhatIfReport:
     sentence = difference_text(found)[0]
-    worst: Mapping[str, int] = {kind: place for place, kind in enumerate(_WORST_FIRST)}
-    rows = sorted(found.differences, key=lambda each: worst[each.kind])
+    rows = sorted(found.differences, key=lambda each: WORST_FIRST.index(each.kind))
     return WhatIfReport(
         id="",
+        fork="",
         name=wanted.name,
         at=format_instant(inquiry.cluster.now_ns),
         changes=[*wanted.changes, *([format_count(len(wanted.objects), "object")] if wanted.objects else [])],
@@ -272,6 +281,8 @@ async def kept_what_if(observation: Observation, request: Request, query: Query)
 
 
 async def delete_what_if(observation: Observation, request: Request, query: Query) -> Response:
-    """Delete a kept what-if."""
-    del observation.what_ifs[_known(observation, request)]
+    """Delete a kept what-if, and its fork."""
+    report = observation.what_ifs.pop(_known(observation, request))
+    if any(fork.id == report.fork for fork in observation.forks.all()):
+        observation.forks.delete(report.fork)
     return await what_ifs(observation, request, query)

@@ -19,7 +19,6 @@ from starlette.requests import Request
 
 from bayplan.answers.present import present_pods
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.trial_cluster import TrialCluster
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import BayplanError, InputError
 from bayplan.base.go_text.times import format_instant
@@ -65,7 +64,9 @@ class QuestionScheduler:
     """Creates the schedulers of a question's trials; see `bayplan.answers.question_cluster.SchedulerMaker`.
 
     Args:
-        settings: of the server. configuration: the server's, or the one to try. runner: of custom plugins.
+        settings: the settings of the server.
+        configuration: the server's, or the one to try.
+        runner: the runner of custom plugins.
         extenders: connected ones.
     """
 
@@ -112,7 +113,9 @@ class Inquiry:
     """One question: the cluster that it is about, and the scheduler that decides. On the question thread.
 
     Args:
-        cluster: the present one. settings: of the server. runner: of custom plugins.
+        cluster: the present one.
+        settings: the settings of the server.
+        runner: the runner of custom plugins.
 
     Attributes:
         cluster: as given.
@@ -126,25 +129,6 @@ class Inquiry:
     def scheduler(self, configuration: SchedulerConfiguration) -> QuestionScheduler:
         """Return a scheduler with another configuration; its extenders are not called."""
         return QuestionScheduler(self._settings, configuration, self._runner)
-
-    def trial(self) -> TrialCluster:
-        """Return a fork of the cluster in which changes are tried and undone."""
-        cluster = self.cluster
-        maker = cluster.scheduler
-        assert isinstance(maker, QuestionScheduler)
-
-        def make(state: ClusterState, without: Collection[str]) -> Scheduler:
-            return maker.make(
-                seed=cluster.seed,
-                start_ns=cluster.now_ns,
-                record_level=RecordLevel.OFF,
-                state=state,
-                sampling=False,
-                without=without,
-            )
-
-        waiting = cluster.waiting.values()
-        return TrialCluster(cluster.state.fork(), make, waiting, cluster.now_ns, cluster.checkpoint)
 
     @cached_property
     def profiles(self) -> Collection[str]:
@@ -238,7 +222,8 @@ class Questions:
         """Return the result of a function, called on the question thread.
 
         Args:
-            request: that asks; if its client disconnects, the question ends. work: it may only use what it is given.
+            request: the client's request; if the client disconnects, the question ends.
+            work: it may only use what it is given.
 
         Raises:
             Refusal: too many questions are pending, or this one took too long.

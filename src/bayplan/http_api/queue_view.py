@@ -37,9 +37,14 @@ class WaitingPod(NamedTuple):
     """A pod in the queue.
 
     Attributes:
-        key: ``namespace/name``. scheduler_name: of its scheduler. priority, attempts: numbers.
-        tier: one of `TIERS`. since_ns: when it entered the tier, or last failed. retry_ns: when its backoff ends, or None.
-        rejected_by: plugins that rejected it or hold it back. message: of the plugin that holds it back, or "".
+        key: ``namespace/name``.
+        scheduler_name: the name of its scheduler.
+        priority, attempts: numbers.
+        tier: one of `TIERS`.
+        since_ns: when it entered the tier, or last failed.
+        retry_ns: when its backoff ends, or None.
+        rejected_by: plugins that rejected it or hold it back.
+        message: the message of the plugin that holds it back, or "".
     """
 
     key: str
@@ -57,8 +62,10 @@ class QueueCopy(NamedTuple):
     """A copy of the queue.
 
     Attributes:
-        version: changes if the contents differ from the previous copy. tiers: pods by tier, in the order of the queue.
-        by_key: the same by key. wakes_on: the events that make a plugin reconsider pods, by scheduler name and plugin.
+        version: changes if the contents differ from the previous copy.
+        tiers: pods by tier, in the order of the queue.
+        by_key: the same by key.
+        wakes_on: the events that make a plugin reconsider pods, by scheduler name and plugin.
     """
 
     version: int
@@ -79,7 +86,7 @@ class QueueView:
     """Cached copies of the queue; use on any thread except the loop's.
 
     Args:
-        engine: that owns the queue.
+        engine: the engine that owns the queue.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -177,8 +184,10 @@ def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns:
     """Return a page of the queue.
 
     Args:
-        queue: a copy. tier: one of `TIERS`, or "" for all of them, one after the other.
-        offset, limit: of the page. now_ns: the time.
+        queue: a copy.
+        tier: one of `TIERS`, or "" for all of them, one after the other.
+        offset, limit: the offset and limit of the page.
+        now_ns: the time.
     """
     tiers = (tier,) if tier else TIERS
     pods = [pod for each in tiers for pod in queue.tiers.get(each, ())]

@@ -26,7 +26,9 @@ class Reading(NamedTuple):
     """The data of one run.
 
     Attributes:
-        pods, nodes: as columns. decisions: the records. summaries, rows: decisions and pods as lists show them.
+        pods, nodes: as columns.
+        decisions: the records.
+        summaries, rows: decisions and pods as lists show them.
     """
 
     pods: PodColumns
@@ -93,10 +95,12 @@ class ForkReading:
     """A finished fork. Created on a worker thread, which takes a second for 50,000 pods.
 
     Args:
-        result: of its run. feature_gates: that it ran with.
+        result: the result of its run.
+        feature_gates: the feature gates that it ran with.
 
     Attributes:
-        reading: the data that lists are made from. source: of explanations.
+        reading: the data that lists are made from.
+        source: the source of explanations.
     """
 
     def __init__(self, result: SimulationResult, feature_gates: FeatureGates) -> None:

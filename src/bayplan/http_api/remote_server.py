@@ -79,7 +79,8 @@ class RemoteServer:
         """Return the matrix of the last attempt of one of its pods.
 
         Args:
-            namespace, name: of the pod. query: parameters to send.
+            namespace, name: the namespace and name of the pod.
+            query: parameters to send.
         """
         path = f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}/attempts/latest/matrix?{query}"
         matrix = await self._ask(path, cast("type[AnyMatrix]", AnyMatrix))

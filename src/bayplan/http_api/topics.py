@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import asdict, replace
 
-from bayplan.http_api.clock_facts import clock_document
 from bayplan.http_api.contract.answer import Answer
 from bayplan.http_api.contract.decisions import ClockStatus, DecisionsChanged
 from bayplan.http_api.contract.nodes import CellsChanged
@@ -18,7 +17,7 @@ from bayplan.http_api.live_source import LiveSource
 from bayplan.http_api.node_query import metrics_of
 from bayplan.http_api.node_table import NodeColumns
 from bayplan.http_api.observation import Observation
-from bayplan.http_api.overview import pod_counts
+from bayplan.http_api.overview import clock_document, pod_counts
 from bayplan.http_api.pod_page import PodPage
 from bayplan.http_api.queue_view import TIERS, QueueCopy, next_retry_at, sentence_of
 from bayplan.http_api.refusal import Refusal
@@ -34,8 +33,8 @@ class Frame(NamedTuple):
     """A change of a topic.
 
     Attributes:
-        change: for clients that have received all frames before; None if nothing changed.
-        whole: for all other clients.
+        change: the frame for clients that have received all previous frames; None if nothing changed.
+        whole: the frame for all other clients.
     """
 
     change: Answer | None
@@ -75,7 +74,7 @@ class _Whole:
     """A topic that is sent as a whole whenever it differs from the previous frame.
 
     Args:
-        make: returns the document to send.
+        make: the function that returns the document to send.
     """
 
     def __init__(self, make: Callable[[], Awaitable[Answer]]) -> None:

@@ -25,7 +25,7 @@ class TrialRunner(PluginRunner):
 
     Args:
         deadline_seconds: how long one call may take.
-        is_wanted: returns whether the result is still needed.
+        is_wanted: the function that returns whether the result is still needed.
 
     Attributes:
         over: whether the trial is over; failures are then reported without ending anything.
@@ -58,11 +58,6 @@ class TrialRunner(PluginRunner):
                 raise
             self._ended_by = str(failure)
             raise TrialEnded(self._ended_by) from failure
-
-    @property
-    def ended_by(self) -> str:
-        """The call that was cut off, or ""."""
-        return self._ended_by
 
 
 def deadline_of(registry: Registry) -> float:

@@ -79,7 +79,7 @@ class AnnotatedKeyframe:
         return sum(array.nbytes for array in arrays) + 80 * len(self.names) + texts
 
     def explain(self, number: int, verdict: int) -> Status:
-        """Return the status that a verdict stands for."""
+        """Return the status of a verdict."""
         return self.statuses[number, verdict]
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
@@ -92,7 +92,7 @@ class AnnotatedKeyframe:
         return self.codes, self.raw
 
     def verdict(self, number: int, status: Status) -> int:
-        """Return the verdict of a filter that stands for a status; a new one if it is the first of its kind."""
+        """Return the verdict of a filter for a status; a new one if the status is new."""
         known = self._verdicts.get((number, status))
         if known is None:
             known = self._verdicts[number, status] = len(self._verdicts) + 1
@@ -114,7 +114,10 @@ def annotated_attempt(
 
     Args:
         results: the content of the annotations.
-        pod: ``namespace/name``. attempt: 1-based number. time_ns: when it was read. scheduler_name: of the pod.
+        pod: ``namespace/name``.
+        attempt: the 1-based number of the attempt.
+        time_ns: the time when it was read.
+        scheduler_name: the scheduler name of the pod.
         nodes: the nodes of the cluster at that time; those without a row were not examined.
         message: why there is no node, if the pod's condition has it; otherwise it is built from the results.
     """
@@ -376,7 +379,7 @@ def _pre_filters(results: SchedulingResults) -> tuple[PreFilterSaid, ...]:
 
 
 def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, tuple[PointResult, ...], Status | None]:
-    """Return the plugins after scoring, their results except success, and the status that took the node away."""
+    """Return the plugins after scoring, their results except success, and the status that released the node."""
     texts: Mapping[str, PluginTexts] = {
         "Reserve": results.reserve,
         "Permit": results.permit,

@@ -37,9 +37,9 @@ def attempt_results(
     """Return the content of the annotations of an attempt.
 
     Args:
-        decision: its full record.
+        decision: the full record of the attempt.
         points: the plugins after filtering and scoring.
-        said: their statuses, except plain success.
+        said: the statuses of plugins, except plain success.
         extended: whether extenders are configured, called or not.
     """
     scheduled = decision.record.outcome is Outcome.SCHEDULED
@@ -133,7 +133,8 @@ def late_answers(points: LatePoints, said: Sequence[PointResult]) -> Iterator[tu
     """Yield the plugins that were called after the choice of a node, in order, up to the first that refused.
 
     Args:
-        points: the plugins of the profile. said: their statuses, except plain success.
+        points: the plugins of the profile.
+        said: the statuses of plugins, except plain success.
 
     Yields:
         Extension point, plugin, and its status; None for plain success.

@@ -26,12 +26,12 @@ class BlockingQueue:
     """A `SchedulingQueue` that any thread may use. Leaving a ``with`` block closes it.
 
     Args:
-        queue: used only through this object from now on. Its `QueueOptions.start_ns` should be the time at which it was made:
-            its timers count from there.
+        queue: the queue, afterwards used only through this object. Its `QueueOptions.start_ns` should be the time at which it was
+            made: its timers count from there.
         clock: the time for all calls; the machine's time if not given.
 
     Attributes:
-        clock: see above.
+        clock: the clock; see above.
     """
 
     def __init__(self, queue: SchedulingQueue, clock: Clock | None = None) -> None:

@@ -32,7 +32,7 @@ class ClusterFeed:
 
     Args:
         connection: to its API.
-        on_changes: called with changes, in order within each kind.
+        on_changes: the function to call with changes, in order within each kind.
     """
 
     def __init__(self, connection: ApiConnection, on_changes: Callable[[Sequence[ObjectChange]], None]) -> None:

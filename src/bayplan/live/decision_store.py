@@ -40,9 +40,10 @@ class Retention:
     """Limits of the stored records.
 
     Attributes:
-        summaries: maximum number of summaries. full: maximum number of full records.
-        full_bytes: approximate maximum size of all full records.
-        full_age_ns: maximum age of a full record, by the scheduler's clock; None: unlimited.
+        summaries: the maximum number of summaries.
+        full: the maximum number of full records.
+        full_bytes: the approximate maximum size of all full records.
+        full_age_ns: the maximum age of a full record, by the scheduler's clock; None: unlimited.
     """
 
     summaries: int = 500_000
@@ -60,8 +61,10 @@ class PointResult(NamedTuple):
     """A plugin's status after a cycle: of PostFilter if it made room, of later points unless it is plain success.
 
     Attributes:
-        point: ``PostFilter``, ``Reserve``, ``Permit``, ``PreBind`` or ``Bind``. plugin: its name; "" if only the host knows it.
-        status: the status. timeout_ns: timeout of Permit; 0 for other points.
+        point: ``PostFilter``, ``Reserve``, ``Permit``, ``PreBind`` or ``Bind``.
+        plugin: the name of the plugin; "" if only the host knows it.
+        status: the status.
+        timeout_ns: the timeout of Permit; 0 for other points.
     """
 
     point: str
@@ -98,7 +101,10 @@ class AnnotatedAttempt(NamedTuple):
     """An attempt of another scheduler, read by `bayplan.live.annotated_attempts`.
 
     Attributes:
-        record: its summary. frame: its full record. points, said: the extension points after scoring. nbytes: size of the keyframe.
+        record: the summary.
+        frame: the full record.
+        points, said: the extension points after scoring.
+        nbytes: the size of the keyframe.
         refusal: the outcome if the pod had a node and lost it again; otherwise None.
     """
 
@@ -119,13 +125,13 @@ class DecisionStore(Records):
     """The decisions of a scheduler, numbered from 0 in the order of its cycles.
 
     Args:
-        level: how much of a decision is recorded; may be changed later.
+        level: the detail of recorded decisions; may be changed later.
         retention: the limits.
 
     Attributes:
         annotation_problems: why the result annotations of a pod are invalid, by its key; written on the event loop.
-        oldest: the number of the oldest stored summary. oldest_full: likewise for full records; the number of the
-            next decision if there is none.
+        oldest: the number of the oldest stored summary.
+        oldest_full: likewise for full records; the number of the next decision if there is none.
     """
 
     def __init__(self, level: RecordLevel, retention: Retention | None = None) -> None:

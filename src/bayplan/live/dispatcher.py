@@ -1,4 +1,4 @@
-"""The scheduler's actions on a cluster: exchanges with its API, many at once.
+"""Execution of the scheduler's actions on a cluster: exchanges with its API, many at once.
 
 Actions come from the engine's thread; everything else runs on the event loop. Bindings and events have separate connections,
 as in upstream, so neither waits for the other's rate limit.
@@ -32,13 +32,14 @@ class Dispatcher:
     """Executes actions over connections; the `Channel` of its executor.
 
     Args:
-        connection: for bindings, patches and deletions. events: for events.
+        connection: the connection for bindings, patches and deletions.
+        events: the connection for events.
         objects: the cached objects of the cluster.
-        host_name: of this machine, for events.
+        host_name: the host name of this machine, for events.
         now_ns: the time.
 
     Attributes:
-        executor: executes what was taken.
+        executor: the executor of queued actions.
     """
 
     _engine: GenerationalEngine
@@ -62,11 +63,11 @@ class Dispatcher:
         self._ticker = self._loop.create_task(self._tick())
 
     def connect(self, engine: GenerationalEngine) -> None:
-        """Set the engine that receives refusals; call it before the first action."""
+        """Set the engine that receives rejections; call it before the first action."""
         self._engine = self.executor.engine = engine
 
     def take(self, actions: Sequence[Action]) -> None:
-        """Take what the engine wants done; called on its thread."""
+        """Queue the engine's actions; called on its thread."""
         self._loop.call_soon_threadsafe(self._execute, actions, self._engine.generation)
 
     def _execute(self, actions: Sequence[Action], generation: int) -> None:
@@ -85,7 +86,7 @@ class Dispatcher:
             self.executor.tick()
 
     async def drain(self, seconds: float) -> None:
-        """Wait for what was begun, but no longer than that; then nothing is sent any more."""
+        """Wait for running requests up to a deadline; afterwards nothing is sent any more."""
         self._ticker.cancel()
         end = self._loop.time() + seconds
         while not self.executor.is_idle and (left := end - self._loop.time()) > 0:
@@ -99,7 +100,7 @@ class Dispatcher:
     # --- the channel --------------------------------------------------------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> None:
-        """Send a request, and pass its answer on when it comes."""
+        """Send a request, and pass the response on when it arrives."""
         self._spawn(self._ask(self._events if is_event else self._connection, request, answer))
 
     async def _ask(self, connection: ApiConnection, request: ApiRequest, answer: Callable[[ApiResponse], None]) -> None:
@@ -119,7 +120,7 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     def wake(self) -> None:
-        """Have everything begun that waits, once what is under way now has returned."""
+        """Start all pending exchanges, once those in progress have returned."""
         if not self._is_awake:
             self._is_awake = True
             self._loop.call_soon(self._run_all)

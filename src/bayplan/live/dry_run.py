@@ -1,4 +1,4 @@
-"""Dry runs: compare our decisions with those of a cluster's scheduler, pod by pod, without writing to the cluster.
+"""Dry runs: compare Bayplan's decisions with those of a cluster's scheduler, pod by pod, without writing to the cluster.
 
 Our scheduler does not see a waiting pod until the cluster's scheduler has bound it or rejected it. Then ours decides on the
 cluster before that, and the cluster's decision is applied, so one difference does not cause others. If
@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
+from bayplan.cluster.owned_pods import is_active
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Record, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.cluster_feed import ObjectChange
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.state.cluster_state import ClusterState
 
 SETTLE_NS = 1_000_000_000
@@ -39,13 +40,14 @@ class Verdict(Struct, frozen=True, gc=False):
 
     Attributes:
         pod: ``namespace/name``.
-        at: when it was seen, nanoseconds since 1970.
+        at: the time when it was seen, nanoseconds since 1970.
         node: the cluster's choice; "" if it found no node.
-        message: its reasons for finding no node.
+        message: the cluster's reasons for finding no node.
         agrees: the node is one of our best, or neither found a node.
-        same_message: our reasons have the same wording; True if there is a node.
+        same_message: whether our reasons have the same wording; True if there is a node.
         our_node: our choice; the cluster's node if that is one of the best.
-        ties: the number of best nodes. best: the first of their names.
+        ties: the number of best nodes.
+        best: the first of their names.
         our_message: our reasons for finding no node, or "".
     """
 
@@ -67,7 +69,7 @@ class Agreement(Struct):
     Attributes:
         placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.
         refused, refused_alike: attempts that found no node, and those for which we find none either.
-        same_message: of these, those with the same wording.
+        same_message: the number of these with the same message.
         differences: counts by kind of difference.
     """
 
@@ -132,7 +134,9 @@ class _Waiting(Struct):
     """A waiting pod of the cluster.
 
     Attributes:
-        pod: its current version. place: its place in queue order. last_message: the last known rejection message.
+        pod: its current version.
+        place: its place in queue order.
+        last_message: the last known rejection message.
     """
 
     pod: Pod
@@ -144,7 +148,10 @@ class _Open(Struct, eq=False):
     """A verdict of the cluster's scheduler that has not been compared yet.
 
     Attributes:
-        heard_ns: when it arrived. place: of the pod in queue order. asked: the waiting pod. pod: its current version.
+        heard_ns: when it arrived.
+        place: the place of the pod in queue order.
+        asked: the waiting pod.
+        pod: its current version.
         message: the rejection message.
     """
 
@@ -160,7 +167,7 @@ class DryRun:
 
     Args:
         scheduler: ours, for an empty cluster; it scores all nodes.
-        on_verdict: called with every comparison.
+        on_verdict: the function to call with every comparison.
 
     Attributes:
         agreement: the figures so far.
@@ -234,12 +241,7 @@ class DryRun:
         self._know(old, None, now_ns)
 
     def _is_waiting(self, pod: Pod) -> bool:
-        return (
-            not pod.spec.node_name
-            and pod.metadata.deletion_timestamp is None
-            and pod.status.phase not in ("Succeeded", "Failed")
-            and pod.spec.scheduler_name in self._scheduler.profiles
-        )
+        return not pod.spec.node_name and is_active(pod) and pod.spec.scheduler_name in self._scheduler.profiles
 
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
@@ -318,7 +320,5 @@ def _is_shared(verdict: _Open, answer: _Answer) -> bool:
 
 def _refusal(pod: Pod) -> str:
     """Return why the cluster's scheduler found no node for a pod; "" if there is no such condition."""
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False" and condition.reason == "Unschedulable":
-            return condition.message
-    return ""
+    condition = not_scheduled(pod)
+    return condition.message if condition is not None and condition.reason == "Unschedulable" else ""

@@ -25,7 +25,8 @@ class EngineRecovery:
     """Counts failures: after the first one the engine is rebuilt immediately, after repeated ones with a growing pause.
 
     Attributes:
-        failures: the latest. is_resting: whether the engine waits to be rebuilt and must not be used.
+        failures: the latest.
+        is_resting: whether the engine waits to be rebuilt and must not be used.
         is_broken: whether it can't be rebuilt.
     """
 
@@ -83,8 +84,10 @@ def refill(
     """Give a scheduler all objects, and the attempt numbers of the pods.
 
     Args:
-        scheduler: for an empty cluster. before: the previous scheduler.
-        mirror: the objects. quarantine: objects to skip; one that breaks the scheduler is added.
+        scheduler: the scheduler for an empty cluster.
+        before: the previous scheduler.
+        mirror: the objects.
+        quarantine: objects to skip; one that breaks the scheduler is added.
         now_ns: the time.
         actions: the scheduler's actions are appended to it.
     """
@@ -107,7 +110,7 @@ def hold_back_broken_cycle(scheduler: Scheduler, quarantine: Quarantine, text: s
 
     Args:
         scheduler: the one that failed.
-        quarantine: gets the pod.
+        quarantine: the quarantine that the pod is added to.
         text: the exception.
         now_ns: the time.
     """

@@ -21,7 +21,9 @@ class EngineFailure:
     """An exception in the engine itself, which is a bug.
 
     Attributes:
-        doing: the operation. exception, traceback: the exception. at_ns: the time.
+        doing: the operation.
+        exception, traceback: the exception.
+        at_ns: the time.
     """
 
     doing: str
@@ -35,17 +37,23 @@ class EngineStatus:
     """The last published status of the engine.
 
     Attributes:
-        now_ns: its time, by the engine's clock. generation: how often the scheduler was replaced or rebuilt.
-        decisions: cycles so far; of these scheduled, unschedulable, errors, skipped. decisions_per_second: in the last seconds.
-        p50_ms, p99_ms: how long the latest cycles took.
+        now_ns: the time of the engine's clock.
+        generation: how often the scheduler was replaced or rebuilt.
+        decisions: the number of cycles so far; of these scheduled, unschedulable, errors, skipped.
+        decisions_per_second: the rate of decisions in the last seconds.
+        p50_ms, p99_ms: percentiles of the duration of the latest cycles.
         paused: whether its clock is paused.
-        queue: pods ``active``, in ``backoff``, ``unschedulable``, ``gated``.
-        assumed, pending_bindings, waiting_for_permit: pods between the choice of their node and its confirmation.
-        preemptions: cycles that chose victims. evictions: victims. binding_failures: refused bindings.
-        next_retry_ns: when a timer of the scheduler is due next; None: never.
-        plugin_failures: the latest. plugin_failure_counts: by plugin, all.
-        engine_failures: exceptions in the engine itself. broken: whether they stopped it.
-        busy_since_ns: start of the current cycle, by `time.monotonic_ns`; None between two cycles.
+        queue: the number of pods ``active``, in ``backoff``, ``unschedulable``, ``gated``.
+        assumed, pending_bindings, waiting_for_permit: the number of pods between the choice of their node and its confirmation.
+        preemptions: the number of cycles that chose victims.
+        evictions: the number of victims.
+        binding_failures: the number of rejected bindings.
+        next_retry_ns: the time when a timer of the scheduler is due next; None: never.
+        plugin_failures: the latest.
+        plugin_failure_counts: the number of all failures, by plugin.
+        engine_failures: the exceptions in the engine itself.
+        broken: whether they stopped it.
+        busy_since_ns: the start of the current cycle, by `time.monotonic_ns`; None between two cycles.
         running_plugin: the call of a custom plugin that it waits for, or None.
     """
 

@@ -18,7 +18,9 @@ class GuardedFilterRule(FilterRule):
     """A filter rule whose code runs on the runner's threads.
 
     Args:
-        rule: the plugin's own. runner: runs it. plugin: the plugin's name.
+        rule: the plugin's own.
+        runner: the runner of the rule.
+        plugin: the plugin's name.
     """
 
     def __init__(self, rule: FilterRule, runner: PluginRunner, plugin: str) -> None:
@@ -33,29 +35,29 @@ class GuardedFilterRule(FilterRule):
         self._call(_bind, self._rule, self.columns, self.params)
 
     def refresh(self) -> bool:
-        """Read what the rule needs of the cluster as a whole."""
+        """Read the cluster-wide data of the rule."""
         return self._call(_refresh, self._rule, self.params)
 
     def after_changes(self, params: Params | None) -> None:
-        """Read again what the rule needs of the cluster, in a trial."""
+        """Read the cluster-wide data of the rule again, in a trial."""
         self._call(self._rule.after_changes, params)
 
     def before_changes(self, params: Params | None) -> None:
-        """Restore what the rule had read before the trial."""
+        """Restore the data from before the trial."""
         self._call(self._rule.before_changes, params)
 
     def filter(self, row: int) -> int:
-        """Ask about one row."""
+        """Evaluate one row."""
         return int(self._call(self._rule.filter, row))
 
     def filter_all(self, codes: Codes) -> None:
-        """Ask about all rows."""
+        """Evaluate all rows."""
         found: Codes = np.zeros(len(codes), dtype=np.uint16)
         self._call(self._rule.filter_all, found)
         np.asarray(codes)[:] = found
 
     def filter_rows(self, rows: list[int], codes: Codes) -> None:
-        """Ask about some rows."""
+        """Evaluate some rows."""
         # Into a separate array: an abandoned call may continue writing.
         found = np.array(codes, dtype=np.uint16)
         self._call(self._rule.filter_rows, rows, found)
@@ -79,25 +81,25 @@ class GuardedScoreRule(ScoreRule):
         self._call(_bind, self._rule, self.columns, self.params)
 
     def refresh(self) -> bool:
-        """Read what the rule needs of the cluster as a whole."""
+        """Read the cluster-wide data of the rule."""
         return self._call(_refresh, self._rule, self.params)
 
     def prepare(self, feasible: Flags) -> None:
-        """Read what the rule needs to know of the feasible rows."""
+        """Read the data of the rule about the feasible rows."""
         self._call(self._rule.prepare, np.array(feasible))
 
     def score(self, row: int) -> int:
-        """Ask about one row."""
+        """Evaluate one row."""
         return int(self._call(self._rule.score, row))
 
     def score_all(self, raw: Ints) -> None:
-        """Ask about all rows."""
+        """Evaluate all rows."""
         found: Ints = np.zeros(len(raw), dtype=np.int64)
         self._call(self._rule.score_all, found)
         np.asarray(raw)[:] = found
 
     def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Ask about some rows."""
+        """Evaluate some rows."""
         found = np.array(raw, dtype=np.int64)
         self._call(self._rule.score_rows, rows, found)
         np.asarray(raw)[:] = found
@@ -107,11 +109,11 @@ class GuardedScoreRule(ScoreRule):
         return self._normalizing(self._rule.scale, np.array(raw), np.array(feasible))
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Normalise one score."""
+        """Normalize one score."""
         return int(self._normalizing(self._rule.normalize, scale, raw, row))
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalise all scores."""
+        """Normalize all scores."""
         found: Ints = np.zeros(len(normalized), dtype=np.int64)
         self._normalizing(self._rule.normalize_all, scale, np.array(raw), found)
         np.asarray(normalized)[:] = found

@@ -31,17 +31,17 @@ class HealthServer:
     """Answers probes and Prometheus, on the running event loop.
 
     Args:
-        checks: by path (``healthz``, ``livez``, ``readyz``) and name.
-        metrics: returns the metrics; called on a thread of its own.
-        listen, port: where; port 0 takes a free one.
-        certificate, key: of TLS, as files in PEM; None for plain HTTP.
-        protocol: of uvicorn, for one with limits.
+        checks: the checks by path (``healthz``, ``livez``, ``readyz``) and name.
+        metrics: the function that returns the metrics; called on a thread of its own.
+        listen, port: the address and port to listen on; port 0 chooses a free one.
+        certificate, key: the TLS certificate and key, as PEM files; None for plain HTTP.
+        protocol: the HTTP protocol class of uvicorn, to set limits.
 
     Attributes:
-        url: where it listens.
+        url: the URL of the server.
 
     Raises:
-        InputError: the address can't be listened on, or the certificate can't be used.
+        InputError: it cannot listen on the address, or the certificate is invalid.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class HealthServer:
         return Response(await asyncio.to_thread(self._metrics), media_type=CONTENT_TYPE_LATEST)
 
     def start(self) -> None:
-        """Start to serve."""
+        """Start serving."""
         self._task = asyncio.get_running_loop().create_task(self._server.serve(sockets=[self._socket]))
 
     async def stop(self) -> None:
@@ -105,7 +105,7 @@ class HealthServer:
 
 
 def _check_certificate(certificate: Path | None, key: Path | None) -> None:
-    """Refuse files that would otherwise fail only when the server runs."""
+    """Raise for files that would otherwise fail only when the server runs."""
     if certificate is None:
         if key is not None:
             raise InputError("--tls-key", got="no --tls-cert", wanted="both")

@@ -1,4 +1,4 @@
-"""Leader election with a Lease: one of several schedulers works, the others wait until its lease has expired or was released.
+"""Leader election with a Lease: one of several schedulers is active; the others wait until its lease has expired or was released.
 
 A state machine without clock and sockets: its exchanges yield requests, which are answered by responses, and seconds to wait
 (see `bayplan.client.exchanges`). Requests, times and the event are those of client-go's leader election in kube-scheduler.
@@ -48,16 +48,16 @@ class LeaderElector:
     """One candidate.
 
     Args:
-        options: which lease, and how long it lasts.
-        identity: its name, unlike that of every other candidate.
-        controller: under which name it records that it has become leader.
+        options: the lease, and its duration.
+        identity: the name of the candidate, which must be unique.
+        controller: the reporting controller of the event about a new leader.
         now_ns: the time in nanoseconds since 1970.
-        jitter: a random number in [0, 1).
+        jitter: the function that returns a random number in [0, 1).
 
     Attributes:
-        leads: whether it is the leader, as far as it knows.
+        leads: whether it believes to be the leader.
         holder: the last known holder of the lease; "" for none.
-        renewed_ns: when the lease was last acquired or renewed.
+        renewed_ns: the time when the lease was last acquired or renewed.
     """
 
     def __init__(

@@ -102,8 +102,8 @@ class SchedulerMetrics:
     The engine's thread reports cycles, actions and changes, the event loop reports requests; any thread may read.
 
     Args:
-        figures: reads figures from the scheduler at a scrape; returns None if it does not run, or on a timeout.
-        feature_gates: of the scheduler.
+        figures: the function that reads figures from the scheduler at a scrape; returns None if it does not run, or on a timeout.
+        feature_gates: the feature gates of the scheduler.
     """
 
     def __init__(self, figures: Callable[[], QueueFigures | None], feature_gates: FeatureGates | None = None) -> None:

@@ -72,7 +72,7 @@ class GuardedRegistry(Registry):
     """A registry that guards the custom plugins that it makes.
 
     Attributes:
-        runner: runs their code.
+        runner: the runner of their code.
     """
 
     runner: PluginRunner

@@ -43,9 +43,9 @@ class PluginIncident:
 
     Attributes:
         plugin, point: the plugin and the extension point.
-        exception: type and text, with file and line of the plugin.
-        traceback: complete; the stack at the deadline if it was cut off.
-        at_ns: time of the failure, nanoseconds since 1970.
+        exception: the type and message, with file and line of the plugin.
+        traceback: the complete traceback; the stack at the deadline if the call was abandoned.
+        at_ns: the time of the failure, nanoseconds since 1970.
         overran: whether it exceeded the deadline.
     """
 
@@ -98,11 +98,11 @@ class PluginRunner:
     """Calls plugins' code. Any thread may use it.
 
     Args:
-        deadline_seconds: maximum duration of a call.
+        deadline_seconds: the maximum duration of a call.
         now_ns: the time, for incidents.
 
     Attributes:
-        failures: number of failed calls by plugin.
+        failures: the number of failed calls by plugin.
     """
 
     def __init__(

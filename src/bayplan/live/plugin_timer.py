@@ -65,7 +65,9 @@ class PluginTimer(EngineCalls):
     """Runs cycles, and times the plugins in some of them. Used by the engine's thread only.
 
     Args:
-        receiver: gets the durations. share: of sampled cycles. draw: returns a random number in [0, 1); seeded by default.
+        receiver: the receiver of the durations.
+        share: the share of sampled cycles.
+        draw: the function that returns a random number in [0, 1); seeded by default.
     """
 
     def __init__(self, receiver: TimeTaken, *, share: float = SAMPLED, draw: Callable[[], float] | None = None) -> None:

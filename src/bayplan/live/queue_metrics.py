@@ -25,9 +25,12 @@ class QueueFigures:
     """Figures of the scheduler at a scrape.
 
     Attributes:
-        pending: pods by tier. unschedulable: waiting pods by plugin and profile. cache: nodes, pods, assumed pods.
-        incoming: number of pods added to a queue, by event and queue. in_flight: events recorded for pods in flight, by event.
-        binding: pods that are being bound.
+        pending: the number of pods by tier.
+        unschedulable: the number of waiting pods by plugin and profile.
+        cache: the number of nodes, pods and assumed pods.
+        incoming: the number of pods added to a queue, by event and queue.
+        in_flight: the number of events recorded for pods in flight, by event.
+        binding: the number of pods that are being bound.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -60,8 +63,8 @@ class QueueCollector(Collector):
     """Exports these figures.
 
     Args:
-        figures: reads them from the scheduler; returns None if it does not run, or on a timeout.
-        registry: where they are exported.
+        figures: the function that reads them from the scheduler; returns None if it does not run, or on a timeout.
+        registry: the registry that they are exported to.
     """
 
     def __init__(self, figures: Callable[[], QueueFigures | None], registry: CollectorRegistry) -> None:

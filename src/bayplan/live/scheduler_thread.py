@@ -52,15 +52,15 @@ class SchedulerThread:
     """Runs a scheduler.
 
     Args:
-        scheduler: for an empty cluster; only the host may use it from now on.
-        clock: the time; while it is paused, pods are only scheduled by steps.
-        on_actions: called on the engine's thread with the actions of the current scheduler, in order.
-        remake: makes an equivalent scheduler after a failure; if None, scheduling stops.
-        runner: runs the custom plugins; read for the status.
+        scheduler: the scheduler for an empty cluster; afterwards only the host may use it.
+        clock: the clock; while it is paused, pods are only scheduled by steps.
+        on_actions: the function to call on the engine's thread with the actions of the current scheduler, in order.
+        remake: the function that makes an equivalent scheduler after a failure; if None, scheduling stops.
+        runner: the runner of the custom plugins; read for the status.
 
     Attributes:
-        generation: how often the scheduler was replaced or rebuilt. Outcomes of earlier generations are ignored.
-        on_cycle: called on the engine's thread after each cycle, with the scheduler, the report, and its seconds.
+        generation: the number of times the scheduler was replaced or rebuilt. Outcomes of earlier generations are ignored.
+        on_cycle: the function to call on the engine's thread after each cycle, with the scheduler, the report, and its seconds.
         calls: the calls to the scheduler.
     """
 
@@ -172,7 +172,9 @@ class SchedulerThread:
         """Report that a binding, or an update before it, was refused; see `Scheduler.binding_failed`.
 
         Args:
-            key: the pod. message: the reason. plugin, point: the responsible plugin and extension point.
+            key: the pod.
+            message: the reason.
+            plugin, point: the responsible plugin and extension point.
             generation: the generation that requested the binding; failures of earlier ones are ignored. None: the current one.
         """
 
@@ -228,8 +230,9 @@ class SchedulerThread:
         """Replace the scheduler as a whole; all waiting pods are retried, and records continue.
 
         Args:
-            make: makes the new scheduler, for an empty cluster; called immediately on this thread, and again after a failure.
-            timeout: maximum seconds until the new scheduler runs.
+            make: the function that makes the new scheduler, for an empty cluster; called immediately on this thread, and again
+                after a failure.
+            timeout: the maximum seconds until the new scheduler runs.
 
         Raises:
             InputError: raised by `make`; then nothing has changed.

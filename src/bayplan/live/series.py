@@ -27,9 +27,11 @@ class Distribution(Collector):
     """A histogram; see the module.
 
     Args:
-        name: of the metric. text: its help text. labels: names of its labels.
-        buckets: upper bounds, without the infinite one.
-        registry: where it is registered.
+        name: the name of the metric.
+        text: the help text.
+        labels: the names of the labels.
+        buckets: the upper bounds, without the infinite one.
+        registry: the registry of the metric.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class Tally(Collector):
     """A counter; see the module.
 
     Args:
-        name: of the metric, without ``_total``. text: its help text. labels: names of its labels.
-        registry: where it is registered.
+        name: the name of the metric, without ``_total``.
+        text: the help text.
+        labels: the names of the labels.
+        registry: the registry of the metric.
     """
 
     def __init__(self, name: str, text: str, labels: Sequence[str] = (), *, registry: CollectorRegistry) -> None:

@@ -1,7 +1,7 @@
 """Admission of a new pod: priority, tolerations, label keys. Never applied to stored pods.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/, KEP-3633 and KEP-3243 (label
-keys), and the behaviour of k8s.io/kubernetes/plugin/pkg/admission v1.36.3.
+keys), and the behavior of k8s.io/kubernetes/plugin/pkg/admission v1.36.3.
 """
 
 from collections.abc import Iterable
@@ -42,10 +42,10 @@ Terms = TypeVar("Terms", PodAffinity, PodAntiAffinity)
 
 
 class PriorityClasses:
-    """The priority classes of a cluster, the two system classes among them always.
+    """The priority classes of a cluster, always including the two system classes.
 
     Attributes:
-        default: the class of pods that name none: the global default (of several, the lowest), or None.
+        default: the class of pods without one: the global default (of several, the lowest), or None.
     """
 
     def __init__(self, classes: Iterable[PriorityClass] = ()) -> None:
@@ -84,7 +84,7 @@ class PriorityClasses:
 
 
 def with_default_tolerations(pod: Pod, *, seconds: int = DEFAULT_TOLERATION_SECONDS) -> Pod:
-    """Return a pod that stays for a while on a node that is not ready or unreachable, unless it says otherwise."""
+    """Return a pod with default tolerations for nodes that are not ready or unreachable, unless it has its own."""
     tolerations = pod.spec.tolerations
     added = tuple(
         Toleration(key=taint, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
@@ -95,12 +95,12 @@ def with_default_tolerations(pod: Pod, *, seconds: int = DEFAULT_TOLERATION_SECO
 
 
 def with_label_keys(pod: Pod, *, topology_spread: bool = True) -> Pod:
-    """Return a pod whose selectors contain what its `matchLabelKeys` and `mismatchLabelKeys` stand for.
+    """Return a pod whose selectors contain the requirements of its `matchLabelKeys` and `mismatchLabelKeys`.
 
-    Applied once, when the pod is created: the scheduler reads the selectors. A term without selector stays unchanged.
+    Applied once, when the pod is created: the scheduler reads the selectors. A term without a selector stays unchanged.
 
     Args:
-        pod: a new pod.
+        pod: the new pod.
         topology_spread: the gate MatchLabelKeysInPodTopologySpreadSelectorMerge.
     """
     spec, labels = pod.spec, pod.metadata.labels

@@ -6,7 +6,7 @@ from bayplan.objects.meta import ApiStruct, Int32, Int64, LabelSelector
 class NodeSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
     """One expression over a node's labels or fields. Operator: In, NotIn, Exists, DoesNotExist, Gt, Lt.
 
-    `values` None (omitted) and () (present, but empty) are different: errors show null for the first, [] for the second.
+    `values` None (omitted) and () (present, but empty) differ: errors show null for the first, [] for the second.
     """
 
     key: str = ""
@@ -60,14 +60,14 @@ class WeightedPodAffinityTerm(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodAffinity(ApiStruct, frozen=True, kw_only=True):
-    """The pods a pod wants to be near to."""
+    """Terms for pods that the pod should be near."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class PodAntiAffinity(ApiStruct, frozen=True, kw_only=True):
-    """The pods a pod wants to be away from."""
+    """Terms for pods that the pod should be away from."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
@@ -82,7 +82,7 @@ class Affinity(ApiStruct, frozen=True, kw_only=True):
 
 
 class Toleration(ApiStruct, frozen=True, kw_only=True):
-    """The taints that a pod tolerates. Operator: Equal (also when empty), Exists, Gt, Lt."""
+    """The taints that a pod tolerates. Operator: Equal (also if empty), Exists, Gt, Lt."""
 
     key: str = ""
     operator: str = ""

@@ -1,10 +1,10 @@
-"""The defaults that the API gives an object when it is stored, as far as scheduling and controllers read them.
+"""The defaults that the API sets on a stored object, as far as scheduling and controllers read them.
 
-`default_object` is for whoever takes objects in (loaders, the object server). Every function here and in
-`bayplan.objects.pod_defaults` and `bayplan.objects.workload_defaults` returns the very object that it was given where
-nothing is to be done. What admission plugins do (priority, tolerations) is in `bayplan.objects.admission`.
+`default_object` is for components that accept objects (loaders, the API server). Every function here and in
+`bayplan.objects.pod_defaults` and `bayplan.objects.workload_defaults` returns the same object if nothing
+changes. Defaults of admission plugins (priority, tolerations) are in `bayplan.objects.admission`.
 
-Source: https://kubernetes.io/docs/reference/kubernetes-api/ and the behaviour of k8s.io/kubernetes/pkg/apis v1.36.3.
+Source: https://kubernetes.io/docs/reference/kubernetes-api/ and the behavior of k8s.io/kubernetes/pkg/apis v1.36.3.
 """
 
 from collections.abc import Callable
@@ -96,7 +96,7 @@ Item = TypeVar("Item", bound=KubernetesObject)
 
 
 def default_object(item: Item) -> Item:
-    """Return an object with the API's defaults and, where its kind has namespaces, with one."""
+    """Return an object with the API's defaults and, if its kind has namespaces, with one."""
     defaulter = _DEFAULTERS.get(type(item))
     if defaulter is not None:
         item = defaulter(item)
@@ -109,14 +109,14 @@ def default_object(item: Item) -> Item:
 
 
 def default_node(node: Node) -> Node:
-    """Return a node whose allocatable amounts are its capacity where it has none; amounts in thousandths."""
+    """Return a node with its capacity as allocatable if it has none; amounts in thousandths."""
     status = node.status
     allocatable = status.allocatable or status.capacity
     return changed(node, status=changed(status, capacity=rounded(status.capacity), allocatable=rounded(allocatable)))
 
 
 def default_namespace(namespace: Namespace) -> Namespace:
-    """Return a namespace with the label that holds its name, and active."""
+    """Return a namespace with its name label and the phase Active."""
     metadata, status = namespace.metadata, namespace.status
     if metadata.name and metadata.labels.get(NAMESPACE_LABEL) != metadata.name:
         metadata = replace(metadata, labels={**metadata.labels, NAMESPACE_LABEL: metadata.name})
@@ -124,7 +124,7 @@ def default_namespace(namespace: Namespace) -> Namespace:
 
 
 def default_service(service: Service) -> Service:
-    """Return a service with its type, affinity, protocols and target ports."""
+    """Return a service with type, affinity, protocols and target ports."""
     spec = service.spec
     ports = mapped(
         lambda port: changed(port, protocol=port.protocol or "TCP", target_port=port.target_port or port.port),
@@ -135,7 +135,7 @@ def default_service(service: Service) -> Service:
 
 
 def default_priority_class(item: PriorityClass) -> PriorityClass:
-    """Return a priority class whose pods preempt others unless it says otherwise."""
+    """Return a priority class with the default preemption policy."""
     return changed(item, preemption_policy=item.preemption_policy or "PreemptLowerPriority")
 
 
@@ -143,7 +143,7 @@ def default_priority_class(item: PriorityClass) -> PriorityClass:
 
 
 def default_storage_class(item: StorageClass) -> StorageClass:
-    """Return a class that deletes its volumes and binds at once unless it says otherwise."""
+    """Return a storage class with the default reclaim policy and binding mode."""
     return changed(
         item,
         reclaim_policy=item.reclaim_policy or "Delete",
@@ -166,7 +166,7 @@ def default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
 
 
 def default_csi_driver(driver: CSIDriver) -> CSIDriver:
-    """Return a driver that attaches its volumes and does not report capacity unless it says otherwise."""
+    """Return a driver with the defaults that volumes are attached and capacity is not reported."""
     spec = driver.spec
     spec = changed(
         spec,
@@ -185,7 +185,7 @@ def default_csi_driver(driver: CSIDriver) -> CSIDriver:
 
 
 def default_resource_claim(claim: ResourceClaim) -> ResourceClaim:
-    """Return a claim whose requests say how many devices they ask for."""
+    """Return a claim whose requests have a number of devices."""
     claim = changed(claim, spec=_default_resource_claim_spec(claim.spec))
     allocation = claim.status.allocation
     if allocation is None:
@@ -199,13 +199,13 @@ def default_resource_claim(claim: ResourceClaim) -> ResourceClaim:
 
 
 def default_resource_claim_template(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
-    """Return a template of claims whose requests say how many devices they ask for."""
+    """Return a claim template whose requests have a number of devices."""
     spec = template.spec
     return changed(template, spec=changed(spec, spec=_default_resource_claim_spec(spec.spec)))
 
 
 def default_resource_slice(item: ResourceSlice) -> ResourceSlice:
-    """Return a slice whose mappings to resources of the node have a multiplier. Taints get no time, which needs a clock."""
+    """Return a slice whose mappings to node resources have a multiplier. Taints get no time, which needs a clock."""
     spec = item.spec
     return changed(item, spec=changed(spec, devices=mapped(_default_device, spec.devices)))
 
@@ -252,7 +252,7 @@ def _default_device_toleration(toleration: DeviceToleration) -> DeviceToleration
     return changed(toleration, operator=toleration.operator or "Equal")
 
 
-# The function of each kind takes and returns that kind, which a table can't say.
+# The function of each kind takes and returns that kind, which the type of a table cannot express.
 _DEFAULTERS: dict[type[KubernetesObject], Callable[[Any], Any]] = {
     Pod: default_pod,
     PodTemplate: default_pod_template,

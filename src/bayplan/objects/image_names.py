@@ -1,10 +1,10 @@
-"""The names of a pod's images, as nodes report the images that they hold."""
+"""The names of a pod's images, in the form in which nodes report their images."""
 
 from bayplan.objects.pod import Pod
 
 
 def container_images(pod: Pod) -> tuple[str, ...]:
-    """Return the normalised names of a pod's images: init containers, containers, image volumes; repeats stay in."""
+    """Return the normalized names of a pod's images: init containers, containers, image volumes; repeats stay in."""
     spec = pod.spec
     names = [normalized_image_name(container.image) for container in (*spec.init_containers, *spec.containers)]
     names.extend(normalized_image_name(volume.image.reference) for volume in spec.volumes if volume.image is not None)

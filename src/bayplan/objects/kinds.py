@@ -1,8 +1,8 @@
-"""Which kinds of objects there are: one table from (apiVersion, kind) to a struct, and decoding into it.
+"""The kinds of objects: one table from (apiVersion, kind) to a struct, and decoding.
 
-`null` means absent, in every field, as for Kubernetes' own decoder. Documents rarely hold a null where a struct does
-not expect one (timestamps do expect it), so decoding first takes the document as it is, and only a document that
-fails is walked again with its nulls replaced by what Go makes of them (see `_without_nulls`).
+`null` means absent, in every field, as for Kubernetes' own decoder. Documents rarely contain a null that a struct does
+not expect (timestamps do expect it), so decoding first uses the document unchanged, and only a document that
+fails is processed again with its nulls replaced by Go's values for them (see `_without_nulls`).
 """
 
 import re
@@ -48,12 +48,12 @@ class ResourceKind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of object.
 
     Attributes:
-        group: API group, "" for the core group.
+        group: the API group, "" for the core group.
         version: the version that is written.
-        older_api_versions: further `apiVersion` values that are read: the fields of the struct are the same there.
-        kind: e.g. `Pod`.
+        older_api_versions: the other accepted `apiVersion` values, with the same fields of the struct.
+        kind: the kind, e.g. `Pod`.
         plural: the name in URLs and on the command line, e.g. `pods`.
-        namespaced: whether objects of the kind live in a namespace.
+        namespaced: whether objects of the kind are in a namespace.
         struct: the typed form.
     """
 
@@ -72,7 +72,7 @@ class ResourceKind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """All `apiVersion` values that are read."""
+        """All accepted `apiVersion` values."""
         return (self.api_version, *self.older_api_versions)
 
 
@@ -132,26 +132,26 @@ _BY_STRUCT: dict[type[KubernetesObject], ResourceKind] = {kind.struct: kind for 
 
 
 def kind_of(struct: type[KubernetesObject]) -> ResourceKind:
-    """Return the table's row of a struct."""
+    """Return the row of a struct in the table."""
     return _BY_STRUCT[struct]
 
 
 def find_kind(api_version: str, kind: str) -> ResourceKind | None:
-    """Return the table's row of an `apiVersion` and a `kind`, or None if Bayplan has no struct for them."""
+    """Return the row of an `apiVersion` and a `kind`, or None if Bayplan has no struct for them."""
     return _BY_DOCUMENT.get((api_version, kind))
 
 
 def decode(document: Mapping[str, object], *, where: str = "") -> KubernetesObject:
-    """Turn a document into the typed object that its `apiVersion` and `kind` name.
+    """Convert a document to the typed object of its `apiVersion` and `kind`.
 
     Fields that the struct does not have are ignored; nothing is defaulted (see `bayplan.objects.defaults`).
 
     Args:
-        document: an object of the Kubernetes API as JSON or YAML gives it.
-        where: file and line, for errors.
+        document: an object of the Kubernetes API, decoded from JSON or YAML.
+        where: the file and line, for errors.
 
     Raises:
-        InputError: no such kind, or a field of the wrong type, with its path.
+        InputError: the kind is unknown, or a field has the wrong type; the message has its path.
     """
     api_version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str) or not kind:
@@ -169,10 +169,10 @@ def decode(document: Mapping[str, object], *, where: str = "") -> KubernetesObje
 
 
 def decode_json(data: bytes | str, struct: type[T], *, where: str = "") -> T:
-    """Decode JSON straight into a struct (or a list of structs); the fastest way where the kind is known.
+    """Decode JSON directly to a struct (or a list of structs); the fastest way if the kind is known.
 
     Raises:
-        InputError: not JSON, or a field of the wrong type, with its path.
+        InputError: it is not JSON, or a field has the wrong type; the message has its path.
     """
     try:
         return msgspec.json.decode(data, type=struct)
@@ -183,16 +183,16 @@ def decode_json(data: bytes | str, struct: type[T], *, where: str = "") -> T:
 
 
 def convert(value: object, struct: type[T], *, what: str = "", where: str = "") -> T:
-    """Turn plain data into a struct, nulls being absent fields.
+    """Convert plain data to a struct; nulls are treated as absent fields.
 
     Args:
-        value: dicts, lists and scalars, as JSON gives them.
+        value: dicts, lists and scalars, as decoded from JSON.
         struct: the wanted type.
         what: the object, for errors, e.g. `Pod default/web`.
-        where: file and line, for errors.
+        where: the file and line, for errors.
 
     Raises:
-        InputError: a field of the wrong type, with its path.
+        InputError: a field has the wrong type; the message has its path.
     """
     try:
         return msgspec.convert(value, struct)
@@ -206,15 +206,15 @@ def convert(value: object, struct: type[T], *, what: str = "", where: str = "") 
 
 
 def encode(item: KubernetesObject) -> dict[str, object]:
-    """Return the document of a typed object, with `apiVersion` and `kind`, fields at their defaults left out."""
+    """Return the document of a typed object, with `apiVersion` and `kind`, without fields at their defaults."""
     row = _BY_STRUCT[type(item)]
     document: dict[str, object] = {"apiVersion": row.api_version, "kind": row.kind}
-    document.update(msgspec.json.decode(msgspec.json.encode(item)))  # Lists, where to_builtins would keep tuples.
+    document.update(msgspec.json.decode(msgspec.json.encode(item)))  # Lists, because to_builtins would return tuples.
     return document
 
 
 def describe(document: Mapping[str, object]) -> str:
-    """Name an object for an error message, e.g. `Pod default/web`, as far as the document says."""
+    """Return the name of an object for an error message, e.g. `Pod default/web`, as far as the document has it."""
     kind = document.get("kind")
     text = kind if isinstance(kind, str) and kind else "object"
     metadata = document.get("metadata")
@@ -237,7 +237,7 @@ def _fields(struct: type[ApiStruct]) -> dict[str, object]:
 
 
 def _bare(type_: object) -> tuple[object, bool]:
-    """Strip `Annotated` and `| None`; return the type and whether None is allowed. Other unions come back whole."""
+    """Remove `Annotated` and `| None`; return the type and whether None is allowed. Other unions are returned unchanged."""
     nullable = False
     while True:
         origin = get_origin(type_)
@@ -256,7 +256,7 @@ def _is_struct(type_: object) -> bool:
 
 
 def _zero(type_: object) -> object:
-    """Return what Go makes of a null that is an element of a list or a value of a map."""
+    """Return Go's value for a null that is an element of a list or a value of a map."""
     bare, nullable = _bare(type_)
     if nullable or bare is object:
         return None
@@ -270,10 +270,10 @@ def _zero(type_: object) -> object:
 
 
 def _without_nulls(value: object, type_: object) -> object:
-    """Copy plain data with its nulls replaced by what they mean to Go.
+    """Copy plain data with its nulls replaced by their values in Go.
 
     A field that is null is absent. A null in a list or map is the zero value of its type: `labels: {a: null}` has the
-    label `a` with an empty value, `requests: {cpu: null}` asks for 0.
+    label `a` with an empty value, `requests: {cpu: null}` requests 0.
     """
     bare, _ = _bare(type_)
     if isinstance(value, dict):
@@ -310,13 +310,13 @@ _BOUNDS = {"<=": "of at most", ">=": "of at least"}
 
 
 def _explain(value: object, type_: object, prefix: str) -> tuple[str, str, str, str]:
-    """Say which part of a value is not of its type: path, what was expected, what was found, what to try."""
+    """Return the error for a part of a value with the wrong type: path, expected, actual, suggestion."""
     try:
         msgspec.convert(value, type_)
     except msgspec.ValidationError as problem:
         match = _MESSAGE.fullmatch(str(problem))
         text, path = (match["text"], match["path"] or "$") if match else (str(problem), "$")
-    else:  # Only a value of a map, looked at by itself, can turn out to be right: then it was the key.
+    else:  # Only a value of a map, checked by itself, can turn out to be valid: then it was the key.
         return prefix, "a string as key", "", ""
     is_key = path.startswith("key` in `")
     path = path.removeprefix("key` in `").removeprefix("$")
@@ -350,7 +350,7 @@ def _fits(value: object, type_: object) -> bool:
 
 
 def _wanted(text: str) -> str:
-    """Translate msgspec's expectation into words."""
+    """Convert msgspec's expectation to words."""
     match = _EXPECTED.match(text)
     if match is None:
         return text
@@ -365,7 +365,7 @@ _AMOUNT = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+)\s*(?:([kKMGTPE]i?)[bB]?|cores?|
 
 
 def _hint(value: object, wanted: str) -> str:
-    """Guess what was meant, as text to paste, or ""."""
+    """Return a suggestion as text to paste, or ""."""
     if wanted == "a quantity" and isinstance(value, str):
         match = _AMOUNT.fullmatch(value)
         if match is None:
@@ -384,7 +384,7 @@ def _hint(value: object, wanted: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Show a value in an error, cut to a line."""
+    """Return a value for an error, truncated to a line."""
     if isinstance(value, Mapping):
         text = "an object" + (f" with {', '.join(map(str, list(value)[:5]))}" if value else " without fields")
     elif isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
-"""Limit ranges: defaults for containers that state nothing, and bounds for containers, pods and claims.
+"""Limit ranges: defaults for containers without amounts, and bounds for containers, pods and claims.
 
-The rules work on amounts and know neither documents nor an API: the API server and simulations share them.
+The rules work on amounts and are independent of documents and the API: the API server and simulations share them.
 
 Source: https://kubernetes.io/docs/concepts/policy/limit-range/
 """
@@ -23,8 +23,8 @@ class Limit(msgspec.Struct, frozen=True):
     """One entry of a limit range.
 
     Attributes:
-        type: of what is limited: ``Container``, ``Pod`` or ``PersistentVolumeClaim``.
-        min, max, default, default_request, ratio: amounts by resource.
+        type: the type of the limit: ``Container``, ``Pod`` or ``PersistentVolumeClaim``.
+        min, max, default, default_request, ratio: the amounts by resource.
     """
 
     type: str = ""
@@ -47,8 +47,8 @@ class Filled(msgspec.Struct, frozen=True):
     """A pod with the defaults of limit ranges.
 
     Attributes:
-        pod: with them.
-        notes: what was set, as the annotation of the pod reports it; empty if nothing was.
+        pod: the pod with the defaults.
+        notes: the set defaults, as the annotation of the pod reports them; empty if there are none.
     """
 
     pod: PodAmounts
@@ -56,7 +56,7 @@ class Filled(msgspec.Struct, frozen=True):
 
 
 def fill_in(limits: Iterable[Limit], pod: PodAmounts) -> Filled:
-    """Return a pod with requests and limits for its containers that state none."""
+    """Return a pod with requests and limits for its containers without them."""
     notes: list[str] = []
     for limit in limits:
         if limit.type == CONTAINER and (limit.default or limit.default_request):
@@ -77,7 +77,7 @@ def _filled(container: ContainerAmounts, limit: Limit, title: str, notes: list[s
 
 
 def pod_problems(limits: Sequence[Limit], pod: PodAmounts) -> list[str]:
-    """Return what a pod asks for below or above the limits, in upstream's words."""
+    """Return the amounts of a pod below or above the limits, in upstream's words."""
     problems: list[str] = []
     for limit in limits:
         if limit.type == CONTAINER:
@@ -89,7 +89,7 @@ def pod_problems(limits: Sequence[Limit], pod: PodAmounts) -> list[str]:
 
 
 def claim_problems(limits: Iterable[Limit], requests: Amounts) -> list[str]:
-    """Return what a claim asks for below or above the limits, in upstream's words."""
+    """Return the amounts of a claim below or above the limits, in upstream's words."""
     problems: list[str] = []
     for limit in limits:
         if limit.type == CLAIM:
@@ -99,7 +99,7 @@ def claim_problems(limits: Iterable[Limit], requests: Amounts) -> list[str]:
 
 
 def joined(problems: Iterable[str]) -> str:
-    """Return several problems as one text, each once."""
+    """Return several errors as one text, each once."""
     unique = list(dict.fromkeys(problems))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
@@ -111,12 +111,12 @@ def _problems(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[str]
 
 
 def _bounds(limit: Limit, amounts: Amounts) -> list[tuple[str, Quantity, str]]:
-    """Return resources with a bound, and how its texts begin: ``cpu usage per Container is 2``."""
+    """Return resources with a bound, and the beginning of their messages: ``cpu usage per Container is 2``."""
     return [(name, bound, f"{name} usage per {limit.type} is {bound}") for name, bound in sorted(amounts.items())]
 
 
 def _values(*amounts: Quantity) -> tuple[int, ...]:
-    """Return amounts to be compared: in thousandths, unless one is too large for that."""
+    """Return amounts for comparison: in thousandths, unless one is too large for that."""
     whole = tuple(amount.value() for amount in amounts)
     return tuple(amount.milli_value() for amount in amounts) if max(whole) <= _MAX_MILLI else whole
 
@@ -138,7 +138,7 @@ def _too_little(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[st
 
 
 def _too_much(limit: Limit, requests: Amounts, limits: Amounts | None) -> Iterator[str]:
-    """Yield what is above a maximum; `limits` is None for objects that only have requests."""
+    """Yield the amounts above a maximum; `limits` is None for objects that only have requests."""
     for name, bound, text in _bounds(limit, limit.max):
         request, most = requests.get(name), None if limits is None else limits.get(name)
         if limits is None and request is None:

@@ -21,8 +21,8 @@ ResourceList = dict[str, QuantityText]
 class ApiStruct(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
     """Base of every typed part of the Kubernetes API: immutable, keyword-only, camelCase in documents.
 
-    Unknown fields of a document are ignored here (the loader reports them). Every field has a default, which is what
-    an absent field means to Kubernetes; `null` means absent too (see `bayplan.objects.kinds`).
+    Unknown fields of a document are ignored here (the loader reports them). Every field has a default, which is the meaning of
+    an absent field in Kubernetes; `null` means absent, too (see `bayplan.objects.kinds`).
     """
 
 
@@ -31,7 +31,7 @@ Element = TypeVar("Element")
 
 
 def changed(item: Struct, **fields: object) -> Struct:
-    """Return a copy of a struct with other values in some fields, or the very struct where they are the same."""
+    """Return a copy of a struct with other values in some fields, or the same struct if they are equal."""
     for name, value in fields.items():
         before = getattr(item, name)
         if value is not before and value != before:
@@ -40,7 +40,7 @@ def changed(item: Struct, **fields: object) -> Struct:
 
 
 def mapped(function: Callable[[Element], Element], items: tuple[Element, ...]) -> tuple[Element, ...]:
-    """Apply a function to every element; return the very tuple where every element stays the very same."""
+    """Apply a function to every element; return the same tuple if no element changes."""
     results = tuple([function(item) for item in items])
     return items if all(map(is_, results, items)) else results
 
@@ -124,6 +124,6 @@ class KubernetesObject(ApiStruct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The object's `namespace/name`, or its name alone where it has no namespace."""
+        """The object's `namespace/name`, or its name alone without a namespace."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

@@ -1,6 +1,6 @@
-"""Names and labels: what Kubernetes accepts, and the texts with which it refuses the rest.
+"""Validation of names and labels, with the messages of Kubernetes.
 
-Every function returns the complaints as upstream words them, and an empty tuple where all is well.
+Every function returns errors in upstream's words, or an empty tuple.
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/.
 """
 
@@ -42,7 +42,7 @@ _KEY_EXAMPLES = ("MyName", "my.name", "123-abc")
 
 
 def _format_text(text: str, pattern: str, *examples: str) -> str:
-    """Return upstream's text for a value that does not have a format; its odd commas are upstream's."""
+    """Return upstream's message for a value with an invalid format; its odd commas are upstream's."""
     names = " or ".join(f"'{name}', " for name in examples)
     return f"{text} (e.g. {names}regex used for validation is '{pattern}')"
 
@@ -83,7 +83,7 @@ def check_dns1035_label(value: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def check_qualified_name(value: str) -> tuple[str, ...]:
-    """Check a label key, taint key or resource name: a name, perhaps after a DNS subdomain and a slash."""
+    """Check a label key, taint key or resource name: a name, optionally after a DNS subdomain and a slash."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         text = _format_text(_KEY_TEXT, _KEY_FORMAT, *_KEY_EXAMPLES)

@@ -1,4 +1,4 @@
-"""Namespaces: their labels are what namespace selectors of pod affinity read."""
+"""Namespaces, whose labels are read by the namespace selectors of pod affinity."""
 
 from bayplan.objects.meta import ApiStruct, KubernetesObject
 

@@ -1,4 +1,4 @@
-"""Nodes: what they offer, what keeps pods away from them, and the images they hold."""
+"""Nodes: their resources, taints, conditions and images."""
 
 # ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
 
@@ -8,7 +8,7 @@ from bayplan.objects.meta import ApiStruct, Int64, KubernetesObject, ResourceLis
 
 
 class Taint(ApiStruct, frozen=True, kw_only=True):
-    """A mark that keeps away pods without a matching toleration. Effect: NoSchedule, PreferNoSchedule, NoExecute."""
+    """A taint, which keeps away pods without a matching toleration. Effect: NoSchedule, PreferNoSchedule, NoExecute."""
 
     key: str = ""
     value: str = ""
@@ -92,5 +92,5 @@ class Node(KubernetesObject, frozen=True, kw_only=True):
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether a node is ready; one that says nothing about it is (a manifest need not have conditions)."""
+    """Return whether a node is ready; one without the condition counts as ready (as in manifests)."""
     return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")

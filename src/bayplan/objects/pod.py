@@ -1,6 +1,6 @@
 """Pods: the spec that scheduling reads, and the status.
 
-Affinity, tolerations and spreading constraints stand in `bayplan.objects.affinity`, volumes in
+Affinity, tolerations and spreading constraints are in `bayplan.objects.affinity`, volumes in
 `bayplan.objects.volumes`; their names are re-exported here, so that one import has the whole pod.
 """
 
@@ -63,7 +63,7 @@ __all__ = [
 
 
 class ContainerPort(ApiStruct, frozen=True, kw_only=True):
-    """A port of a container; `host_port` 0 asks for no port of the node."""
+    """A port of a container; `host_port` 0 requests no port of the node."""
 
     name: str = ""
     host_port: Int32 = 0
@@ -88,7 +88,7 @@ class ResourceRequirements(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerStateRunning(ApiStruct, frozen=True, kw_only=True):
-    """Since when a container runs."""
+    """The running state of a container, with its start time."""
 
     started_at: str | None = None
 
@@ -104,7 +104,7 @@ class ContainerStateTerminated(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerStateWaiting(ApiStruct, frozen=True, kw_only=True):
-    """Why a container does not run yet."""
+    """The waiting state of a container, with the reason."""
 
     reason: str = ""
     message: str = ""
@@ -135,14 +135,14 @@ class VolumeDevice(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerResizePolicy(ApiStruct, frozen=True, kw_only=True):
-    """Whether a container restarts when a resource is resized."""
+    """The resize policy of a resource: whether the container restarts."""
 
     resource_name: str = ""
     restart_policy: str = ""
 
 
 class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
-    """The action when a container exits in a given way; `action` is Restart or RestartAllContainers."""
+    """The action when a container exits with certain codes; `action` is Restart or RestartAllContainers."""
 
     action: str = ""
 
@@ -183,7 +183,7 @@ class PodSchedulingGate(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
-    """A resource claim of the pod: by name, or made from a template."""
+    """A resource claim of the pod: by name, or created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -197,7 +197,7 @@ class PodSchedulingGroup(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a pod. `node_selector` None and {} are different, as upstream."""
+    """The spec of a pod. `node_selector` None and {} differ, as in upstream."""
 
     volumes: tuple[Volume, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -256,14 +256,14 @@ class ContainerStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """The name of the claim that was made for an entry of `resource_claims`."""
+    """The name of the claim that was created for an entry of `resource_claims`."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
-    """The request of the special claim that stands for an extended resource of a container."""
+    """The request in the special claim for an extended resource of a container."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -271,7 +271,7 @@ class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodExtendedResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """The claim that holds the devices behind a pod's extended resources."""
+    """The claim with the devices for a pod's extended resources."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""
@@ -313,3 +313,16 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+def not_scheduled(pod: Pod) -> PodCondition | None:
+    """Return the condition PodScheduled of a pod if it is False, as the cluster's scheduler has written it; None otherwise."""
+    return next(
+        (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), None
+    )
+
+
+def waiting_message(pod: Pod) -> str:
+    """Return why a pod has no node, from its condition PodScheduled; "" if that says nothing."""
+    condition = not_scheduled(pod)
+    return "" if condition is None else condition.message

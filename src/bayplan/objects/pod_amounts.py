@@ -1,7 +1,7 @@
 """Requests and limits of a pod's containers, in a form that documents and typed pods share.
 
-Limit ranges and resource quotas look at nothing else of a pod's resources. The sums are upstream's: containers and sidecars
-together, or the most that starting the pod takes; amounts of the pod itself win for the resources that a pod can state.
+Limit ranges and resource quotas read no other resource fields of a pod. The sums are upstream's: containers and sidecars
+together, or the maximum while init containers run; pod-level amounts take precedence for the resources that support them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bayplan.objects.quantity import Quantity
 
 Amounts = Mapping[str, Quantity]
 POD_LEVEL = ("cpu", "memory")
-"""Resources that a pod can state for all of its containers, besides huge pages."""
+"""Resources that support pod-level amounts, in addition to huge pages."""
 _HUGE_PAGES = "hugepages-"
 
 
@@ -22,9 +22,9 @@ class ContainerAmounts(msgspec.Struct, frozen=True):
     """The resources of one container.
 
     Attributes:
-        name: of the container.
-        requests, limits: by resource.
-        sidecar: an init container that keeps running.
+        name: the name of the container.
+        requests, limits: the amounts by resource.
+        sidecar: whether it is an init container that keeps running.
     """
 
     name: str
@@ -37,14 +37,14 @@ class PodAmounts(msgspec.Struct, frozen=True):
     """The resources of a pod.
 
     Attributes:
-        containers: in order.
-        init_containers: in order.
-        requests, limits: of the pod itself.
-        overhead: of the runtime.
-        best_effort: the pod asks for nothing, which is its quality of service.
+        containers: the containers, in order.
+        init_containers: the init containers, in order.
+        requests, limits: the pod-level requests and limits.
+        overhead: the overhead of the runtime class.
+        best_effort: whether the pod requests nothing, which is its quality of service.
         terminating: the pod has a deadline.
-        priority_class: or empty.
-        cross_namespace: an affinity term of the pod looks at other namespaces.
+        priority_class: the name of the priority class, or empty.
+        cross_namespace: whether an affinity term of the pod refers to other namespaces.
         counted: the pod is neither over nor past its grace period.
     """
 
@@ -60,11 +60,11 @@ class PodAmounts(msgspec.Struct, frozen=True):
     counted: bool = True
 
     def total(self, kind: str, *, overhead: bool) -> dict[str, Quantity]:
-        """Return what the pod asks for (``requests``) or is limited to (``limits``).
+        """Return the total ``requests`` or ``limits`` of the pod.
 
         Args:
-            kind: which amounts.
-            overhead: add that of the runtime; to limits only where there is one.
+            kind: the amounts to sum, ``requests`` or ``limits``.
+            overhead: whether to add the overhead of the runtime class; to limits only if there is one.
         """
         found = _sum(self.containers, self.init_containers, kind)
         stated: Amounts = getattr(self, kind)

@@ -1,4 +1,4 @@
-"""The defaults that the API gives pods, claims, and every list of amounts.
+"""The defaults that the API sets on pods, claims, and all resource lists.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/, KEP-2837 (pod-level resources)
 and the behaviour of k8s.io/kubernetes/pkg/apis/core/v1 v1.36.3.
@@ -25,11 +25,11 @@ _MILLI_IN_NANOS = 1_000_000
 def default_pod(pod: Pod, *, pod_level_resources: bool = True) -> Pod:
     """Return a pod with the API's defaults.
 
-    Requests that are absent are the limits; pods on the host network take their ports from the node; a pod with limits
-    of its own gets requests of its own; amounts are rounded up to thousandths.
+    Absent requests are set to the limits; pods on the host network take their ports from the node; a pod with pod-level limits
+    gets pod-level requests; amounts are rounded up to thousandths.
 
     Args:
-        pod: as it was written.
+        pod: the pod as written.
         pod_level_resources: the gate PodLevelResources.
     """
     spec = pod.spec
@@ -66,7 +66,7 @@ def default_pod_status(status: PodStatus) -> PodStatus:
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:
-    """Return the spec of a pod or of a template with the defaults that both get."""
+    """Return the spec of a pod or a template with the defaults of both."""
     grace = spec.termination_grace_period_seconds
     return changed(
         spec,
@@ -81,7 +81,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
 
 
 def _with_requests(container: Container) -> Container:
-    """Take the limits for requests that are absent."""
+    """Set absent requests to the limits."""
     resources = container.resources
     requests = resources.requests
     if not resources.limits or all(name in requests for name in resources.limits):
@@ -98,9 +98,9 @@ def _with_host_ports(container: Container) -> Container:
 
 
 def _pod_level_resources(pod: Pod, resources: ResourceRequirements) -> ResourceRequirements:
-    """Complete what the pod as a whole asks for.
+    """Set pod-level requests and limits.
 
-    Limits for huge pages come from the containers. Where there are limits, requests come from the containers (what can
+    Limits for huge pages come from the containers. If there are limits, requests come from the containers (for resources that can
     be overcommitted), else from the limits.
     """
     limits, requests = dict(resources.limits), dict(resources.requests)
@@ -146,7 +146,7 @@ def default_rbd(source: RBDVolumeSource) -> RBDVolumeSource:
 
 
 def default_azure_disk(source: AzureDiskVolumeSource) -> AzureDiskVolumeSource:
-    """Return a disk of Azure that is shared, cached and writable unless it says otherwise."""
+    """Return an Azure disk with the defaults: shared, cached and writable."""
     return changed(
         source,
         caching_mode="ReadWrite" if source.caching_mode is None else source.caching_mode,
@@ -206,13 +206,13 @@ def _rounded_quantity(quantity: Quantity) -> Quantity:
 
 
 def _as_decimal(quantity: Quantity) -> str:
-    """Write a sum so that reading it gives upstream's form of it: a decimal where one of its parts is one.
+    """Write a sum so that parsing it gives upstream's form of it: a decimal if one of its parts is one.
 
-    It counts only together with overhead (`bayplan.objects.requests.repeats_overhead`).
+    It only matters together with overhead (`bayplan.objects.requests.repeats_overhead`).
     """
     if not quantity.is_decimal or parse_quantity(str(quantity)).is_decimal:
         return str(quantity)
-    # With a fraction of a binary unit, which is never kept as an integer. 10 ** 10 / 1024 is one.
+    # With a fraction of a binary unit, which is never stored as an integer. 10 ** 10 / 1024 is one.
     digits = quantity.as_nanos() * (10**10 // 1024)
     return f"{digits // 10**19}.{digits % 10**19:019d}Ki"
 

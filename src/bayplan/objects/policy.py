@@ -15,7 +15,7 @@ from bayplan.objects.meta import (
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a disruption budget: how many of the selected pods must remain."""
+    """The spec of a disruption budget: how many of the selected pods must remain available."""
 
     min_available: IntOrString | None = None
     selector: LabelSelector | None = None
@@ -89,7 +89,7 @@ class ScopeSelector(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceQuotaSpec(ApiStruct, frozen=True, kw_only=True):
-    """Most amounts, and which objects count."""
+    """Maximum amounts, and the objects that count."""
 
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
@@ -97,14 +97,14 @@ class ResourceQuotaSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceQuotaStatus(ApiStruct, frozen=True, kw_only=True):
-    """Most amounts that are enforced, and amounts in use."""
+    """The enforced maximum amounts, and the used amounts."""
 
     hard: ResourceList = {}
     used: ResourceList = {}
 
 
 class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
-    """Most amounts that the objects of a namespace may use together."""
+    """Maximum amounts that the objects of a namespace may use together."""
 
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
     status: ResourceQuotaStatus = ResourceQuotaStatus()
@@ -128,7 +128,7 @@ class PodGroupSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class TopologyConstraint(ApiStruct, frozen=True, kw_only=True):
-    """The node label in one value of which all pods of a group run."""
+    """The node label whose value must be the same for all pods of a group."""
 
     key: str = ""
 
@@ -148,7 +148,7 @@ class PodGroupResourceClaim(ApiStruct, frozen=True, kw_only=True):
 
 
 class WorkloadPodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
-    """The workload, and its template, that a pod group was made from."""
+    """The workload, and its template, from which a pod group was created."""
 
     workload_name: str = ""
     pod_group_template_name: str = ""
@@ -173,7 +173,7 @@ class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """The claim that was made for an entry of a group's `resource_claims`."""
+    """The claim that was created for an entry of a group's `resource_claims`."""
 
     name: str = ""
     resource_claim_name: str | None = None

@@ -1,11 +1,11 @@
-"""Kubernetes quantities: exact numbers with suffixes, as k8s.io/apimachinery reads, rounds, adds and prints them.
+"""Kubernetes quantities: exact numbers with suffixes, parsed, rounded, added and printed like k8s.io/apimachinery.
 
-Upstream keeps a quantity in one of two forms: an int64 with a decimal scale, or (where that overflows) a decimal of
+Upstream stores a quantity in one of two forms: an int64 with a decimal scale, or (if that overflows) a decimal of
 any size, rounded up to nanos. Inside the range of int64 the forms agree; outside they fail in different ways (an int64
-that wraps, a 0, a value cut to its low 64 bits), and recorded decisions depend on it. So `Quantity` keeps the same two
+that wraps, a 0, a value truncated to its low 64 bits), and recorded decisions depend on it. So `Quantity` has the same two
 forms. Everyday code calls `value`, `milli_value` and `nano_value`, which are cached.
 
-Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ and the behaviour of
+Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ and the behavior of
 k8s.io/apimachinery/pkg/api/resource v0.36.3 on amd64.
 """
 
@@ -24,7 +24,7 @@ QUANTITY_PATTERN = (
     r"^\s*(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,19})?"
     r"|(?=\S)[+-]?\.?(?:[KMGT]i|[numkMGTPE]|[eE](?:\+?[0-9]{1,19}|-0*[0-9]))?)\s*\Z"
 )
-"""A quantity as accepted in documents: digits may be missing altogether (`Ki`, `.` and `-` are zero), spaces are stripped."""
+"""A quantity as accepted in documents: digits may be missing (`Ki`, `.` and `-` are zero), spaces are stripped."""
 
 _PARTS = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?([numkMGTPE]?|[KMGTPE]i|[eE][+-]?[0-9]+)", re.ASCII)
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -35,14 +35,14 @@ _MAX = 2**63 - 1
 _MIN = -(2**63)
 _NANO = -9
 _FACTORS = 18  # Decimal digits that always fit into an int64.
-_WRAPPING_SCALES = (1, 2, 3, 6, 9)  # Upstream multiplies by these in one step and hands back what wrapped.
-_MAX_EXPONENT = 2_000  # Upstream computes 10**exponent whatever it costs; this is where Bayplan refuses.
-_PLAIN_LENGTH = 12  # So few digits fit into an int64, in whatever unit they are.
-_MAX_LENGTH = 2_000  # Likewise for the digits of a text.
+_WRAPPING_SCALES = (1, 2, 3, 6, 9)  # Upstream multiplies by these in one step and returns the wrapped result.
+_MAX_EXPONENT = 2_000  # Upstream computes 10**exponent whatever it costs; Bayplan rejects exponents above this.
+_PLAIN_LENGTH = 12  # Numbers with fewer digits fit into an int64, in whatever unit.
+_MAX_LENGTH = 2_000  # The same for the digits of a text.
 
 
 def wrap_int64(number: int) -> int:
-    """Return what is left of a number in Go's int64: its low 64 bits, as a signed number."""
+    """Return a number in Go's int64: its low 64 bits, as a signed number."""
     return number if _MIN <= number <= _MAX else ((number - _MIN) & 0xFFFFFFFFFFFFFFFF) + _MIN
 
 
@@ -67,12 +67,12 @@ def _go_pow10(exponent: int) -> float:
 
 @total_ordering
 class Quantity:
-    """An exact amount, with the form and format that decide how it overflows and prints. Immutable.
+    """An exact amount, with the form and format that determine how it overflows and prints. Immutable.
 
     Attributes:
         unscaled, scale: the amount is `unscaled * 10**scale`, a whole number of nanos.
-        is_decimal: the amount is of upstream's second form, which has no bounds.
-        format: how it prints.
+        is_decimal: whether the amount is of upstream's second form, which has no bounds.
+        format: the format in which it prints.
     """
 
     __slots__ = ("_text", "format", "is_decimal", "scale", "unscaled")
@@ -88,10 +88,10 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> "Quantity":
-        """Read a quantity as upstream's ParseQuantity does.
+        """Parse a quantity like upstream's ParseQuantity.
 
         Raises:
-            InputError: upstream refuses the text, or an exponent is so large that upstream would run out of memory.
+            InputError: upstream rejects the text, or an exponent is so large that upstream would run out of memory.
         """
         if text == "0":
             return _with_text(cls(0), text)
@@ -130,7 +130,7 @@ class Quantity:
     def _parse_decimal(
         cls, text: str, sign: str, unscaled: int, places: int, exponent: int, notation: Format
     ) -> "Quantity":
-        """Read what does not fit into an int64: any size, rounded up to nanos, binary amounts capped at int64."""
+        """Parse a number that does not fit into an int64: any size, rounded up to nanos, binary amounts limited to int64."""
         if notation == "BinarySI":
             unscaled <<= exponent
             scale = -places
@@ -154,7 +154,7 @@ class Quantity:
     # --- numbers ---
 
     def value(self) -> int:
-        """Return the amount as an int64, rounded up (away from zero); what overflows is what upstream makes of it."""
+        """Return the amount as an int64, rounded up (away from zero); overflows give upstream's results."""
         return self.scaled_value(0)
 
     def milli_value(self) -> int:
@@ -164,7 +164,7 @@ class Quantity:
     def scaled_value(self, scale: int) -> int:
         """Return the amount divided by `10**scale` as an int64, rounded up (away from zero).
 
-        A negative amount of the second form is rounded towards zero and then up by one where it fits into an int64: an
+        A negative amount of the second form is rounded towards zero and then up by one if it fits into an int64: an
         upstream quirk, seen only on negative amounts.
         """
         shift = self.scale - scale
@@ -227,7 +227,7 @@ class Quantity:
             left, right = self.unscaled, other.unscaled
         elif self.sign() != other.sign():
             left, right = self.sign(), other.sign()
-        elif self._magnitude() != other._magnitude():  # No power of ten is computed for numbers that are far apart.
+        elif self._magnitude() != other._magnitude():  # No power of ten is computed for numbers of very different size.
             left, right = self._magnitude() * self.sign(), other._magnitude() * self.sign()
         else:
             scale = min(self.scale, other.scale)
@@ -236,7 +236,7 @@ class Quantity:
         return (left > right) - (left < right)
 
     def compared_with(self, other: "Quantity") -> "Quantity":
-        """Return the quantity as upstream keeps it after comparing it: in the second form if the other one is."""
+        """Return the quantity as upstream stores it after a comparison: in the second form if the other one is."""
         if not other.is_decimal or self.is_decimal:
             return self
         return Quantity(self.unscaled, self.scale, format=self.format, is_decimal=True)
@@ -292,14 +292,14 @@ def _refused(text: str) -> InputError:
 
 
 def _raised(number: int, exponent: int) -> int:
-    """Return `number * 10**exponent`, within reason."""
+    """Return `number * 10**exponent`, within reasonable size."""
     if number and exponent > _MAX_EXPONENT:
         raise InputError("quantity", wanted=f"an exponent of at most {_MAX_EXPONENT}", got=str(exponent))
     return number * _ten(exponent) if number else 0
 
 
 def _interpret(suffix: str, text: str) -> tuple[int, Format]:
-    """Return the exponent of a suffix (of 10 or of 2) and the format it stands for."""
+    """Return the exponent of a suffix (of 10 or of 2) and its format."""
     if suffix in _DECIMAL_SUFFIXES:
         return _DECIMAL_SUFFIXES[suffix], "DecimalSI"
     if suffix in _BINARY_SUFFIXES:
@@ -311,7 +311,7 @@ def _interpret(suffix: str, text: str) -> tuple[int, Format]:
 
 
 def _multiply_int64(number: int, exponent: int) -> tuple[int, bool]:
-    """Multiply by `10**exponent` as upstream does, and say whether the product fits into an int64."""
+    """Multiply by `10**exponent` as upstream does, and return whether the product fits into an int64."""
     if number == 0 or exponent == 0:
         return number, True
     product = number * _ten(exponent) if exponent <= 19 else _MAX + 1
@@ -346,7 +346,7 @@ def _scale_decimal(unscaled: int, shift: int) -> int:
 
 
 def _without_factors(number: int, factor: int) -> tuple[int, int]:
-    """Divide by a factor as often as nothing is left over; return the rest and how often."""
+    """Divide by a factor while the remainder is zero; return the result and the number of divisions."""
     times = 0
     while number and number % factor == 0:
         number //= factor
@@ -361,10 +361,10 @@ _SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and
 
 @lru_cache(maxsize=65536)
 def parse_quantity(quantity: QuantityLike) -> Quantity:
-    """Read a quantity as it stands in a document: text (spaces around it are cut off) or a plain number. Cached.
+    """Parse a quantity of a document: text (surrounding spaces are stripped) or a plain number. Cached.
 
     Raises:
-        InputError: not a quantity.
+        InputError: it is not a quantity.
     """
     if isinstance(quantity, str):
         return Quantity.parse(quantity.strip(_SPACES))
@@ -379,10 +379,10 @@ def number_text(number: int | float) -> str:
 
 @lru_cache(maxsize=65536)
 def value(quantity: QuantityLike) -> int:
-    """Return a document's quantity as an int64, rounded up. For everything that is not CPU. Cached.
+    """Return a document's quantity as an int64, rounded up. For all resources except CPU. Cached.
 
     Raises:
-        InputError: not a quantity.
+        InputError: it is not a quantity.
     """
     return parse_quantity(quantity).value()
 
@@ -392,20 +392,20 @@ def milli_value(quantity: QuantityLike) -> int:
     """Return a document's quantity times 1000 as an int64, rounded up. For CPU. Cached.
 
     Raises:
-        InputError: not a quantity.
+        InputError: it is not a quantity.
     """
     return parse_quantity(quantity).milli_value()
 
 
 @lru_cache(maxsize=65536)
 def nano_value(quantity: QuantityLike) -> int:
-    """Return a document's quantity in nanos: exact, of any size. For sums that are rounded once, at their end. Cached.
+    """Return a document's quantity in nanos: exact, of any size. For sums that are rounded once, at the end. Cached.
 
     Raises:
-        InputError: not a quantity.
+        InputError: it is not a quantity.
     """
     if isinstance(quantity, str) and len(quantity) <= _PLAIN_LENGTH and quantity.isascii():
-        # Most are plain: a number of millis, or of units. Fast path without parsing them.
+        # Most are plain: a number of millis, or of units. Fast path without full parsing.
         if quantity[-1:] == "m" and quantity[:-1].isdigit():
             return int(quantity[:-1]) * 1_000_000
         if quantity.isdigit():

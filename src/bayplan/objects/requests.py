@@ -1,17 +1,17 @@
-"""Requests of pods: resources in the numbers that the scheduler compares, and host ports.
+"""Requests of pods: the amounts that the scheduler compares, and host ports.
 
-Which function is for what:
+Use of the functions:
 
-- `fit_requests`: NodeResourcesFit's filter, of the pod that is being scheduled.
-- `fit_score_requests`: NodeResourcesFit's score, of the pod that is being scheduled.
-- `balance_requests`: NodeResourcesBalancedAllocation's score, of the pod that is being scheduled.
-- `accounted_requests`: what a bound, assumed or nominated pod takes from its node.
-- `node_amounts`: what a node offers (allocatable), counted in the same way.
-- `pod_requests`: exact quantities under any options, for everything else.
+- `fit_requests`: the filter of NodeResourcesFit, for the pod that is being scheduled.
+- `fit_score_requests`: the score of NodeResourcesFit, for the pod that is being scheduled.
+- `balance_requests`: the score of NodeResourcesBalancedAllocation, for the pod that is being scheduled.
+- `accounted_requests`: the resources of a bound, assumed or nominated pod on its node.
+- `node_amounts`: the allocatable resources of a node, in the same units.
+- `pod_requests`: exact quantities with any options, for all other uses.
 
 All `dict[str, int]` here have CPU in milli-CPU and every other resource in its unit (bytes, devices), as int64.
 
-Source: KEP-753 (sidecars), KEP-1287 (resize), KEP-2837 (pod-level resources) and the behaviour of
+Source: KEP-753 (sidecars), KEP-1287 (resize), KEP-2837 (pod-level resources) and the behavior of
 k8s.io/component-helpers/resource v0.36.3 and k8s.io/kubernetes/pkg/scheduler/framework v1.36.3.
 """
 
@@ -44,18 +44,18 @@ DEFAULT_GATES = RequestGates()
 
 
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options for summing up requests; the names are those of upstream's PodResourcesOptions.
+    """Options for computing requests; the names are those of upstream's PodResourcesOptions.
 
     Attributes:
-        use_status_resources: containers with a resize in progress count with the largest of what they ask for, what
-            they were given and what is in force.
+        use_status_resources: whether containers with a resize in progress count with the maximum of their requested,
+            allocated and actual resources.
         pod_level_vertical_scaling: the same for pod-level resources.
-        exclude_overhead: leave the pod's overhead out.
-        skip_pod_level_resources: leave pod-level resources out.
-        skip_container_level_resources: count pod-level resources (and overhead) only.
-        use_node_allocatable_claims: add what claims take from the node, as the pod's status says.
-        missing_requests: what a container counts with where it says nothing about a resource (0 is something).
-        earlier_sums: how often upstream has summed up this pod before; see `repeats_overhead`.
+        exclude_overhead: whether to ignore the pod's overhead.
+        skip_pod_level_resources: whether to ignore pod-level resources.
+        skip_container_level_resources: whether to count only pod-level resources (and overhead).
+        use_node_allocatable_claims: whether to add the node resources of claims in the pod's status.
+        missing_requests: the amounts for containers without a request for a resource (0 is a request).
+        earlier_sums: the number of earlier computations for this pod upstream; see `repeats_overhead`.
     """
 
     use_status_resources: bool = False
@@ -72,12 +72,12 @@ _SCORING = RequestOptions(skip_pod_level_resources=True, missing_requests=NON_ZE
 
 
 class AccountedRequests(NamedTuple):
-    """The resources that a pod takes from its node.
+    """The resources of a pod on its node.
 
     Attributes:
-        requests: resources that nodes count, without `pods`.
+        requests: the resources that nodes count, without `pods`.
         non_zero_cpu_milli, non_zero_memory_bytes: the same with `DEFAULT_CPU_MILLI` and `DEFAULT_MEMORY_BYTES` for
-            containers that ask for nothing; scores read these.
+            containers without requests; scores read these.
     """
 
     requests: Amounts
@@ -86,10 +86,10 @@ class AccountedRequests(NamedTuple):
 
 
 def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
-    """Return what NodeResourcesFit's filter compares with the free amounts of a node.
+    """Return the amounts that NodeResourcesFit's filter compares with the free amounts of a node.
 
-    Resizes are not looked at (the pod has not run yet). Negative sums count as 0. A scalar resource that is asked for
-    with 0 stays in: upstream then goes through the comparison instead of only counting pods.
+    Resizes are ignored (the pod has not run yet). Negative sums count as 0. A scalar resource with a request of
+    0 is included: upstream then does the comparison instead of only counting pods.
     """
     simple = SIMPLE_SUMS.of(pod)
     if simple is not None and simple.on_nodes is not None:
@@ -103,21 +103,21 @@ def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
 
 
 def fit_score_requests(pod: Pod) -> Amounts:
-    """Return what NodeResourcesFit's score adds to a node, whatever the gates say.
+    """Return the amounts that NodeResourcesFit's score adds to a node, regardless of the gates.
 
-    Containers that ask for nothing count with the defaults; pod-level resources and resizes are not looked at.
+    Containers without requests count with the defaults; pod-level resources and resizes are ignored.
     """
     return pod_amounts(pod, _SCORING)
 
 
 def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> Amounts:
-    """Return what NodeResourcesBalancedAllocation adds to a node: no defaults, pod-level resources, resizes."""
+    """Return the amounts that NodeResourcesBalancedAllocation adds to a node: no defaults, pod-level resources, resizes."""
     options = replace(_balancing(gates), earlier_sums=earlier_sums) if earlier_sums else _balancing(gates)
     return pod_amounts(pod, options)
 
 
 def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> AccountedRequests:
-    """Return what a pod takes from the node it runs on (or is assumed or nominated to run on)."""
+    """Return the resources of a pod on the node on which it runs (or is assumed or nominated)."""
     simple = SIMPLE_SUMS.of(pod)
     if simple is not None and simple.on_nodes is not None and simple.counted is not None:
         counted = simple.counted
@@ -160,7 +160,7 @@ def _accounting_non_zero(gates: RequestGates) -> RequestOptions:
 
 
 def node_amounts(resources: Quantities) -> Amounts:
-    """Return what a node offers: CPU, memory, ephemeral storage, pods, and resources that are counted by name."""
+    """Return the allocatable resources of a node: CPU, memory, ephemeral storage, pods, and countable resources."""
     return {
         name: milli_value(quantity) if name == CPU else value(quantity)
         for name, quantity in resources.items()
@@ -174,8 +174,8 @@ def node_amounts(resources: Quantities) -> Amounts:
 def pod_amounts(pod: Pod, options: RequestOptions) -> Amounts:
     """Return a pod's requests as int64 (CPU in milli), rounded up once, after all sums.
 
-    The sums are made in whole nanos, which is exact. Where an amount is negative or leaves int64, upstream's answer
-    depends on how it keeps numbers, and the sums are made again with quantities that do the same.
+    Sums are computed in integer nanos, which is exact. If an amount is negative or exceeds int64, upstream's result
+    depends on its representation of numbers, and the sums are computed again with quantities that behave the same.
     """
     simple = None if options.skip_container_level_resources else SIMPLE_SUMS.of(pod)
     amounts = simple.amounts(options.missing_requests) if simple else None
@@ -195,7 +195,7 @@ def pod_requests(pod: Pod, options: RequestOptions) -> dict[str, Quantity]:
 
 
 def _sum_requests(pod: Pod, options: RequestOptions, read: Callable[[QuantityLike], Number]) -> dict[str, Number]:
-    """Sum up a pod's requests in the numbers that `read` makes of quantities."""
+    """Compute a pod's requests in the numbers that `read` returns for quantities."""
     spec = pod.spec
     total: dict[str, Number] = {}
     if not options.skip_container_level_resources:
@@ -218,20 +218,20 @@ def _sum_requests(pod: Pod, options: RequestOptions, read: Callable[[QuantityLik
 
 
 def repeats_overhead(pod: Pod) -> bool:
-    """Return whether what a pod asks for grows with every sum that upstream makes of it.
+    """Return whether a pod's requests grow with each of upstream's computations.
 
-    Upstream adds overhead to a pod-level request in place, and changes the pod where it keeps the request as a decimal (fractions
-    of binary units, more than 18 digits). An API server writes amounts in forms that are not kept so.
+    Upstream adds overhead to a pod-level request in place, and changes the pod if the request is stored as a decimal (fractions
+    of binary units, more than 18 digits). An API server writes amounts in forms that are not stored so.
     """
     return bool(pod.spec.overhead and pod.spec.resources is not None and _repeated_overhead(pod, RequestOptions()))
 
 
 def _repeated_overhead(pod: Pod, options: RequestOptions) -> list[str]:
-    """Return the resources of which the overhead is added to a request that is kept as a decimal."""
+    """Return the resources whose overhead is added to a request that is stored as a decimal."""
     resources = pod.spec.resources
     resized = options.pod_level_vertical_scaling and options.use_status_resources and pod.status.resources is not None
     if resources is None or resized or options.skip_pod_level_resources:
-        return []  # A resize leaves a copy.
+        return []  # A resize creates a copy.
     return [
         name
         for name, quantity in resources.requests.items()
@@ -259,7 +259,7 @@ def _sum_containers(pod: Pod, options: RequestOptions, read: Callable[[QuantityL
 
 
 def sum_container_limits(pod: Pod) -> dict[str, Quantity]:
-    """Return the limits of all containers together, as quantities; resizes are not looked at."""
+    """Return the limits of all containers together, as quantities; resizes are ignored."""
     return _fold(
         (_read_all(item.resources.limits, parse_quantity) for item in pod.spec.containers),
         ((is_sidecar(item), _read_all(item.resources.limits, parse_quantity)) for item in pod.spec.init_containers),
@@ -269,9 +269,9 @@ def sum_container_limits(pod: Pod) -> dict[str, Quantity]:
 def _fold(
     containers: Iterable[dict[str, Number]], init_containers: Iterable[tuple[bool, dict[str, Number]]]
 ) -> dict[str, Number]:
-    """Fold what containers need into what the pod needs at its most demanding moment.
+    """Compute the maximum of a pod's requests over its lifecycle from those of its containers.
 
-    Containers run together. Init containers run one after the other, each next to the sidecars (the flag) that started
+    Containers run together. Init containers run one after the other, each together with the sidecars (the flag) that started
     before it.
     """
     total: dict[str, Number] = {}
@@ -308,7 +308,7 @@ def _container_requests(
     options: RequestOptions,
     read: Callable[[QuantityLike], Number],
 ) -> dict[str, Number]:
-    """Return what one container counts with, in a dict of the caller's own."""
+    """Return the amounts of one container, in a new dict."""
     resources = container.resources
     if status is not None and status.resources is not None:
         requests = _effective_requests(pod, resources, status.resources, status.allocated_resources, read)
@@ -328,7 +328,7 @@ def _effective_requests(
     allocated: Quantities,
     read: Callable[[QuantityLike], Number],
 ) -> dict[str, Number]:
-    """Return the largest of what is asked for, what is in force and what was given; an infeasible ask is left out."""
+    """Return the maximum of the requested, actual and allocated resources; an infeasible request is ignored."""
     sources: list[Quantities] = [actuated.requests, allocated]
     if not is_resize_infeasible(pod):
         sources.insert(0, wanted.requests)
@@ -360,7 +360,7 @@ def _merge_max(total: dict[str, Number], more: dict[str, Number]) -> None:
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Return whether the pod as a whole asks for CPU, memory or huge pages."""
+    """Return whether the pod has pod-level requests for CPU, memory or huge pages."""
     return pod.spec.resources is not None and any(is_pod_level(name) for name in pod.spec.resources.requests)
 
 
@@ -381,7 +381,7 @@ def pod_priority(pod: Pod) -> int:
 
 
 class HostPort(NamedTuple):
-    """A port of the node that a pod takes, as NodePorts compares it."""
+    """A host port of a pod, as NodePorts compares it."""
 
     ip: str
     protocol: str
@@ -389,10 +389,10 @@ class HostPort(NamedTuple):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the node ports that a pod takes: of its sidecars, then of its containers.
+    """Return the host ports of a pod: of its sidecars, then of its containers.
 
-    An empty address is 0.0.0.0 and an empty protocol TCP. Pods on the host network take all their container ports,
-    but only once they are defaulted (`bayplan.objects.defaults`).
+    An empty address is 0.0.0.0 and an empty protocol TCP. Pods on the host network use all their container ports,
+    but only after defaulting (`bayplan.objects.defaults`).
     """
     spec = pod.spec
     return tuple(

@@ -29,7 +29,7 @@ class DeviceSelector(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceToleration(ApiStruct, frozen=True, kw_only=True):
-    """The device taints a request puts up with. Operator: Equal (also when empty), Exists."""
+    """The device taints that a request tolerates. Operator: Equal (also if empty), Exists."""
 
     key: str = ""
     operator: str = ""
@@ -57,7 +57,7 @@ class ExactDeviceRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceSubRequest(ApiStruct, frozen=True, kw_only=True):
-    """One alternative of a prioritised list."""
+    """One alternative of a prioritized list."""
 
     name: str = ""
     device_class_name: str = ""
@@ -191,7 +191,7 @@ class ResourceClaim(KubernetesObject, frozen=True, kw_only=True):
 
 
 class ResourceClaimTemplateSpec(ApiStruct, frozen=True, kw_only=True):
-    """The claim that is made for a pod."""
+    """The claim that is created for a pod."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
@@ -204,7 +204,7 @@ class ResourceClaimTemplate(KubernetesObject, frozen=True, kw_only=True):
 
 
 class ResourcePool(ApiStruct, frozen=True, kw_only=True):
-    """The pool that a slice is a part of; complete when all slices of the newest generation are there."""
+    """The pool of a slice; complete when all slices of the newest generation exist."""
 
     name: str = ""
     generation: Int64 = 0
@@ -268,7 +268,7 @@ class DeviceCounterConsumption(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceTaint(ApiStruct, frozen=True, kw_only=True):
-    """A mark that keeps away requests without a matching toleration. Effect: None, NoSchedule, NoExecute."""
+    """A taint, which keeps away requests without a matching toleration. Effect: None, NoSchedule, NoExecute."""
 
     key: str = ""
     value: str = ""
@@ -277,7 +277,7 @@ class DeviceTaint(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeAllocatableResourceMapping(ApiStruct, frozen=True, kw_only=True):
-    """Which resource of the node a device takes when it is allocated."""
+    """The node resource that a device consumes when it is allocated."""
 
     capacity_key: str | None = None
     allocation_multiplier: QuantityText | None = None
@@ -343,7 +343,7 @@ class DeviceTaintSelector(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceTaintRuleSpec(ApiStruct, frozen=True, kw_only=True):
-    """A taint and the devices that get it. Without selector no device does."""
+    """A taint and its devices. Without a selector it applies to no device."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()

@@ -1,6 +1,6 @@
-"""Names of resources: which kinds there are, and which of them a node counts.
+"""Names of resources: their types, and which of them a node counts.
 
-Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/ and the behaviour of
+Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/ and the behavior of
 k8s.io/kubernetes/pkg/apis/core/v1/helper v1.36.3.
 """
 
@@ -40,10 +40,10 @@ def is_scalar(name: str) -> bool:
 
 
 def is_dra_extended(name: str) -> bool:
-    """Return whether a device class may stand behind a resource: extended, or `deviceclass.resource.kubernetes.io/*`."""
+    """Return whether a device class may provide a resource: extended, or `deviceclass.resource.kubernetes.io/*`."""
     return is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 
 def is_pod_level(name: str) -> bool:
-    """Return whether a resource can be asked for by the pod as a whole: CPU, memory, huge pages."""
+    """Return whether a resource supports pod-level requests: CPU, memory, huge pages."""
     return name in (CPU, MEMORY) or is_huge_page(name)

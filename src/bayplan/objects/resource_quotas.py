@@ -1,6 +1,7 @@
-"""Resource quotas: what objects use, which quotas count them, and whether there is room left.
+"""Resource quotas: the usage of objects, which quotas count them, and whether the quotas allow more.
 
-The rules work on amounts and know neither documents nor an API: the API server, its quota controller and simulations share them.
+The rules work on amounts and are independent of documents and the API: the API server, its quota controller and simulations share
+    them.
 
 Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/
 """
@@ -41,8 +42,8 @@ class Quota(msgspec.Struct, frozen=True):
     Attributes:
         name: the name of the object.
         hard: the limits by resource.
-        used: amounts in use; a resource that is missing has not been counted yet.
-        scopes: an object must be in all of them.
+        used: the used amounts; a resource that is missing has not been counted yet.
+        scopes: the scopes; an object must match all of them.
     """
 
     name: str
@@ -55,10 +56,10 @@ class Usage(msgspec.Struct, frozen=True):
     """The usage of one object, and the quotas that may count it.
 
     Attributes:
-        amounts: by resource.
-        covers: says whether a resource of a quota is one that objects of the kind use.
-        pod: for scopes, and for containers that must state amounts; None for other kinds.
-        attributes_class: of a claim, for scopes.
+        amounts: the amounts by resource.
+        covers: the function that returns whether objects of the kind use a resource of a quota.
+        pod: the pod, for scopes and for containers that must have amounts; None for other kinds.
+        attributes_class: the VolumeAttributesClass of a claim, for scopes.
     """
 
     amounts: Amounts
@@ -71,8 +72,8 @@ class Checked(msgspec.Struct, frozen=True):
     """The decision of quotas about an object.
 
     Attributes:
-        problem: why there is no room, in upstream's words; or empty.
-        used: new amounts in use, by name of the quotas that count the object.
+        problem: the error in upstream's words, or empty.
+        used: the new used amounts, by name of the quotas that count the object.
     """
 
     problem: str = ""
@@ -83,7 +84,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def pod_usage(pod: PodAmounts) -> Usage:
-    """Return what a pod uses; one that is over still counts as an object."""
+    """Return the usage of a pod; a finished one still counts as an object."""
     amounts: dict[str, Quantity] = {"count/pods": _ONE}
     if pod.counted:
         requests, limits = (pod.total(kind, overhead=True) for kind in ("requests", "limits"))
@@ -92,7 +93,7 @@ def pod_usage(pod: PodAmounts) -> Usage:
 
 
 def _pod_resources(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
-    """Return amounts under the names that quotas have for them."""
+    """Return amounts under the names that quotas use for them."""
     found: dict[str, Quantity] = {"pods": _ONE}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(_HUGE_PAGES):
@@ -117,12 +118,12 @@ def _covers_pods(resource: str) -> bool:
 
 
 def claim_usage(storage: Quantity | None, storage_class: str, attributes_class: str) -> Usage:
-    """Return what a claim uses.
+    """Return the usage of a claim.
 
     Args:
-        storage: that it asks for.
-        storage_class: its class, or empty.
-        attributes_class: its VolumeAttributesClass, or empty.
+        storage: the requested amount of storage.
+        storage_class: the storage class, or empty.
+        attributes_class: the VolumeAttributesClass, or empty.
     """
     amounts = {"persistentvolumeclaims": _ONE, "count/persistentvolumeclaims": _ONE}
     if storage_class:
@@ -141,13 +142,13 @@ def _covers_claims(resource: str) -> bool:
 
 
 def service_usage(kind: str, ports: int, fixed_ports: int, *, allocates_ports: bool) -> Usage:
-    """Return what a Service uses.
+    """Return the usage of a Service.
 
     Args:
-        kind: its type.
-        ports: how many it has.
-        fixed_ports: those with a node port.
-        allocates_ports: a load balancer that gets node ports.
+        kind: the type of the Service.
+        ports: the number of ports.
+        fixed_ports: the number of ports with a node port.
+        allocates_ports: whether it is a load balancer that gets node ports.
     """
     node_ports = 0
     if kind == "NodePort" or (kind == "LoadBalancer" and allocates_ports):
@@ -164,7 +165,7 @@ def service_usage(kind: str, ports: int, fixed_ports: int, *, allocates_ports: b
 
 
 def object_usage(group: str, resource: str) -> Usage:
-    """Return what an object of any other kind uses: one of the objects that there may be."""
+    """Return the usage of an object of any other kind: one object in the count quota."""
     name = f"count/{resource}.{group}" if group else f"count/{resource}"
     amounts = {name: _ONE}
     if not group and resource in _OLD_NAMES:
@@ -210,12 +211,12 @@ def _selects(scope: Scope, value: str | None) -> bool:
 
 
 def check_quotas(quotas: Iterable[Quota], usage: Usage, before: Usage | None) -> Checked:
-    """Return whether quotas have room for an object, and what is in use with it.
+    """Return whether quotas allow an object, and the used amounts including it.
 
     Args:
-        quotas: of the namespace, in the order of their names.
-        usage: of the object.
-        before: of the object as it was, None for a new one.
+        quotas: the quotas of the namespace, sorted by name.
+        usage: the usage of the object.
+        before: the usage of the old object, None for a new one.
     """
     counting: list[Quota] = []
     for quota in quotas:
@@ -249,7 +250,7 @@ def check_quotas(quotas: Iterable[Quota], usage: Usage, before: Usage | None) ->
 
 
 def _delta(amounts: Amounts, before: Amounts) -> dict[str, Quantity]:
-    """Return what is added; what becomes less gives nothing back until the quota controller counts again."""
+    """Return the added amounts; decreases are not released until the quota controller counts again."""
     found = {}
     for name, amount in amounts.items():
         added = amount - before[name] if name in before else amount
@@ -258,7 +259,7 @@ def _delta(amounts: Amounts, before: Amounts) -> dict[str, Quantity]:
 
 
 def _unstated(restricted: Iterable[str], pod: PodAmounts | None) -> str:
-    """Return which amounts that a quota counts the containers of a pod don't state."""
+    """Return the amounts that a quota counts but the containers of a pod lack."""
     if pod is None or pod.requests or pod.limits:
         return ""
     required = sorted(_MUST_STATE.intersection(restricted))
@@ -276,11 +277,11 @@ def _listed(amounts: Amounts, names: Iterable[str]) -> str:
 
 
 def recount(quota: Quota, usages: Iterable[Usage]) -> dict[str, Quantity]:
-    """Return what is in use of the resources of a quota.
+    """Return the used amounts of the resources of a quota.
 
     Args:
-        quota: with the wanted hard amounts.
-        usages: of all objects in the namespace that a quota may count.
+        quota: the quota with the desired hard amounts.
+        usages: the usages of all objects in the namespace that a quota may count.
     """
     total = dict.fromkeys(sorted(quota.hard), _ZERO)
     for usage in usages:

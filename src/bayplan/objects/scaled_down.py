@@ -1,4 +1,4 @@
-"""Whether an update of a pod asks for less than before: what may let other pods in.
+"""Whether an update of a pod reduces its requests, so that other pods may fit.
 
 Source: KEP-1287 (resize) and the event UpdatePodScaleDown of kube-scheduler v1.36.3.
 """
@@ -23,6 +23,6 @@ def is_scaled_down(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -> b
 
 
 def _is_resized(pod: Pod) -> bool:
-    """Return whether a pod's status may say something of its requests."""
+    """Return whether a pod's status may affect its requests."""
     status = pod.status
     return bool(status.container_statuses or status.init_container_statuses) or status.resources is not None

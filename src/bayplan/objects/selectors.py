@@ -1,10 +1,10 @@
-"""Selectors, compiled once and asked often: label selectors, node selectors, tolerations.
+"""Selectors, compiled once and evaluated often: label selectors, node selectors, tolerations.
 
 A compiled selector has a `key` that compares by meaning, so that equal terms are registered once, and its requirements
-can be asked about single values (`Requirement.matches_value`), so that a column of interned labels is answered once for
+can be evaluated for single values (`Requirement.matches_value`), so that a column of interned labels is evaluated once for
 each distinct value.
 
-Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ and the behaviour of
+Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ and the behavior of
 k8s.io/apimachinery/pkg/labels, k8s.io/component-helpers/scheduling/corev1 and k8s.io/api/core/v1 v0.36.3.
 """
 
@@ -43,11 +43,11 @@ class Requirement(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Return whether labels meet the requirement."""
+        """Return whether labels match the requirement."""
         return self.matches_value(labels.get(self.key))
 
     def matches_value(self, value: str | None) -> bool:
-        """Return whether one value of the requirement's key meets it; None stands for an absent key."""
+        """Return whether one value of the requirement's key matches; None means an absent key."""
         operator = self.operator
         if operator == "In":
             return value is not None and value in self.values
@@ -65,12 +65,12 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class Selector:
-    """A compiled label selector: every requirement must hold. Immutable; equal where the meaning is the same.
+    """A compiled label selector: every requirement must hold. Immutable; equal if the meaning is the same.
 
     Attributes:
         requirements: the conditions, sorted by key. Empty in a selector that matches nothing.
-        matches_nothing: no labels match, whatever they are (the selector was absent).
-        key: hashable, equal for selectors that were written differently and mean the same; None matches nothing.
+        matches_nothing: whether no labels match at all (the selector was absent).
+        key: hashable; equal for selectors that are written differently but mean the same; None matches nothing.
     """
 
     __slots__ = ("_equal", "_others", "key", "matches_nothing", "requirements")
@@ -106,7 +106,7 @@ class Selector:
         return True
 
     def adding(self, requirements: Iterable[Requirement]) -> "Selector":
-        """Return a selector with further requirements; one that matches nothing stays so."""
+        """Return a selector with additional requirements; one that matches nothing stays so."""
         return self if self.matches_nothing else Selector((*self.requirements, *requirements))
 
     def __eq__(self, other: object) -> bool:
@@ -124,14 +124,14 @@ EVERYTHING = Selector(())
 
 
 class SelectorError(ValueError):
-    """A selector that upstream refuses to compile; the text is upstream's. The caller decides what that means."""
+    """A selector that upstream rejects; the text is upstream's. The caller decides what that means."""
 
 
 def compile_label_selector(selector: LabelSelector | None) -> Selector:
     """Compile a label selector. None matches nothing, an empty one everything.
 
     Raises:
-        SelectorError: an operator, key or value that upstream refuses.
+        SelectorError: upstream rejects an operator, key or value.
     """
     if selector is None:
         return NOTHING
@@ -145,21 +145,21 @@ def compile_label_selector(selector: LabelSelector | None) -> Selector:
         if expression.operator not in _LABEL_OPERATORS:
             raise SelectorError(f"{quote(expression.operator)} is not a valid label selector operator")
         operator = _operator(expression.operator)
-        # Upstream copies the values, by which a list without any becomes none.
+        # Upstream copies the values, so that an empty list becomes nil.
         _raise_for(check_requirement(expression.key, operator, expression.values or None))
         requirements.append(Requirement(expression.key, operator, expression.values))
     return Selector(requirements)
 
 
 def compile_label_map(labels: Labels | None) -> Selector:
-    """Compile a plain map of labels, unchecked as upstream does; absent and empty maps match everything."""
+    """Compile a plain map of labels, unchecked as in upstream; absent and empty maps match everything."""
     return Selector(Requirement(key, "In", (value,)) for key, value in labels.items()) if labels else EVERYTHING
 
 
 def compile_selector_document(selector: Document) -> Selector:
     """Compile a label selector of a document: an empty one matches everything, one with an unknown operator nothing.
 
-    For documents that validation has accepted; keys and values are not checked.
+    For validated documents; keys and values are not checked.
     """
     pairs = cast("Document", selector.get("matchLabels") or {})
     requirements = [Requirement(key, "In", (str(value),)) for key, value in pairs.items()]
@@ -173,11 +173,11 @@ def compile_selector_document(selector: Document) -> Selector:
 
 
 def check_requirement(key: str, operator: str, values: tuple[str, ...] | None, *, path: str = "") -> tuple[str, ...]:
-    """Return upstream's complaints about a requirement; none where it is valid.
+    """Return upstream's errors of a requirement, or an empty list.
 
     Args:
-        key, operator, values: the requirement. Where there are no values, None is shown as null and () as [].
-        path: where it stands, e.g. `nodeSelectorTerms[0].matchExpressions[1]`.
+        key, operator, values: the requirement. Without values, None is shown as null and () as [].
+        path: the path of the requirement, e.g. `nodeSelectorTerms[0].matchExpressions[1]`.
     """
     problems = []
     dot = f"{path}." if path else ""
@@ -225,7 +225,7 @@ class FieldRequirement(msgspec.Struct, frozen=True):
     equal: bool
 
     def matches(self, name: str) -> bool:
-        """Return whether a node of that name meets the requirement."""
+        """Return whether a node with that name matches the requirement."""
         return ((name if self.field == "metadata.name" else "") == self.value) == self.equal
 
 
@@ -234,9 +234,9 @@ class NodeTerm:
     """A compiled term of a node selector.
 
     Attributes:
-        labels: what the node's labels must match; None if the term has no requirements on labels.
-        fields: what the node's name must match.
-        errors: why upstream can't parse the term; such a term matches no node.
+        labels: the requirements on the node's labels; None if the term has none.
+        fields: the requirements on the node's name.
+        errors: upstream's errors of the term; an invalid term matches no node.
         key: hashable, compares by meaning.
     """
 
@@ -273,11 +273,11 @@ class CompiledNodeSelector(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> str:
-        """Upstream's text for all terms that can't be parsed, or ""."""
+        """Upstream's errors of all invalid terms, or ""."""
         return join_errors(problem for term in self.terms for problem in term.errors)
 
     def matches(self, labels: Labels, name: str) -> bool:
-        """Return whether a node with these labels and this name matches; terms that can't be parsed do not."""
+        """Return whether a node with these labels and this name matches; invalid terms do not."""
         return any(term.matches(labels, name) for term in self.terms)
 
 
@@ -285,8 +285,8 @@ class CompiledPreferredTerms(msgspec.Struct, frozen=True):
     """Compiled preferred node terms with their weights.
 
     Attributes:
-        terms: weight and term; empty terms and those of weight 0 are left out.
-        error: upstream's text for terms that can't be parsed, or ""; an error fails the whole cycle in PreScore.
+        terms: the weight and term of each; empty terms and those of weight 0 are omitted.
+        error: upstream's errors of invalid terms, or ""; an error fails the whole cycle in PreScore.
     """
 
     terms: tuple[tuple[int, NodeTerm], ...]
@@ -316,9 +316,9 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True):
 
 
 def compile_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
-    """Compile a node selector; a term with a mistake keeps its errors and matches nothing, the others work.
+    """Compile a node selector; an invalid term stores its errors and matches nothing, the others work.
 
-    Callers that must refuse any mistake (added affinity, volumes, resource slices) look at `.error`.
+    Callers that must reject any error (added affinity, volumes, resource slices) check `.error`.
     """
     return CompiledNodeSelector(
         tuple(
@@ -330,7 +330,7 @@ def compile_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
 
 
 def compile_preferred_terms(terms: tuple[PreferredSchedulingTerm, ...] | None) -> CompiledPreferredTerms:
-    """Compile preferred node terms; one mistake anywhere leaves no term, and an error. None is like no terms."""
+    """Compile preferred node terms; any invalid term results in no terms and an error. None is treated as no terms."""
     compiled = [
         (term.weight, compile_node_term(term.preference, f"[{index}]"))
         for index, term in enumerate(terms or ())
@@ -341,7 +341,7 @@ def compile_preferred_terms(terms: tuple[PreferredSchedulingTerm, ...] | None) -
 
 
 def compile_required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
-    """Compile what a pod requires of its node's labels and name."""
+    """Compile a pod's requirements on its node's labels and name."""
     spec = pod.spec
     labels = compile_label_map(spec.node_selector) if spec.node_selector else None
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
@@ -350,7 +350,7 @@ def compile_required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
 
 
 def compile_node_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
-    """Compile one term of a node selector; `path` is where it stands, for its errors."""
+    """Compile one term of a node selector; `path` is its path, for errors."""
     errors: list[str] = []
     requirements: list[Requirement] = []
     for index, expression in enumerate(term.match_expressions):
@@ -395,10 +395,10 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparison_operators: boo
     """Return whether a toleration tolerates a taint.
 
     Args:
-        toleration: of a pod.
-        taint: of a node.
-        comparison_operators: whether Gt and Lt are known (gate TaintTolerationComparisonOperators); where they are
-            not, such a toleration tolerates nothing. Gt tolerates taints with a greater value than its own.
+        toleration: the toleration of a pod.
+        taint: the taint of a node.
+        comparison_operators: whether Gt and Lt are supported (gate TaintTolerationComparisonOperators); otherwise
+            such a toleration tolerates nothing. Gt tolerates taints with a greater value than its own.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -424,7 +424,7 @@ def find_untolerated_taint(
     comparison_operators: bool,
     matters: Callable[[Taint], bool] | None = None,
 ) -> Taint | None:
-    """Return the first taint that matters and that no toleration tolerates, or None."""
+    """Return the first relevant taint that no toleration tolerates, or None."""
     for taint in taints:
         if matters is not None and not matters(taint):
             continue
@@ -437,7 +437,7 @@ def find_untolerated_taint(
 
 
 def parse_int64(text: str) -> int | None:
-    """Read an integer as Go's ParseInt does (a sign and leading zeros are fine), or None."""
+    """Parse an integer as Go's ParseInt does (a sign and leading zeros are allowed), or return None."""
     if not _INTEGER.fullmatch(text) or len(text.lstrip("+-0")) > 19:
         return None
     number = int(text)
@@ -445,12 +445,12 @@ def parse_int64(text: str) -> int | None:
 
 
 def parse_canonical_int64(text: str) -> int | None:
-    """Read an integer that is written in the shortest way (no plus, no leading zero, no -0), or None."""
+    """Parse an integer in canonical form (no plus, no leading zero, no -0), or return None."""
     return parse_int64(text) if _CANONICAL_INTEGER.fullmatch(text) else None
 
 
 def join_errors(problems: Iterable[str]) -> str:
-    """Join complaints as upstream's aggregate error does: each once, in brackets if there are several."""
+    """Join errors as upstream's aggregate error does: each once, in brackets if there are several."""
     texts = list(dict.fromkeys(problems))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
@@ -460,7 +460,7 @@ def _to_json(values: tuple[str, ...] | None) -> str:
 
 
 def selector_text(selector: LabelSelector | None) -> str:
-    """Return a label selector as people write one: ``app=web,tier in (a, b)``."""
+    """Return a label selector in kubectl's notation: ``app=web,tier in (a, b)``."""
     if selector is None:
         return "nothing"
     parts = [f"{key}={value}" for key, value in sorted((selector.match_labels or {}).items())]

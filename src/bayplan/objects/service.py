@@ -1,4 +1,4 @@
-"""Services: topology spreading's default constraints and the classic spreading priority read their selectors."""
+"""Services, whose selectors are read by the default constraints of topology spreading and the classic spreading priority."""
 
 from msgspec import field
 

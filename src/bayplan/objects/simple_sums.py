@@ -1,6 +1,6 @@
-"""Fast sums of container requests, for the many pods whose requests depend on nothing but their containers.
+"""Fast sums of container requests, for the many pods whose requests depend only on their containers.
 
-The sums in full are in `bayplan.objects.requests`; it asks here first.
+The full computation is in `bayplan.objects.requests`, which tries this first.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from bayplan.objects.quantity import QuantityLike, nano_value
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
 
 DEFAULT_CPU_MILLI = 100
-"""The CPU that counts in scores for a container without a request."""
+"""The CPU for scores of a container without a request."""
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
-"""The memory that counts in scores for a container without a request."""
+"""The memory for scores of a container without a request."""
 
 Amounts = dict[str, int]
 Quantities = Mapping[str, QuantityLike]
 
 _MAX_INT64 = 2**63 - 1
 NON_ZERO: Quantities = {CPU: f"{DEFAULT_CPU_MILLI}m", MEMORY: DEFAULT_MEMORY_BYTES}
-"""The amounts that count in scores for containers without a request."""
+"""The amounts for scores of containers without a request."""
 
 
 def rounded_up(sums: Mapping[str, int]) -> Amounts | None:
-    """Return sums of nanos as int64 (CPU in milli), None if one is negative or overflows int64."""
+    """Return sums of nanos as int64 (CPU in milli), or None if one is negative or overflows int64."""
     amounts: Amounts = {}
     for name, nanos in sums.items():
         amount = -(-nanos // (1_000_000 if name == CPU else 1_000_000_000))
@@ -37,7 +37,7 @@ def rounded_up(sums: Mapping[str, int]) -> Amounts | None:
 
 
 def on_nodes(amounts: Amounts) -> Amounts:
-    """Return the amounts of what nodes count, `pods` aside."""
+    """Return the amounts of the resources that nodes count, except `pods`."""
     return {
         name: amount
         for name, amount in amounts.items()
@@ -46,12 +46,14 @@ def on_nodes(amounts: Amounts) -> Amounts:
 
 
 class SimpleSum(NamedTuple):
-    """The sums of a pod's container requests, if its requests depend on nothing but its containers.
+    """The sums of a pod's container requests, if its requests depend only on its containers.
 
     Attributes:
-        nanos: by resource the sum. silent: how many containers say nothing about CPU, and about memory.
-        whole: the sums as int64, None for pods that are not this simple. counted: the same with the defaults of `NON_ZERO`.
-        on_nodes: those of `whole` that nodes count.
+        nanos: the sum by resource.
+        silent: the number of containers without a request for CPU, and for memory.
+        whole: the sums as int64, None for pods that are not this simple.
+        counted: the same with the defaults of `NON_ZERO`.
+        on_nodes: the part of `whole` that nodes count.
     """
 
     nanos: dict[str, int]
@@ -61,7 +63,7 @@ class SimpleSum(NamedTuple):
     on_nodes: Amounts | None
 
     def amounts(self, missing: Quantities | None) -> Amounts | None:
-        """Return the sums as int64, in a new dict; None for pods that are not this simple."""
+        """Return the sums as int64, in a new dict, or None for other pods."""
         if missing is None or missing is NON_ZERO:
             known = self.whole if missing is None else self.counted
             return None if known is None else known.copy()
@@ -69,7 +71,7 @@ class SimpleSum(NamedTuple):
 
 
 def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quantities) -> dict[str, int]:
-    """Return sums with what silent containers count with (of CPU and memory)."""
+    """Return sums including the defaults of containers without requests (for CPU and memory)."""
     sums = dict(nanos)
     for name, quantity in missing.items():
         if silent[name]:
@@ -78,7 +80,7 @@ def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quanti
 
 
 class SimpleSums:
-    """Remembers the sum of the pod that was asked about last: several rules ask about the same pod, one after the other."""
+    """Caches the sum of the last pod: several rules need that of the same pod, one after the other."""
 
     __slots__ = ("_known",)
 
@@ -86,7 +88,7 @@ class SimpleSums:
         self._known: tuple[object, object, SimpleSum | None] = (None, None, None)
 
     def of(self, pod: Pod) -> SimpleSum | None:
-        """Return the sum of a pod, None if it is not this simple."""
+        """Return the sum of a pod, or None if it is not this simple."""
         spec, known = pod.spec, self._known
         if known[0] is not spec or known[1] is not pod.status:
             known = self._known = (spec, pod.status, self._make(pod))

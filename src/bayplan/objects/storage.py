@@ -1,4 +1,4 @@
-"""Storage: volumes, claims, classes, and what CSI drivers say about nodes and capacity."""
+"""Storage: volumes, claims, classes, and the node and capacity information of CSI drivers."""
 
 # ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
 
@@ -35,7 +35,7 @@ from bayplan.objects.volumes import (
 
 
 class VolumeNodeAffinity(ApiStruct, frozen=True, kw_only=True):
-    """From which nodes a volume can be reached."""
+    """The nodes from which a volume is accessible."""
 
     required: NodeSelector | None = None
 
@@ -100,7 +100,7 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
 
 
 class TopologySelectorLabelRequirement(ApiStruct, frozen=True, kw_only=True):
-    """A node label and the values of it that a class can provision in."""
+    """A node label and those of its values in which a class can provision."""
 
     key: str = ""
     values: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class CSINodeSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class CSINode(KubernetesObject, frozen=True, kw_only=True):
-    """What CSI drivers say about a node; it has the node's name."""
+    """The CSI drivers of a node; the object has the node's name."""
 
     spec: CSINodeSpec = CSINodeSpec()
 
@@ -188,7 +188,7 @@ class VolumeAttachmentSource(ApiStruct, frozen=True, kw_only=True):
 
 
 class VolumeAttachmentSpec(ApiStruct, frozen=True, kw_only=True):
-    """Which volume is attached where by whom."""
+    """The volume, node and driver of an attachment."""
 
     attacher: str = ""
     source: VolumeAttachmentSource = VolumeAttachmentSource()

@@ -1,6 +1,6 @@
 """The volumes of a pod, and the sources that persistent volumes share with them.
 
-Sources that neither scheduling, nor volume limits, nor zones, nor the virtual kubelet read are left out.
+Sources that neither scheduling, volume limits, zones nor the virtual kubelet read are omitted.
 """
 
 # ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
@@ -31,7 +31,7 @@ class HostPathVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
 
 class EmptyDirVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """A directory that lives as long as the pod."""
+    """A directory that exists as long as the pod."""
 
     medium: str = ""
     size_limit: QuantityText | None = None
@@ -222,7 +222,7 @@ class VolumeResourceRequirements(ApiStruct, frozen=True, kw_only=True):
 
 
 class TypedLocalObjectReference(ApiStruct, frozen=True, kw_only=True):
-    """An object of the same namespace that fills a claim."""
+    """An object of the same namespace that provides the data of a claim."""
 
     api_group: str | None = None
     kind: str = ""
@@ -230,7 +230,7 @@ class TypedLocalObjectReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class TypedObjectReference(ApiStruct, frozen=True, kw_only=True):
-    """An object, perhaps of another namespace, that fills a claim."""
+    """An object, possibly of another namespace, that provides the data of a claim."""
 
     api_group: str | None = None
     kind: str = ""
@@ -253,20 +253,20 @@ class PersistentVolumeClaimSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimTemplate(ApiStruct, frozen=True, kw_only=True):
-    """The claim that an ephemeral volume makes."""
+    """The claim that is created for an ephemeral volume."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class EphemeralVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """A claim that lives as long as the pod; its name is `<pod>-<volume>`."""
+    """A claim that exists as long as the pod; its name is `<pod>-<volume>`."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class Volume(ApiStruct, frozen=True, kw_only=True):
-    """A volume of a pod: a name and one source. All sources None: one that scheduling does not read."""
+    """A volume of a pod: a name and one source. All sources are None for one that scheduling does not read."""
 
     name: str = ""
     host_path: HostPathVolumeSource | None = None

@@ -1,6 +1,6 @@
-"""The defaults that the API gives the objects from which controllers make pods.
+"""The defaults that the API sets on the objects from which controllers create pods.
 
-Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/ and the behaviour of
+Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/ and the behavior of
 k8s.io/kubernetes/pkg/apis/apps/v1 and batch/v1 v1.36.3.
 """
 
@@ -42,7 +42,7 @@ def default_deployment(item: Deployment) -> Deployment:
 
 
 def default_daemon_set(item: DaemonSet) -> DaemonSet:
-    """Return a DaemonSet with its update strategy and limit of history."""
+    """Return a DaemonSet with its update strategy and history limit."""
     spec = item.spec
     spec = changed(
         spec,
@@ -67,7 +67,7 @@ def default_replica_set(item: ReplicaSet) -> ReplicaSet:
 
 
 def default_replication_controller(item: ReplicationController) -> ReplicationController:
-    """Return a ReplicationController with replicas; selector and labels are its template's where it has none."""
+    """Return a ReplicationController with replicas; selector and labels default to its template's."""
     spec, metadata = item.spec, item.metadata
     template = spec.template
     labels = template.metadata.labels if template is not None else {}
@@ -113,7 +113,7 @@ def default_stateful_set(item: StatefulSet) -> StatefulSet:
 
 
 def default_job(item: Job) -> Job:
-    """Return a Job with parallelism, completions, backoff and mode; its labels are its template's where it has none."""
+    """Return a Job with parallelism, completions, backoff and mode; its labels default to its template's."""
     metadata = _labelled_as(item.metadata, item.spec.template)
     return changed(item, spec=default_job_spec(item.spec), metadata=metadata)
 
@@ -138,7 +138,7 @@ def default_job_spec(spec: JobSpec) -> JobSpec:
 
 
 def default_cron_job(item: CronJob) -> CronJob:
-    """Return a CronJob with its policy and limits of history. The Job in it is defaulted when it is made."""
+    """Return a CronJob with its policy and history limits. The Job template gets its defaults when a Job is created."""
     spec = item.spec
     job = spec.job_template
     job = changed(job, spec=changed(job.spec, template=_default_template(job.spec.template)))
@@ -164,7 +164,7 @@ def _default_template(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 def _default_selector(selector: LabelSelector | None, template: PodTemplateSpec) -> LabelSelector | None:
-    """Take the template's labels where older API versions leave the selector out."""
+    """Set the selector to the template's labels if older API versions omit it."""
     if selector is None and template.metadata.labels:
         return LabelSelector(match_labels=template.metadata.labels)
     return selector

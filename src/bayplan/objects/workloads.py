@@ -16,7 +16,7 @@ from bayplan.objects.storage import PersistentVolumeClaim
 
 
 class PodTemplateSpec(ApiStruct, frozen=True, kw_only=True):
-    """The pod that a controller makes."""
+    """The pod that a controller creates."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -70,7 +70,7 @@ class DeploymentStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class Deployment(KubernetesObject, frozen=True, kw_only=True):
-    """A Deployment: replica sets, one after the other."""
+    """A Deployment: ReplicaSets, one after the other."""
 
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
@@ -132,7 +132,7 @@ class ReplicationController(KubernetesObject, frozen=True, kw_only=True):
 
 
 class StatefulSetRollingUpdate(ApiStruct, frozen=True, kw_only=True):
-    """Which ordinals of a StatefulSet are updated."""
+    """The ordinals of a StatefulSet that are updated."""
 
     partition: Int32 | None = None
     max_unavailable: IntOrString | None = None
@@ -190,7 +190,7 @@ class StatefulSetStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class StatefulSet(KubernetesObject, frozen=True, kw_only=True):
-    """A StatefulSet: pods with numbers, and claims of their own."""
+    """A StatefulSet: pods with ordinals, and their claims."""
 
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
@@ -222,7 +222,7 @@ class DaemonSetStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class DaemonSet(KubernetesObject, frozen=True, kw_only=True):
-    """A DaemonSet: one pod on every node that fits."""
+    """A DaemonSet: one pod on every matching node."""
 
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()
@@ -252,20 +252,20 @@ class PodFailurePolicyRule(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodFailurePolicy(ApiStruct, frozen=True, kw_only=True):
-    """Rules for failed pods; the first that fits decides."""
+    """Rules for failed pods; the first match decides."""
 
     rules: tuple[PodFailurePolicyRule, ...] = ()
 
 
 class SuccessPolicyRule(ApiStruct, frozen=True, kw_only=True):
-    """Which or how many indexes must succeed."""
+    """Which indexes must succeed, or how many."""
 
     succeeded_indexes: str | None = None
     succeeded_count: Int32 | None = None
 
 
 class SuccessPolicy(ApiStruct, frozen=True, kw_only=True):
-    """When an indexed Job has succeeded: as soon as one of the rules is met."""
+    """The success policy of an indexed Job: it has succeeded as soon as one of the rules is met."""
 
     rules: tuple[SuccessPolicyRule, ...] = ()
 
@@ -307,14 +307,14 @@ class JobStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class Job(KubernetesObject, frozen=True, kw_only=True):
-    """A Job: pods that run to their end."""
+    """A Job: pods that run to completion."""
 
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 
 
 class JobTemplateSpec(ApiStruct, frozen=True, kw_only=True):
-    """The Job that a CronJob makes."""
+    """The Job that a CronJob creates."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()

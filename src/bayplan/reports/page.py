@@ -47,7 +47,7 @@ document.documentElement.dataset.drawn = 'true';
 
 
 def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
-    """Open result directories, given as ``FOLDER`` or ``LABEL=FOLDER``; folders with one label are runs of different seeds.
+    """Open result directories, given as ``DIR`` or ``LABEL=DIR``; those with one label are runs of different seeds.
 
     Raises:
         InputError: a folder is not a result.
@@ -60,7 +60,9 @@ def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
             label = Path(source).name
         runs.setdefault(label, []).append(RunData(open_result(folder), label))
     if not runs:
-        raise InputError("report", got="no results", wanted="result folders", hint="bayplan simulate PATH --out FOLDER")
+        raise InputError(
+            "report", got="no results", wanted="result directories", hint="bayplan simulate PATH --out DIR"
+        )
     return runs
 
 

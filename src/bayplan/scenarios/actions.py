@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from bayplan.answers.drain_rules import Budgets, stays_behind
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.drain_rules import Budgets
 from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
 from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
 from bayplan.base.durations import SECOND_NS
@@ -180,7 +181,7 @@ def drain_nodes(simulator: Simulator, nodes: str, until_ns: int) -> list[str]:
 def _leaving(simulator: Simulator, names: Sequence[str]) -> list[Pod]:
     """Return the pods that are still on nodes and have to go, those that are being deleted included."""
     pods = (pod for name in names for pod in simulator.cluster.store.pods_on(name))
-    return [pod for pod in pods if pod.metadata.deletion_timestamp is not None or not stays_behind(pod)]
+    return [pod for pod in pods if pod.metadata.deletion_timestamp is not None or comes_back(pod)]
 
 
 def _emptied(simulator: Simulator, names: Sequence[str]) -> Callable[[], bool]:

@@ -9,13 +9,12 @@ import msgspec
 
 from bayplan.autoscaling.configuration import AutoscalerConfiguration, autoscaler_of, read_autoscaler
 from bayplan.base.errors import InputError
-from bayplan.base.long_durations import read_long_duration
 from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS
 from bayplan.descheduling.policy import Policy, policy_of, read_policy
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import Inputs, load_documents, load_inputs
 from bayplan.formats.manifest import Manifest
-from bayplan.formats.typed_documents import placed, read_typed
+from bayplan.formats.typed_documents import duration_at, placed, read_typed
 from bayplan.objects.meta import KubernetesObject
 from bayplan.scenarios.scenario import ACTIONS, API_VERSION, KIND, SETTLED, Check, Scenario, Step, actions_of
 from bayplan.sim.simulator import Simulator
@@ -178,12 +177,7 @@ def _check_times(document: Document, steps: Sequence[StepPlan]) -> None:
 
 
 def _duration(document: Document, text: str | None, path: str) -> int | None:
-    if text is None:
-        return None
-    try:
-        return read_long_duration(text, what=f"Scenario {path}")
-    except InputError as problem:
-        raise placed(problem, document) from None
+    return None if text is None else duration_at(document, text, path, kind=KIND)
 
 
 def _refusal(document: Document, path: str, wanted: str, got: str) -> InputError:

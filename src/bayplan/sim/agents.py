@@ -1,4 +1,4 @@
-"""Agents: programs beside the control plane that watch a simulated cluster and change it, such as an autoscaler."""
+"""Agents: programs such as an autoscaler that watch a simulated cluster and change it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from bayplan.sim.operations import Operation
 
 
 class Agent(Protocol):
-    """A program that looks at the cluster at times of its own; it reads the simulator that it was made with."""
+    """A program that reads the simulator at times that it chooses."""
 
     def next_wakeup_ns(self, changes: int) -> int | None:
-        """Return when it wants to act; None: never, unless the cluster changes.
+        """Return when it acts next; None: never, unless the cluster changes.
 
         Args:
-            changes: grows with every change that could alter a decision.
+            changes: a counter of the changes that could alter a decision.
         """
         ...
 
     def act(self, now_ns: int, changes: int) -> Sequence[tuple[int, Operation]]:
-        """Return what it does, with times, now or later. Called once the cluster is at rest at that instant."""
+        """Return its actions, with times, now or later. Called when the cluster is idle at that instant."""
         ...
 
 
@@ -35,7 +35,7 @@ class Agents:
         self._agents.append(agent)
 
     def earlier(self, instant_ns: int | None, changes: int, now_ns: int) -> int | None:
-        """Return when the next agent acts, not before now, if that is earlier than an instant; else the instant."""
+        """Return when the next agent acts, but not before now, if that is earlier than an instant; else the instant."""
         for agent in self._agents:
             wakeup_ns = agent.next_wakeup_ns(changes)
             if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):
@@ -43,7 +43,7 @@ class Agents:
         return instant_ns
 
     def act(self, now_ns: int, changes: int) -> list[tuple[int, Operation]]:
-        """Let the agents act whose time has come; return what they do."""
+        """Run the agents that are due; return their actions."""
         found: list[tuple[int, Operation]] = []
         for agent in self._agents:
             wakeup_ns = agent.next_wakeup_ns(changes)

@@ -1,4 +1,4 @@
-"""Turn input into operations in virtual time: when each object of manifests and each pod of a trace arrives and leaves."""
+"""Convert input to operations in virtual time: when each object of manifests and each pod of a trace is created and deleted."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from bayplan.objects.workloads import (
 from bayplan.sim.operations import Apply, Delete, Operation
 
 DEFAULT_START_NS = 1_767_225_600 * SECOND_NS
-"""When virtual time begins if the input has no times: 2026-01-01T00:00:00Z, a Thursday."""
+"""Start of virtual time if the input has no times: 2026-01-01T00:00:00Z, a Thursday."""
 
 _PODS_AND_WORKLOADS = (Pod, CronJob, DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 
 
 def start_time_ns(manifest: Manifest, *, creation_times: bool = False) -> int:
-    """Return when virtual time begins: at the latest time in the objects, so that all of them are in the past.
+    """Return the start of virtual time: the latest time in the objects, so that all of them are in the past.
 
     With `creation_times` it is the earliest creation time instead. Rounded up to a whole second.
     """
@@ -55,7 +55,7 @@ def _times_of(item: KubernetesObject, creation_only: bool) -> Iterator[int]:
 
 
 def _time_or_none(text: str | None) -> int | None:
-    """Return a time; None if there is none or it is invalid: templates have ``<nil>`` or ``null`` there."""
+    """Return a time, or None if there is none or it is invalid: templates have ``<nil>`` or ``null`` there."""
     try:
         return parse_time_ns(text) if text else None
     except InputError:
@@ -63,7 +63,7 @@ def _time_or_none(text: str | None) -> int | None:
 
 
 def run_times(trace: Trace | None) -> dict[str, PodRun]:
-    """Return how long the pods of a trace run, by key."""
+    """Return the run times of the pods of a trace, by key."""
     if trace is None:
         return {}
     return {timed.pod.key: PodRun(timed.run_time_ns) for timed in trace.pods if timed.run_time_ns is not None}
@@ -78,8 +78,8 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
 
     Args:
         inputs: the loaded input.
-        start_ns: when virtual time begins; times of a trace are relative to it.
-        creation_times: let objects arrive at their creationTimestamp.
+        start_ns: the start of virtual time; times of a trace are relative to it.
+        creation_times: whether objects arrive at their creationTimestamp.
     """
     items = in_order(inputs.manifest.objects())
     timed_pods = inputs.trace.pods if inputs.trace is not None else []
@@ -98,7 +98,7 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
 
 
 def in_order(items: Iterable[KubernetesObject]) -> list[KubernetesObject]:
-    """Return objects with those first that others refer to, then pods with a node, then everything else."""
+    """Return objects sorted: first those that others refer to, then pods with a node, then everything else."""
     return sorted(items, key=_order)
 
 
@@ -109,7 +109,7 @@ def _order(item: KubernetesObject) -> int:
 
 
 def missing_namespaces(items: Iterable[KubernetesObject], known: Collection[str] = ()) -> list[KubernetesObject]:
-    """Return the namespaces that objects are in and that are neither among them nor known."""
+    """Return the namespaces of objects that are neither among the objects nor known."""
     items = list(items)
     declared = {item.metadata.name for item in items if isinstance(item, Namespace)}.union(known)
     used = dict.fromkeys(item.metadata.namespace for item in items)

@@ -1,7 +1,8 @@
-"""Why a binding, or what has to be written before it, is refused: in the words of the API server."""
+"""Errors of bindings and of the writes before them, in the words of the API server."""
 
 from __future__ import annotations
 
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.store import ObjectStore
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -14,7 +15,7 @@ _RESOURCES = {
 
 
 def binding_refusal(store: ObjectStore, pod_key: str) -> str:
-    """Return why a pod can't be bound; "" where nothing stands against it."""
+    """Return why a pod cannot be bound, or "" if it can."""
     name = pod_key.partition("/")[2]
     pod = store.pods.get(pod_key)
     if pod is None:
@@ -28,14 +29,14 @@ def _conflict(pod: Pod, name: str) -> str:
         reason = f"pod {name} is being deleted, cannot be assigned to a host"
     elif pod.spec.node_name:
         reason = f'pod {name} is already assigned to node "{pod.spec.node_name}"'
-    elif pod.status.phase in ("Succeeded", "Failed"):
-        # The real server would let it pass: a pod without a node does not finish there.
+    elif is_finished(pod):
+        # The real server would accept it: a pod without a node does not finish there.
         reason = f"pod {name} has finished"
     return f'Operation cannot be fulfilled on pods/binding "{name}": {reason}' if reason else ""
 
 
 def update_refusal(store: ObjectStore, item: KubernetesObject) -> str:
-    """Return why an object can't be written; "" where it is there."""
+    """Return why an object cannot be written, or "" if it exists."""
     if store.get(type(item), item.key) is not None:
         return ""
     kind = type(item).__name__

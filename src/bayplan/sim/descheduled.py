@@ -1,4 +1,4 @@
-"""What a descheduler did in a run: a row for each pod that it evicted."""
+"""The evictions of a descheduler in a run: a row for each pod."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ class EmittedEvents:
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, str, str], SimulatedEvent] = {}
-        # Every pod that gets a node has exactly one of these: stored compactly, outside of the dictionary.
+        # Every pod that gets a node has exactly one of these: stored compactly, outside the dictionary.
         self._scheduled: list[tuple[int, str, str]] = []
 
     def take(self, emitted: Emit, now_ns: int) -> None:

@@ -1,4 +1,4 @@
-"""Operations on the cluster from outside: objects are created, changed and deleted at given times.
+"""External operations on the cluster: objects are created, changed and deleted at given times.
 
 At one instant, operations run by rank, then in the order in which they were added.
 """
@@ -20,7 +20,7 @@ from bayplan.objects.pod import Pod
 class Rank(IntEnum):
     """The order of operations at one instant.
 
-    Room is freed before it is requested, and nodes are added before the pods that arrive with them:
+    Resources are freed before they are requested, and nodes are added before the pods that arrive with them:
 
     * ENDS: pods whose run time is over finish (the virtual kubelet), then pods are deleted;
     * NODES: nodes are added, changed and removed;
@@ -60,9 +60,10 @@ class Delete(msgspec.Struct, frozen=True):
     """Delete an object; no effect if it does not exist.
 
     Attributes:
-        kind: the struct, e.g. ``Pod``. key: ``namespace/name``, or ``name`` for objects without namespace.
-        propagation: what happens to its dependents.
-        grace_seconds: for pods, instead of their own grace period.
+        kind: the struct, e.g. ``Pod``.
+        key: the key: ``namespace/name``, or ``name`` for objects without namespace.
+        propagation: the propagation policy for its dependents.
+        grace_seconds: the grace period of pods; None for their own.
     """
 
     kind: Kind
@@ -80,7 +81,8 @@ class Cordon(msgspec.Struct, frozen=True):
     """Mark a node unschedulable, or schedulable again.
 
     Attributes:
-        node_name: the node. unschedulable: False to undo it.
+        node_name: the node.
+        unschedulable: whether the node becomes unschedulable; False to undo it.
     """
 
     node_name: str
@@ -93,7 +95,7 @@ class Cordon(msgspec.Struct, frozen=True):
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """Evict a pod as the eviction API does once no disruption budget objects; no effect if it does not exist.
+    """Evict a pod as the eviction API does if no disruption budget forbids it; no effect if it does not exist.
 
     Attributes:
         pod_key: the pod.

@@ -1,4 +1,4 @@
-"""Find the workloads that never finish, so that a run without an end of its own gets one."""
+"""Find the workloads that never finish, so that a run without a given end gets one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Restarting: TypeAlias = DaemonSet | Deployment | ReplicaSet | ReplicationControl
 
 
 def perpetual_workloads(store: ObjectStore) -> list[str]:
-    """Return the workloads, as ``Kind namespace/name``, that create pods for ever.
+    """Return the workloads, as ``Kind namespace/name``, that create pods forever.
 
     These are CronJobs that are not suspended, and workloads that replace ended pods, if their pods have a run time.
     """

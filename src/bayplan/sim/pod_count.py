@@ -28,12 +28,12 @@ def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint:
     """Check the total number of pods of workloads.
 
     Args:
-        objects: of any kinds. A workload whose controller is among them is not counted.
+        objects: objects of any kinds. A workload whose controller is among them is not counted.
         max_pods: the limit.
         hint: how to raise the limit; ``{}`` is replaced by the number of pods.
 
     Raises:
-        InputError: they have more.
+        InputError: they have more than the limit.
     """
     total, most, largest = 0, 0, ""
     workloads = [item for item in objects if isinstance(item, _WORKLOADS)]

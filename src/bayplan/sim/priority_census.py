@@ -15,7 +15,7 @@ class PriorityCensus:
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         """Apply a change of the cluster: an object before and after it."""
-        # Runs for every change of a pod, hence inlined: on a node, and not finished.
+        # Runs for every change of a pod, so this is inlined: on a node, and not finished.
         before = after = None
         if isinstance(old, Pod) and old.spec.node_name and old.status.phase not in FINISHED_PHASES:
             before = old.spec.priority or 0

@@ -1,4 +1,4 @@
-"""How far a simulation is, for progress bars."""
+"""The progress of a simulation, for progress bars."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ class Progress(NamedTuple):
     """The progress of a run.
 
     Attributes:
-        now_ns: virtual time. operations_left, operations: external ones. waiting: pods in the scheduling queue.
-        decisions: cycles so far.
+        now_ns: the virtual time.
+        operations_left, operations: the number of remaining and of all external operations.
+        waiting: the number of pods in the scheduling queue.
+        decisions: the number of cycles so far.
     """
 
     now_ns: int

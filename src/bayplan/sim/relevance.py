@@ -1,4 +1,4 @@
-"""Whether a change of the cluster may alter a decision; if not, no waiting pod need be tried again because of it."""
+"""Whether a change of the cluster may alter a decision; if not, waiting pods need not be retried because of it."""
 
 from __future__ import annotations
 

@@ -40,20 +40,28 @@ class PodFate(StrEnum):
     UNATTENDED = "unattended"
 
 
+FATES = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
+"""The fates of finished pods, by phase."""
+
+
 class PodTimeline(msgspec.Struct, kw_only=True):
     """The timeline of one pod. A pod recreated under the same name has a timeline of its own.
 
     Attributes:
-        key: ``namespace/name``. uid: unique in the run.
+        key: ``namespace/name``.
+        uid: the uid, unique in the run.
         workload: its topmost controlling owner: ``Deployment shop/web``; "" if it has none.
-        priority: its priority. scheduler_name: its ``spec.schedulerName``.
-        arrived_ns: when it was added to the cluster.
-        bound_ns: when it got its node; for an imported pod, when it was added. None while it waits.
-        started_ns: when it began to run. ended_ns: when it finished or was removed.
+        priority: its priority.
+        scheduler_name: its ``spec.schedulerName``.
+        arrived_ns: the time when it was added to the cluster.
+        bound_ns: the time when it got its node; for an imported pod, when it was added. None while it waits.
+        started_ns: the time when it started to run.
+        ended_ns: the time when it finished or was removed.
         node: its node, or "".
         imported: whether it already had its node when it was added; no decision was made for it.
-        attempts: number of its scheduling cycles.
-        last_failure_ns: time of the last attempt without a node. message: the message of that attempt, in upstream's words.
+        attempts: the number of its scheduling cycles.
+        last_failure_ns: the time of the last attempt without a node.
+        message: the message of that attempt, in upstream's words.
         fate: its state at the end.
         disruption: the reason of its condition DisruptionTarget, if it was evicted: ``PreemptionByScheduler``; else "".
         pod: its newest version, available even after its deletion; its requests are read from here.
@@ -92,14 +100,15 @@ class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
     Changes within one instant don't count.
 
     Attributes:
-        resource: its name; ``pods`` is the number of pods.
+        resource: the name of the resource; ``pods`` is the number of pods.
         zone: a zone, "" for the nodes that have none, None for the whole cluster.
-        nodes: number of nodes at the end.
-        allocatable, requested: at the end.
-        peak_requested: the maximum of the requests. peak_ns: when it was first reached.
+        nodes: the number of nodes at the end.
+        allocatable, requested: the amounts at the end.
+        peak_requested: the maximum of the requests.
+        peak_ns: the time when the peak was first reached.
         peak_allocatable: the allocatable amount at that time.
         allocatable_ns, requested_ns: integrals over the run, amount times nanoseconds.
-        duration_ns: of the run.
+        duration_ns: the duration of the run.
     """
 
     resource: str
@@ -135,8 +144,10 @@ class SimulatedEvent(msgspec.Struct):
 
     Attributes:
         pod: ``namespace/name``.
-        type: ``Normal`` or ``Warning``. reason, action, note: as kube-scheduler words them.
-        first_ns, last_ns: when it first and last occurred. count: how often.
+        type: the type, ``Normal`` or ``Warning``.
+        reason, action, note: the texts, in kube-scheduler's words.
+        first_ns, last_ns: the times of the first and the last occurrence.
+        count: the number of occurrences.
     """
 
     pod: str
@@ -153,10 +164,11 @@ class Counters(msgspec.Struct):
     """The amount of work in a run.
 
     Attributes:
-        decisions: number of cycles. scheduled, unschedulable, errors, skipped: their outcomes.
-        events: changes of the cluster that the scheduler received.
-        instants: moments of virtual time at which something happened.
-        evictions: victims of preemption.
+        decisions: the number of cycles.
+        scheduled, unschedulable, errors, skipped: the number of cycles with each outcome.
+        events: the number of changes of the cluster that the scheduler received.
+        instants: the number of moments of virtual time at which something happened.
+        evictions: the number of victims of preemption.
     """
 
     decisions: int = 0
@@ -173,9 +185,9 @@ class InputSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The input of a run, and its warnings. Empty for a simulation that was set up in Python.
 
     Attributes:
-        files: names of the files, in the order read.
-        objects: number of objects added per kind; tasks of traces are Pods.
-        unused: number of objects per kind (``apiVersion Kind``) that Bayplan does not use.
+        files: the names of the files, in the order read.
+        objects: the number of objects added per kind; tasks of traces are Pods.
+        unused: the number of objects per kind (``apiVersion Kind``) that Bayplan does not use.
         warnings: all warnings of the loaders.
     """
 
@@ -189,7 +201,8 @@ class WallClock(msgspec.Struct):
     """Seconds on a real clock: different in each run, so never part of a compared result.
 
     Attributes:
-        load_seconds: reading the input. simulate_seconds: the simulation itself.
+        load_seconds: the duration of reading the input.
+        simulate_seconds: the simulation itself.
     """
 
     load_seconds: float = 0.0
@@ -200,22 +213,24 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     """The result of a simulation.
 
     Attributes:
-        seed: of all random streams. digest: hash of all decisions in order, see `Records.digest`.
-        start_ns, end_ns: virtual time of the beginning and of the last instant at which something happened, or the
-            instant given as the end of the run.
+        seed: the seed of all random streams.
+        digest: the hash of all decisions in order, see `Records.digest`.
+        start_ns, end_ns: the virtual times of the beginning and of the last instant at which something happened, or the given
+            end of the run.
         stopped: why the run ended before the cluster was idle, in words; "" if it was idle.
-        scheduler: in its final state: state, records, queue, profiles.
-        cluster: in its final state: all objects.
-        pods: timelines, in the order of arrival. nodes: lifetimes, in the order of arrival.
-        usage: of every resource that some node has or some pod requests: the whole cluster first, then zones by name.
+        scheduler: the scheduler in its final state: state, records, queue, profiles.
+        cluster: the cluster in its final state: all objects.
+        pods: the timelines of pods, in the order of arrival.
+        nodes: the lifetimes of nodes, in the order of arrival.
+        usage: the usage of every resource that any node has or any pod requests: the whole cluster first, then zones by name.
         counters: the amount of work.
-        tell_events: returns the Kubernetes events about pods, in the order of their first occurrence.
-        moves: each pod's way through the scheduling queue, if it was recorded.
+        tell_events: the function that returns the Kubernetes events about pods, in the order of their first occurrence.
+        moves: the moves of each pod through the scheduling queue, if they were recorded.
         failures: errors of controllers, by ``Kind key``.
-        scaling: what an autoscaler did, and what nodes cost; None if none ran.
-        descheduled: what a descheduler evicted, in order.
+        scaling: the actions of an autoscaler, and the cost of nodes; None if none ran.
+        descheduled: the evictions of a descheduler, in order.
         input: the input of the run.
-        wall: real time.
+        wall: the durations in real time.
     """
 
     seed: int
@@ -254,5 +269,5 @@ class SimulationResult(msgspec.Struct, kw_only=True):
 
     @property
     def duration_ns(self) -> int:
-        """Return how much virtual time has passed."""
+        """Return the duration of the run in virtual time."""
         return self.end_ns - self.start_ns

@@ -1,4 +1,4 @@
-"""The lifetimes of nodes, what an autoscaler did with them, and what they cost: rows for reports."""
+"""The lifetimes of nodes, the actions of an autoscaler, and the cost of nodes: rows for reports."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ class NodeLifetime(msgspec.Struct, kw_only=True):
     """The lifetime of a node.
 
     Attributes:
-        name: its name. zone: its label ``topology.kubernetes.io/zone``, or "".
-        added_ns: when it was added. removed_ns: when it was removed; None while it exists.
+        name: the name of the node.
+        zone: the label ``topology.kubernetes.io/zone``, or "".
+        added_ns: the time when it was added.
+        removed_ns: the time when it was removed; None while it exists.
     """
 
     name: str
@@ -25,7 +27,7 @@ class NodeLifetime(msgspec.Struct, kw_only=True):
 
 
 class ScalingKind(StrEnum):
-    """Kinds of events: nodes are ordered, or removed; a drain is given up."""
+    """Kinds of events: nodes are ordered or removed; a drain is aborted."""
 
     SCALE_UP = "scale-up"
     SCALE_DOWN = "scale-down"
@@ -33,11 +35,15 @@ class ScalingKind(StrEnum):
 
 
 class ScalingEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the autoscaler did.
+    """One action of the autoscaler.
 
     Attributes:
-        time_ns: when, nanoseconds since 1970. kind: see `ScalingKind`. group: the node group.
-        nodes: names. pods: for which nodes are added, or that have to move. reason: in words.
+        time_ns: the time, nanoseconds since 1970.
+        kind: see `ScalingKind`.
+        group: the node group.
+        nodes: the names of the nodes.
+        pods: the pods for which nodes are added, or that must move.
+        reason: the reason, in words.
     """
 
     time_ns: int
@@ -49,10 +55,14 @@ class ScalingEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What the nodes of a group cost over a run.
+    """The cost of a group's nodes over a run.
 
     Attributes:
-        group: the node group. nodes: that it had in all. peak: at once. node_hours: their lifetimes. cost: at the group's price.
+        group: the node group.
+        nodes: the total number of its nodes.
+        peak: the maximum number of nodes at the same time.
+        node_hours: the sum of their lifetimes, in hours.
+        cost: the cost at the group's price.
     """
 
     group: str
@@ -63,7 +73,7 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScalingSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What an autoscaler did in a run: events in order, and the costs of its groups."""
+    """The results of an autoscaler in a run: events in order, and the costs of its groups."""
 
     events: Sequence[ScalingEvent]
     costs: Sequence[GroupCost]
@@ -80,8 +90,10 @@ def group_costs(
     """Return the costs of groups, in the order of `prices`. A node costs from when it is ready until it is removed.
 
     Args:
-        lifetimes: of all nodes of the run. group_of: by name of a node.
-        prices: of a node for an hour, by group. end_ns: of the run.
+        lifetimes: the lifetimes of all nodes of the run.
+        group_of: the name of each node's group, by node name.
+        prices: the price of a node per hour, by group.
+        end_ns: the end of the run.
     """
     found = []
     for group, price in prices.items():
@@ -96,7 +108,7 @@ def group_costs(
 
 
 def _peak(spans: Sequence[tuple[int, int]]) -> int:
-    """Return how many spans overlap at most; one that ends as another begins does not overlap it."""
+    """Return the maximum number of overlapping spans; one that ends as another begins does not overlap it."""
     steps = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
     count = most = 0
     for _, step in steps:

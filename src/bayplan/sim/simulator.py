@@ -1,6 +1,6 @@
 """The simulator host: one scheduler on one virtual cluster, driven through virtual time by discrete events.
 
-It decides nothing. External operations, the virtual cluster (kubelet, controllers) and the scheduler's timers determine when
+It makes no decisions. External operations, the virtual cluster (kubelet, controllers) and the scheduler's timers determine when
 something happens next; the simulator goes from instant to instant, passes every change of the cluster to the scheduler and
 executes its actions. `bayplan.sim.operations.Rank` defines the order at one instant.
 """
@@ -41,29 +41,29 @@ PERPETUAL_HORIZON_NS = DAY_NS
 """Time for which a run without a given end continues after the last external operation if a workload never finishes."""
 
 PROGRESS_STEP = 500
-"""Cycles and instants between two reports of progress."""
+"""Number of cycles and instants between two reports of progress."""
 
 _MAX_ROUNDS = 10_000
-"""Maximum number of rounds of controllers and scheduler at one instant; more would never end."""
+"""Maximum number of rounds of controllers and scheduler at one instant; more indicate an endless loop."""
 
 _MAX_ATTEMPTS = 1000
-"""Maximum number of cycles per pod at one instant, on average; more would never end."""
+"""Maximum average number of cycles per pod at one instant; more indicate an endless loop."""
 
 
 class Simulator:
     """A scheduler and a cluster in virtual time.
 
     Args:
-        scheduler: created with `start_ns` as its start; its cluster must be empty.
-        cluster: empty, too; only the simulator may write to it.
-        seed: of the random streams of both, for the result.
-        start_ns: virtual time of the beginning, nanoseconds since 1970.
-        check: check the invariants of state, queue and store after every event. Slow.
-        strict: raise if the cluster rejects an object, instead of recording it in `failures`.
+        scheduler: the scheduler, created with `start_ns` as its start; its cluster must be empty.
+        cluster: the cluster, also empty; only the simulator may write to it.
+        seed: the seed of the random streams of both, for the result.
+        start_ns: the virtual time of the beginning, nanoseconds since 1970.
+        check: whether to check the invariants of state, queue and store after every event. Slow.
+        strict: whether to raise if the cluster rejects an object, instead of recording it in `failures`.
 
     Attributes:
-        now_ns: virtual time; never goes backwards.
-        counters, failures: as in `SimulationResult`.
+        now_ns: the virtual time; never goes backwards.
+        counters, failures: see `SimulationResult`.
         agents: see `Agents`.
     """
 
@@ -157,11 +157,11 @@ class Simulator:
             self._instant(time_ns)
 
     def advance(self, until_ns: int, *, stop: Callable[[], bool] | None = None) -> bool:
-        """Advance virtual time to `until_ns`, also if the cluster is idle before; return whether `stop` ended it early.
+        """Advance virtual time to `until_ns`, even if the cluster is idle before; return whether `stop` ended it early.
 
         Args:
             until_ns: the time, nanoseconds since 1970.
-            stop: called after every instant; True ends the call there.
+            stop: the function to call after every instant; True ends the call there.
         """
         while (time_ns := self._next_instant()) is not None and time_ns <= until_ns:
             self._instant(time_ns)
@@ -185,10 +185,10 @@ class Simulator:
         self._instant(self.now_ns)
 
     def replace_scheduler(self, scheduler: Scheduler) -> None:
-        """Let another scheduler decide from now on; it retries all waiting pods, and the records continue.
+        """Replace the scheduler; the new one retries all waiting pods, and the records continue.
 
         Args:
-            scheduler: made for the state of the present one, with `now_ns` as its start.
+            scheduler: the scheduler, created for the state of the present one, with `now_ns` as its start.
         """
         before, now_ns = self.scheduler, self.now_ns
         for waiting in list(before.waiting_pods):
@@ -273,7 +273,7 @@ class Simulator:
         return False
 
     def _goes_on_for_ever(self) -> bool:
-        """End the run if some workload never finishes; return whether that is so."""
+        """End the run if any workload never finishes; return whether that is so."""
         workloads = perpetual_workloads(self.cluster.store)
         if not workloads:
             return False
@@ -334,7 +334,7 @@ class Simulator:
             self._sort_operations()
 
     def _let_agents_act(self, now_ns: int) -> bool:
-        """Execute what agents do now; return whether there was anything."""
+        """Execute the current actions of agents; return whether there were any."""
         asked = self.agents.act(now_ns, self._changes)
         for time_ns, operation in asked:
             self.at(time_ns, operation)

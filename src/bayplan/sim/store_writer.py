@@ -1,7 +1,7 @@
-"""Writes of controllers straight into the store of a virtual cluster.
+"""Writes of controllers directly into the store of a virtual cluster.
 
-Objects go in one way for everybody (user, host, controllers, garbage collector): finalizers first, then the object, then, by way of
-the garbage collector, what it owned. So a pod always gets its grace period and an object with finalizers always waits for them.
+All deletions (by user, host, controllers, garbage collector) take the same path: finalizers first, then the object, then, through
+the garbage collector, its dependents. So a pod always gets its grace period and an object with finalizers always waits for them.
 Events of a simulation's controllers are never read, so none are recorded.
 """
 
@@ -29,8 +29,8 @@ class StoreWriter:
     """Write to a store; see `bayplan.controllers.writer.Writer`.
 
     Args:
-        store: where they are.
-        kubelet: takes care of pods.
+        store: the store of the objects.
+        kubelet: the kubelet, notified of pods.
     """
 
     records_events = False
@@ -77,7 +77,7 @@ class StoreWriter:
             self._store.update(replace(item, metadata=marked))
 
     def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
-        """Take a finalizer off an object; see `Writer.drop_finalizer`."""
+        """Remove a finalizer from an object; see `Writer.drop_finalizer`."""
         metadata = item.metadata
         left = tuple(name for name in metadata.finalizers if name != finalizer)
         over = not isinstance(item, Pod) or not item.spec.node_name or is_finished(item)
@@ -87,4 +87,4 @@ class StoreWriter:
             self._store.update(replace(item, metadata=replace(metadata, finalizers=left)))
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
-        """Record nothing."""
+        """Do nothing."""

@@ -8,19 +8,17 @@ from bayplan.engine.queued_pod import key_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.sim.result import PodFate, PodTimeline
+from bayplan.sim.result import FATES, PodFate, PodTimeline
 from bayplan.sim.scaling import NodeLifetime
 from bayplan.sim.usage import ZONE_LABEL
 from bayplan.sim.workloads import Workloads
-
-_FINISHED = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class Timelines:
     """Timelines of all pods and nodes of a run.
 
     Args:
-        store: used to look up the owners of pods.
+        store: the store in which owners of pods are looked up.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -74,8 +72,8 @@ class Timelines:
         if status.phase == "Running":
             if timeline.started_ns is None:
                 timeline.started_ns = now_ns
-        elif timeline.ended_ns is None and status.phase in _FINISHED:
-            timeline.ended_ns, timeline.fate = now_ns, _FINISHED[status.phase]
+        elif timeline.ended_ns is None and status.phase in FATES:
+            timeline.ended_ns, timeline.fate = now_ns, FATES[status.phase]
 
     def _node(self, node: Node, now_ns: int) -> None:
         name = node.metadata.name
@@ -99,7 +97,7 @@ class Timelines:
 
 
 def _disruption(pod: Pod) -> str:
-    """Return why a pod is evicted; "" if it is not."""
+    """Return why a pod is evicted, or "" if it is not."""
     for condition in pod.status.conditions:
         if condition.type == "DisruptionTarget" and condition.status == "True":
             return condition.reason

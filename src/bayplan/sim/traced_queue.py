@@ -40,14 +40,15 @@ class QueueMove(msgspec.Struct):
     """A move of a pod between tiers.
 
     Attributes:
-        time_ns: when. pod, uid: the pod.
-        source, target: tiers: ``active``, ``backoff``, ``error backoff``, ``unschedulable``, ``gated``, ``in flight``, ``permit``
-            (it waits on its node); "" before the pod was added; ``bound`` and ``gone`` are final.
-        attempt: how often the pod had been popped.
+        time_ns: the time of the move.
+        pod, uid: the pod.
+        source, target: the tiers: ``active``, ``backoff``, ``error backoff``, ``unschedulable``, ``gated``, ``in flight``,
+            ``permit`` (it waits on its node); "" before the pod was added; ``bound`` and ``gone`` are final.
+        attempt: the number of times the pod had been popped.
         cause: the event that moved it, by upstream's label (``BackoffComplete``, ``AssignedPodDelete``, ...), or what happened.
-        plugins: those that rejected its last attempt, or hold it back.
-        backoff_end_ns: for a backoff tier: the end of the backoff; the pod is ready at the next tick of its timer.
-        note: the message of a failed attempt, or the node that it was bound to.
+        plugins: the plugins that rejected its last attempt, or hold it back.
+        backoff_end_ns: the end of the backoff for a pod in a backoff tier; the pod is ready at the next tick of its timer.
+        note: the message of a failed attempt, or the name of the node that it was bound to.
     """
 
     time_ns: int
@@ -66,8 +67,8 @@ class TracedQueue(SchedulingQueue):
     """A `SchedulingQueue` that keeps a list of moves. Arguments as there.
 
     Attributes:
-        moves: in the order in which they happened.
-        clock: returns virtual time; set by the simulator.
+        moves: the moves, in the order in which they happened.
+        clock: the function that returns virtual time; set by the simulator.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class TracedQueue(SchedulingQueue):
         super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
         self.moves: list[QueueMove] = []
         self.clock: Callable[[], int] = lambda: options.start_ns
-        # The tier in which each pod was seen last, by uid.
+        # The last known tier of each pod, by uid.
         self._seen: dict[str, str] = {}
         self._last: dict[str, QueueMove] = {}
 
@@ -120,7 +121,7 @@ class TracedQueue(SchedulingQueue):
             last.note = message
 
     def wait_for_permit(self, queued: QueuedPod, node_name: str) -> None:
-        """Note that a pod waits on its node."""
+        """Record that a pod waits on its node."""
         self._note(queued, PERMIT, "Wait", node_name)
 
     # Overridden operations.
@@ -196,7 +197,7 @@ class TracedQueue(SchedulingQueue):
 
 
 def tier_of(queued: QueuedPod) -> str:
-    """Return the name of the tier in which a record stands."""
+    """Return the name of the tier of a record."""
     if queued.tier & ACTIVE:
         return "active"
     if queued.tier & BACKOFF:

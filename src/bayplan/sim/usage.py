@@ -1,7 +1,7 @@
-"""Measure what is requested of every resource over time, in the whole cluster and in each zone.
+"""Measure the requests of every resource over time, in the whole cluster and in each zone.
 
-The meter follows what the state notes of placements and of nodes, once for each instant of virtual time: what passes within one
-instant is not seen, and an instant costs as much as came and went in it.
+The meter reads the placements and node changes that the state records, once for each instant of virtual time: changes within one
+instant are not seen, and the cost of an instant depends on the number of its changes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class _Totals:
         self.peak: list[int] = []
         self.peak_ns: list[int] = []
         self.peak_allocatable: list[int] = []
-        # By footprint the times at which such pods came, less those at which they left: not in the moments yet.
+        # By footprint, the sum of the times at which such pods arrived minus those at which they left, not yet added to the
+        # moments.
         self.times_ns: dict[Footprint, int] = {}
 
     def fit(self, count: int) -> None:
@@ -68,11 +69,11 @@ class _Totals:
 
 
 class UsageMeter:
-    """Follow a state through virtual time.
+    """Track the usage of a state through virtual time.
 
     Args:
         state: the columns, without pods; only this object may empty its list of placements.
-        start_ns: when the run begins.
+        start_ns: the start of the run.
     """
 
     def __init__(self, state: ClusterState, start_ns: int) -> None:
@@ -83,12 +84,12 @@ class UsageMeter:
         self._width = 0
         self._cluster = _Totals()
         self._zones: dict[str, _Totals] = {}
-        # Per row that has a node the totals of its zone, and what it offers.
+        # For each row with a node, the totals of its zone, and the allocatable amounts.
         self._zone_of: dict[int, _Totals] = {}
         self._allocatable: dict[int, list[int]] = {}
 
     def settle(self, now_ns: int) -> None:
-        """Take in what changed since the last call; to be called when everything of an instant has happened."""
+        """Process the changes since the last call; call this after everything at an instant has happened."""
         state, time_ns = self._state, now_ns - self._start_ns
         grown: list[tuple[_Totals, Footprint]] = []
         if state.placements:
@@ -114,7 +115,7 @@ class UsageMeter:
             totals.note_peaks(now_ns, range(self._width))
 
     def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
-        """Take in what a pod takes of a zone, or gives back to it."""
+        """Add a pod's requests to a zone, or subtract them."""
         requested, cluster, times_ns = zone.requested, self._cluster.requested, zone.times_ns
         for number, amount in footprint.amounts if sign > 0 else footprint.returned:
             requested[number] += amount
@@ -124,7 +125,7 @@ class UsageMeter:
             self._add_to_moments(zone)
 
     def _add_to_moments(self, zone: _Totals) -> None:
-        """Add to the moments what was kept by footprint."""
+        """Add the sums by footprint to the moments."""
         for footprint, time_ns in zone.times_ns.items():
             for number, amount in footprint.amounts:
                 zone.requested_moment[number] += amount * time_ns
@@ -134,7 +135,7 @@ class UsageMeter:
     def _take_node(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
         """Update a row whose node was added, changed or removed: move it from its previous zone to its current one.
 
-        The placements of the instant are in the sums already, so that what its pods take is what the zone has to give up.
+        The sums already contain the placements of the instant, so the zone loses the requests of the node's current pods.
         """
         state = self._state
         used: list[int] = state.usage[:, row].tolist()
@@ -170,7 +171,7 @@ class UsageMeter:
                 totals.fit(width)
 
     def usages(self, end_ns: int) -> list[ResourceUsage]:
-        """Return the usage of every resource that some node had or some pod took, up to a time.
+        """Return the usage up to a time of every resource that any node had or any pod requested.
 
         The whole cluster comes first, then the zones by name.
         """

@@ -1,7 +1,7 @@
-"""Writes to a virtual cluster: create objects with the fields that a server adds; change them without losing fields that it owns.
+"""Writes to a virtual cluster: set the fields that a server sets, and preserve the fields that it owns.
 
-The part of an API server that a virtual cluster needs: defaults, admission, generated names, generations. The object
-server of the `apiserver` layer has its own rules for documents; what it stores comes through here as typed objects.
+The part of an API server that a virtual cluster needs: defaults, admission, generated names, generations. The API server
+in `bayplan.apiserver` has its own rules for documents; it stores its results through this module as typed objects.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _GATED = PodCondition(
 
 
 class Arrival:
-    """Take objects into a store.
+    """Applies objects to a store.
 
     Args:
-        store: where they go.
-        kubelet: takes charge of pods that arrive on a node, and of the pods of a node that arrives.
-        admission: admits new pods.
-        names: makes names for objects that have only a prefix.
+        store: the store.
+        kubelet: the kubelet, notified of pods that arrive on a node, and of the pods of a new node.
+        admission: the admission of new pods.
+        names: the function that generates names from a prefix.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Arrival:
             self._store.update(self._taken(item, node_before, now_ns))
 
     def _taken(self, item: KubernetesObject, node_before: str, now_ns: int) -> KubernetesObject:
-        """Return a pod that is new on a node as the node's kubelet completes it; return anything else unchanged."""
+        """Return a pod that is new on a node as its kubelet completes it; return any other object unchanged."""
         if not isinstance(item, Pod) or not item.spec.node_name or item.spec.node_name == node_before:
             return item
         if item.spec.node_name not in self._store.nodes:
@@ -122,7 +122,7 @@ class Arrival:
         return self._kubelet.take(item, now_ns)
 
     def _named(self, item: T) -> T:
-        """Return an object with a name, made from its prefix where it has none, and pods with a namespace."""
+        """Return an object with a name, generated from its prefix if it has none; pods also get a namespace."""
         metadata = item.metadata
         namespace = metadata.namespace or ("default" if isinstance(item, Pod) else "")
         if metadata.name or not metadata.generate_name:
@@ -165,7 +165,7 @@ class Arrival:
         self._store.update(new)
 
     def _take_pods_of(self, node: Node, now_ns: int) -> None:
-        """Let the kubelet of a new node take the pods that were bound to its name before it came."""
+        """Pass the pods that were bound to a new node before its creation to the kubelet."""
         for pod in self._store.pods_on(node.metadata.name):
             taken = self._kubelet.take(pod, now_ns)
             if taken is not pod:
@@ -175,7 +175,7 @@ class Arrival:
 
     def _change(self, old: KubernetesObject, new: KubernetesObject) -> None:
         if isinstance(old, Job) and isinstance(new, Job):
-            # Selector and labels of its pods were made when the Job was, and can't be changed.
+            # Selector and labels of its pods were set when the Job was created, and are immutable.
             template = replace(new.spec.template, metadata=old.spec.template.metadata)
             spec = replace(new.spec, selector=old.spec.selector, template=template)
             new = replace(new, spec=spec)
@@ -191,7 +191,7 @@ def _first_generation(item: T) -> T:
 
 
 def _merged(old: T, new: T) -> T:
-    """Return the new version of an object with what the server owns, and what it does not mention, from the old one."""
+    """Return the new version of an object, with server-owned and missing fields from the old one."""
     before, metadata = old.metadata, new.metadata
     changes: dict[str, Any] = {}
     generation = before.generation

@@ -1,16 +1,16 @@
-"""The virtual cluster: store, controllers and kubelet behind one door. What a host (simulator, object server) holds.
+"""The virtual cluster: store, controllers and kubelet behind one interface, for hosts (simulator, API server).
 
-Every call that writes returns the change events it caused, in the order of the writes: what a watch would send, and
-what the host feeds its scheduler. Calls only write what they say. Everything that follows from a write (controllers
-making or deleting pods, pods starting late or finishing) happens in `VirtualCluster.advance`, which the host calls
-when the time that `VirtualCluster.next_wakeup` tells has come; work for controllers makes that time "now"::
+Every call that writes returns the resulting change events, in the order of the writes: the events of a watch, which
+the host passes to its scheduler. A call only makes its own write. All consequences of a write (controllers
+that create or delete pods, pods that start late or finish) happen in `VirtualCluster.advance`, which the host calls
+at the time that `VirtualCluster.next_wakeup` returns; if controllers have work, that time is "now"::
 
     events = cluster.apply(deployment, now_ns)       # ADDED Deployment
     while (wakeup := cluster.next_wakeup()) is not None and wakeup <= now_ns:
         events += cluster.advance(now_ns)            # ADDED ReplicaSet, ADDED Pod, ADDED Pod, ...
 
-Time is integer nanoseconds since 1970 and comes in with each call; it never goes backwards. Randomness (names, uids)
-comes from the seeded streams given. One seed and one sequence of calls give one sequence of events, byte for byte.
+Time is integer nanoseconds since 1970 and is passed to each call; it never goes backwards. Randomness (names, uids)
+comes from the given seeded streams. One seed and one sequence of calls give one sequence of events, byte for byte.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kubelet: see `KubeletOptions`.
-        sync_delay_ns: how long controllers take to notice a change.
-        terminated_pod_threshold: how many finished pods are kept before the oldest are removed; 0 keeps all.
+        sync_delay_ns: the delay until controllers observe a change.
+        terminated_pod_threshold: the number of finished pods to keep before the oldest are deleted; 0 keeps all.
     """
 
     kubelet: KubeletOptions = msgspec.field(default_factory=KubeletOptions)
@@ -67,11 +67,11 @@ class VirtualCluster:
     """A cluster without machines.
 
     Args:
-        streams: where names and uids come from.
+        streams: the random streams of names and uids.
         options: see `ClusterOptions`.
 
     Attributes:
-        store: the objects, for reading. Writing to it behind the cluster's back loses events.
+        store: the objects; read-only, because other writes to it are lost as events.
     """
 
     def __init__(self, streams: RandomStreams, options: ClusterOptions | None = None) -> None:
@@ -105,29 +105,29 @@ class VirtualCluster:
         """Create an object, or replace the existing object of its kind and key; no event if nothing changes.
 
         A new object gets defaults, uid, creation time and, if it is a pod without a uid, admission (priority, default
-        tolerations). A pod that brings a uid was admitted elsewhere and is taken as it is. A change keeps what the
-        server owns (uid, times, the status of workloads, a pod's node) and what the new version does not mention
+        tolerations). A pod with a uid was admitted elsewhere and is stored unchanged. A change preserves what the
+        server owns (uid, times, the status of workloads, a pod's node) and fields that the new version omits
         (owners, finalizers, status).
 
         Args:
             item: the object as it is wanted.
-            now_ns: when.
+            now_ns: the current time.
 
         Raises:
-            InputError: a pod names a priority class that does not exist, or an annotation can't be read.
+            InputError: a pod has a priority class that does not exist, or an annotation is invalid.
         """
         self._arrival.apply(item, now_ns)
         return self._close(now_ns)
 
     def put(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
-        """Store a version of an object unchanged, for hosts that have their own rules about what a write may change.
+        """Store a version of an object unchanged, for hosts with their own rules about changes.
 
         Nothing is defaulted, admitted or merged; only uid and creation time of an existing object stay. An object
-        whose last finalizer this takes away while it is being deleted goes. No event where nothing changes.
+        that is being deleted is removed when this removes its last finalizer. No event if nothing changes.
 
         Args:
             item: the whole object.
-            now_ns: when.
+            now_ns: the current time.
         """
         self._arrival.put(item, now_ns)
         return self._close(now_ns)
@@ -141,14 +141,14 @@ class VirtualCluster:
         propagation: Propagation = Propagation.BACKGROUND,
         grace_seconds: int | None = None,
     ) -> list[ChangeEvent]:
-        """Delete an object; what it owns follows as `propagation` says. No event where there is no such object.
+        """Delete an object, and its dependents by `propagation`. No event if it does not exist.
 
         Args:
             kind: the struct, e.g. ``Deployment``.
-            key: ``namespace/name``, or ``name`` for objects of the cluster.
-            now_ns: when.
+            key: the key: ``namespace/name``, or ``name`` for cluster-scoped objects.
+            now_ns: the current time.
             propagation: see `Propagation`.
-            grace_seconds: for pods, instead of their own grace period; 0 removes at once.
+            grace_seconds: the grace period of pods; None for their own, 0 to delete at once.
         """
         item = self.store.get(kind, key)
         if item is not None:
@@ -156,7 +156,7 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def cordon(self, node_name: str, now_ns: int, *, unschedulable: bool = True) -> list[ChangeEvent]:
-        """Mark a node unschedulable, or schedulable again. No event where it is so already, or does not exist."""
+        """Mark a node unschedulable, or schedulable again. No event if it already is, or does not exist."""
         node = self.store.nodes.get(node_name)
         if node is None:
             return []
@@ -165,10 +165,10 @@ class VirtualCluster:
     # --- what the scheduler does --------------------------------------------------------------------------------------
 
     def bind(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
-        """Bind a pod to a node; with no start delay it runs in the same event.
+        """Bind a pod to a node; without a start delay it runs in the same event.
 
         Returns:
-            One MODIFIED event; none when the binding is refused, because the pod is gone, on a node already, finished
+            One MODIFIED event; none if the binding is rejected, because the pod does not exist, is on a node already, finished
             or being deleted.
 
         Raises:
@@ -185,16 +185,16 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def write_volume(self, item: KubernetesObject, node_name: str, now_ns: int) -> list[ChangeEvent]:
-        """Write a volume or claim as the scheduler wants it for a pod; volume claims get bound at once (see `volume_writes`).
+        """Write a volume or claim for a pod of the scheduler; volume claims get bound at once (see `volume_writes`).
 
         Args:
-            item: a volume with the claim that it is meant for, or a claim with the node that was selected for it; a resource
-                claim with its allocation and users, which is made where it has no uid yet.
-            node_name: that node.
-            now_ns: when.
+            item: a volume with its reserved claim, or a claim with the selected node; a resource
+                claim with its allocation and users, which is created if it has no uid yet.
+            node_name: the name of the node.
+            now_ns: the current time.
 
         Returns:
-            The events of all writes; none when the object is gone.
+            The events of all writes; none if the object does not exist.
         """
         if item.metadata.uid and self.store.get(type(item), item.key) is None:
             return []
@@ -208,13 +208,13 @@ class VirtualCluster:
     def evict(
         self, pod_key: str, now_ns: int, *, preemptor: Pod | None = None, grace_seconds: int | None = None
     ) -> list[ChangeEvent]:
-        """Delete a pod on behalf of the scheduler, with the condition that says so. No event when it is gone.
+        """Delete a pod on behalf of the scheduler, with the condition DisruptionTarget. No event if it does not exist.
 
         Args:
             pod_key: the victim.
-            now_ns: when.
-            preemptor: for whom it goes; named in the condition DisruptionTarget.
-            grace_seconds: instead of the pod's own grace period.
+            now_ns: the current time.
+            preemptor: the preempting pod; named in the condition DisruptionTarget.
+            grace_seconds: the grace period that overrides the pod's own.
         """
         reason = text = ""
         if preemptor is not None:
@@ -223,7 +223,7 @@ class VirtualCluster:
         return self._disrupt(pod_key, reason, text, now_ns, grace_seconds)
 
     def evict_by_api(self, pod_key: str, now_ns: int) -> list[ChangeEvent]:
-        """Evict a pod as the eviction API does, whatever disruption budgets say. No event when it is gone."""
+        """Evict a pod as the eviction API does, ignoring disruption budgets. No event if it does not exist."""
         return self._disrupt(pod_key, "EvictionByEvictionAPI", "Eviction API: evicting", now_ns, None)
 
     def _disrupt(
@@ -248,7 +248,7 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def set_nominated(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
-        """Set, or with the empty name clear, the node that a pod is nominated for. No event where it is so already."""
+        """Set or, with the empty name, clear the nominated node of a pod. No event if nothing changes."""
         pod = self.store.pods.get(pod_key)
         if pod is None or pod.status.nominated_node_name == node_name:
             return []
@@ -256,7 +256,7 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def set_unschedulable(self, pod_key: str, reason: str, message: str, now_ns: int) -> list[ChangeEvent]:
-        """Set the condition PodScheduled of a pod to False, with reason and message. No event where it says so already."""
+        """Set the condition PodScheduled of a pod to False, with reason and message. No event if nothing changes."""
         pod = self.store.pods.get(pod_key)
         if pod is None or pod.spec.node_name:
             return []
@@ -276,7 +276,7 @@ class VirtualCluster:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `advance` has something to do: the time of the last write where controllers have work, or later.
+        """Return when `advance` has work next: the time of the last write if controllers have work, or later.
 
         None means never, unless an object is written.
         """
@@ -289,10 +289,10 @@ class VirtualCluster:
         return min(manager, kubelet)
 
     def advance(self, now_ns: int) -> list[ChangeEvent]:
-        """Do everything that is due by now, each thing at its own time: the kubelet's work first, then controllers'.
+        """Do everything that is due, each task at its own time: the kubelet's work first, then the controllers'.
 
         Raises:
-            InputError: a pod's run time annotation can't be read.
+            InputError: a pod's run time annotation is invalid.
         """
         while (time_ns := self._find_wakeup()) is not None and time_ns <= now_ns:
             self._kubelet.advance(time_ns)
@@ -301,11 +301,11 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def failures(self) -> dict[str, InputError]:
-        """Return what controllers could not do, by ``Kind key``: most likely a priority class that does not exist."""
+        """Return the failures of controllers, by ``Kind key``: most likely a priority class that does not exist."""
         return dict(self._manager.failures)
 
     def _close(self, now_ns: int) -> list[ChangeEvent]:
-        """Queue what follows from the writes of this call, and hand out their events."""
+        """Queue the consequences of the writes of this call, and return their events."""
         self._manager.close(now_ns)
         self._wakeup_ns = self._find_wakeup()
         return self.store.take_journal()

@@ -15,7 +15,7 @@ class Workloads:
     """The workloads of pods; each is looked up once.
 
     Args:
-        store: where the owners of pods are.
+        store: the store with the owners of pods.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -23,7 +23,7 @@ class Workloads:
         self._known: dict[str, str] = {}
 
     def of(self, pod: Pod) -> str:
-        """Return the topmost object that controls a pod, as ``Kind namespace/name``; "" for a pod of its own."""
+        """Return the topmost object that controls a pod, as ``Kind namespace/name``; "" for a pod without a controller."""
         metadata = pod.metadata
         owner = _controller(metadata.owner_references)
         if owner is None:

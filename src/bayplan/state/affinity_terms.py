@@ -1,6 +1,6 @@
-"""Pod affinity terms, compiled: which pods a term matches, over which topology key, with which weight.
+"""Compiled pod affinity terms: the pods that a term matches, its topology key, its weight.
 
-A term is written by a pod and read in two ways: by the pod itself when it is scheduled, and, once it runs, by every other pod.
+A term is written by a pod and evaluated in two ways: by the pod itself when it is scheduled and, once it runs, by every other pod.
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
@@ -31,10 +31,10 @@ class AffinityTerm(msgspec.Struct, frozen=True):
     Attributes:
         kind: required or preferred, affinity or anti-affinity.
         topology_key: the node label whose values are the domains.
-        selector: which labels it matches.
-        namespaces: names; the pod's own where the term names none and has no selector of namespaces.
-        namespace_selector: which namespaces it matches by their labels.
-        weight: of a preferred term; 0 of a required one.
+        selector: the label selector.
+        namespaces: the names of namespaces; the pod's own if the term names none and has no namespace selector.
+        namespace_selector: the selector of namespaces by their labels.
+        weight: the weight of a preferred term; 0 of a required one.
     """
 
     kind: TermKind
@@ -55,7 +55,7 @@ class PodTerms(msgspec.Struct, frozen=True):
     """The terms of one pod.
 
     Attributes:
-        error: why a term can't be compiled, in upstream's words; "" where all can.
+        error: the error of a term that cannot be compiled, in upstream's words, or "".
     """
 
     required_affinity: tuple[AffinityTerm, ...] = ()
@@ -76,7 +76,7 @@ NO_TERMS = PodTerms()
 
 
 def pod_terms(pod: Pod) -> PodTerms:
-    """Return the compiled terms of a pod. A list with a term that can't be compiled is empty, as upstream leaves it."""
+    """Return the compiled terms of a pod. A list with a term that cannot be compiled is empty, as in upstream."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS

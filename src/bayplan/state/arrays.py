@@ -9,33 +9,33 @@ import numpy as np
 import numpy.typing as npt
 
 Ints: TypeAlias = npt.NDArray[np.int64]
-"""Values that decide: quantities, counts, scores."""
+"""Exact values for decisions: quantities, counts, scores."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 """Intermediate scores, in Go's order of operations."""
 
 Flags: TypeAlias = npt.NDArray[np.uint8]
-"""Bools as compiled code reads them: 0 or 1."""
+"""Bools for compiled code: 0 or 1."""
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 Codes: TypeAlias = npt.NDArray[np.uint16]
-"""Filter verdicts: 0 passes; the meaning of other values is the plugin's, its two top bits are shared (framework.status)."""
+"""Filter verdicts: 0 passes; the plugin defines the other values, but the two top bits are shared (framework.status)."""
 
 Index: TypeAlias = npt.NDArray[np.intp]
-"""Row numbers and codes that gather: always intp, an int32 gather is three times slower."""
+"""Row numbers and codes for gathers: always intp, because an int32 gather is three times slower."""
 
 SMALL = 1 << 46
-"""Below this a product with 100 is exact in float64, and plain Python numbers behave like Go's int64."""
+"""Below this limit, a product with 100 is exact in float64, and plain Python numbers behave like Go's int64."""
 
 
 def all_true(flags: Bools) -> bool:
-    """Return whether no flag is False; a third of the time that numpy's own functions take for a few of them."""
+    """Return whether no flag is False; for a few flags it takes a third of the time of numpy's own functions."""
     return not len(flags) or bool(flags.item(flags.argmin()))
 
 
 def largest_amount(amounts: Ints) -> int:
-    """Return the largest of some amounts, at least `SMALL` where one is negative: such amounts are not small either."""
+    """Return the largest of some amounts, or at least `SMALL` if any is negative: such amounts are not small either."""
     if len(amounts) == 0:
         return 0
     low, high = amounts.item(amounts.argmin()), amounts.item(amounts.argmax())

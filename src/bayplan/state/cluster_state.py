@@ -1,6 +1,6 @@
-"""The cluster as columns: nodes, what pods take of them, and the other objects that scheduling reads.
+"""The cluster as columns: nodes, their usage by pods, and the other objects that scheduling reads.
 
-Only this layer writes. Every write is a delta whose inverse goes to the journal while one is kept, so that assume and forget,
+Only this layer writes. Every write is a delta whose inverse is appended to the journal of a trial, so that assume and forget,
 dry runs and what-if questions are one mechanism (`trial`). Caches of results read the logs of changed rows.
 """
 
@@ -49,18 +49,18 @@ from bayplan.state.resource_table import EPHEMERAL_STORAGE
 from bayplan.state.row_log import RowLog
 
 LARGEST_SAFE_REQUEST = 1 << 62
-"""A pod may ask for less than this without any sum leaving int64, as long as all else is small."""
+"""Maximum request of a pod that keeps all sums within int64, if all other amounts are small."""
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
-"""Counts the resources that a pod takes of its node; schedulers of other releases count differently."""
+"""Computes the resources of a pod on its node; schedulers of other releases compute them differently."""
 
 
 class _Contents(NamedTuple):
-    """All that a state holds; what can be counted again is left out.
+    """The full content of a state; derived data is omitted.
 
     Attributes:
-        pods: key, pod, footprint, priority, whether it owns affinity terms, and row, in the order in which they came.
-        pods_on: per row the keys of its pods, in the order in which they came there.
+        pods: key, pod, footprint, priority, whether it owns affinity terms, and row, in the order of arrival.
+        pods_on: the keys of the pods by row, in the order of arrival on the node.
     """
 
     request_gates: RequestGates
@@ -79,20 +79,21 @@ class ClusterState:
     """The cluster as columns of int64, with deltas and undo.
 
     Args:
-        request_gates: the feature gates that change what a pod takes of its node.
-        account: how that is counted.
+        request_gates: the feature gates that change the resources of a pod.
+        account: the function that computes them.
 
     Attributes:
         nodes: the columns of the nodes themselves.
-        columns: all columns as compiled rules read them.
-        usage: int64[3 + resources, capacity], what the pods of each node take; rows as in `pod_info`.
+        columns: all columns, as compiled rules read them.
+        usage: int64[3 + resources, capacity], the usage of each node by its pods; rows as in `pod_info`.
         pods: every pod that is on a node or assumed there, by key.
         pods_on: per row its pods, by key, in the order in which they came.
-        counters: how many pods per row match a selector, or own an affinity term.
+        counters: the number of pods per row that match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: the recorded resource changes of placed and removed pods: row, footprint, 1 or -1; None: not recorded.
-        usage_log: rows where pods came or went. node_log: rows whose node changed, came or went.
-        pod_log: rows where pods were renewed that take the same as before (`renew_pod`).
+        usage_log: the rows where pods were added or removed.
+        node_log: the rows whose node was changed, added or removed.
+        pod_log: the rows with renewed pods whose resources did not change (`renew_pod`).
         request_gates: the feature gates that decide how requests of pods are summed up.
     """
 
@@ -138,7 +139,7 @@ class ClusterState:
         return row
 
     def update_node(self, node: Node) -> None:
-        """Replace a node by a newer version of itself; says nothing to the log where scheduling sees no change."""
+        """Replace a node by a newer version; logs nothing if the change does not affect scheduling."""
         row = self.nodes.row_of[node.metadata.name]
         old = self.nodes.nodes[row]
         assert old is not None
@@ -151,7 +152,7 @@ class ClusterState:
         self._undo(lambda: self.update_node(old))
 
     def remove_node(self, name: str) -> None:
-        """Remove a node. Pods that are still on it are removed with it, since nothing is known about them any more."""
+        """Remove a node. Its pods are removed with it, since nothing is known about them any more."""
         row = self.nodes.row_of[name]
         for key in list(self.pods_on[row]):
             self.remove_pod(key)
@@ -165,16 +166,16 @@ class ClusterState:
         self._undo(lambda: self._add_again(node, tree))
 
     def _add_again(self, node: Node, tree: NodeTree) -> None:
-        """Undo a removal: the node also gets its place in the order of visits back."""
+        """Undo a removal: the node also gets its previous place in the order of visits."""
         self.add_node(node)
         self.nodes.tree = tree
 
     # Pods.
 
     def footprint(self, pod: Pod, *, earlier_sums: int = 0) -> Footprint:
-        """Return what a pod takes of its node; the same for all pods with the same spec and resize status.
+        """Return the resources of a pod on its node; the same object for all pods with the same spec and resize status.
 
-        `earlier_sums` counts for those of which `bayplan.objects.requests.repeats_overhead` says so.
+        `earlier_sums` applies to those for which `bayplan.objects.requests.repeats_overhead` is true.
         """
         if earlier_sums:
             requests, cpu_milli, memory_bytes = accounted_requests(pod, self.request_gates, earlier_sums)
@@ -189,7 +190,7 @@ class ClusterState:
         return Footprint(np.array(amounts, dtype=np.int64), host_ports(pod))
 
     def pod_class(self, pod: Pod) -> PodClass:
-        """Return the class of a pod: what label selectors can know of it."""
+        """Return the class of a pod: everything that label selectors can distinguish."""
         metadata = pod.metadata
         terminating = metadata.deletion_timestamp is not None
         key = (metadata.namespace, tuple(sorted(metadata.labels.items())), terminating)
@@ -200,11 +201,11 @@ class ClusterState:
         return found
 
     def matching_counter(self, key: Hashable, matches: Matches) -> Counter:
-        """Return the counter of pods that a selector and its namespaces match; `key` says all that `matches` depends on."""
+        """Return the counter of pods that a selector and its namespaces match; `key` has everything that `matches` depends on."""
         return self.counters.matching(key, matches, self._classes.values())
 
     def domain_table(self, topology_key: str, counter: Counter, eligibility: Eligibility | None = None) -> DomainTable:
-        """Return a counter's sums over the domains of a topology key, of eligible nodes; one table for all who ask."""
+        """Return a counter's sums over the domains of a topology key, of eligible nodes; one table for all callers."""
         return self.counters.domain_table(topology_key, counter, self.nodes, self.node_log, eligibility)
 
     def owned_counters(self, pod: Pod) -> tuple[Counter, ...]:
@@ -212,13 +213,13 @@ class ClusterState:
         return tuple(self.counters.owned(term) for term in pod_terms(pod).all())
 
     def pod_info(self, pod: Pod) -> PodInfo:
-        """Return a record of a pod that is on no node yet."""
+        """Return a record of a pod that is not on a node yet."""
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         owned = self.owned_counters(pod)
         return PodInfo(key, pod, self.footprint(pod), self.pod_class(pod), pod.spec.priority or 0, owned)
 
     def place(self, info: PodInfo, row: int) -> None:
-        """Put a pod on a row. The key must not be known yet."""
+        """Put a pod on a row. The key must be new."""
         footprint = info.footprint
         self._put_on(info, row)
         self._largest_sum += footprint.largest
@@ -244,7 +245,7 @@ class ClusterState:
             self.placements.append((row, info.footprint, 1))
 
     def remove_pod(self, key: str) -> PodInfo:
-        """Take a pod off its node; return its record."""
+        """Remove a pod from its node; return its record."""
         info = self.pods[key]
         row = info.row
         freed = self._take_off(info, None)
@@ -253,7 +254,7 @@ class ClusterState:
         return info
 
     def update_pod(self, pod: Pod) -> PodInfo:
-        """Replace a pod on a node by a newer version of itself, on the same node; return the new record."""
+        """Replace a pod on a node by a newer version on the same node; return the new record."""
         old = self.remove_pod(f"{pod.metadata.namespace}/{pod.metadata.name}")
         row = old.row if old.row >= 0 else self.nodes.row_of[pod.spec.node_name]
         info = self.pod_info(pod)
@@ -261,13 +262,13 @@ class ClusterState:
         return info
 
     def renew_pod(self, info: PodInfo, pod: Pod) -> None:
-        """Take over a newer version of a pod that takes the same of its node as before."""
+        """Store a newer version of a pod with unchanged resources."""
         if info.pod.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
         info.renew(pod)
 
     def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
-        """Undo a placement. `ports` are those to free, None for all of the pod; returns those that were freed."""
+        """Undo a placement. `ports` are those to free, None for all of the pod's; returns those that were freed."""
         row = info.row
         del self.pods[info.key]
         del self.pods_on[row][info.key]
@@ -296,7 +297,7 @@ class ClusterState:
         self._undo(lambda: self.catalog.put(key, old) if old is not None else self.catalog.remove(type(item), key))
 
     def remove_object(self, kind: type[Struct], key: str) -> None:
-        """Remove an object from the catalog, if it is there."""
+        """Remove an object from the catalog, if it exists."""
         old = self.catalog.remove(kind, key)
         if old is not None:
             self._undo(lambda: self.catalog.put(key, old))
@@ -305,11 +306,11 @@ class ClusterState:
 
     @property
     def small(self) -> bool:
-        """Return whether all amounts and sums are from 0 to below 2^46, so that no arithmetic on them leaves int64."""
+        """Return whether all amounts and sums are from 0 to below 2^46, so that arithmetic on them stays within int64."""
         return self._small
 
     def admit(self, amount: int) -> None:
-        """Note an amount that a plugin is going to add to sums: one that could make them leave int64 ends `small`."""
+        """Record an amount that a plugin is going to add to sums: `small` becomes False if sums could exceed int64."""
         if not 0 <= amount < LARGEST_SAFE_REQUEST:
             self._small = False
 
@@ -331,7 +332,7 @@ class ClusterState:
         return number
 
     def _fit_usage(self) -> None:
-        """Return the usage matrix the shape that the node table has grown to."""
+        """Resize the usage matrix to the current shape of the node table."""
         wanted = (FIRST_RESOURCE + len(self.nodes.allocatable), self.nodes.capacity)
         if self.usage.shape != wanted:
             grown = np.zeros(wanted, dtype=np.int64)
@@ -357,7 +358,7 @@ class ClusterState:
 
     @contextmanager
     def trial(self) -> Iterator[ClusterState]:
-        """Undo, at the end of the block, everything that was written in it. Trials nest."""
+        """Undo all writes of the block at its end. Trials nest."""
         outer, self._journal = self._journal, []
         try:
             yield self
@@ -404,7 +405,7 @@ class ClusterState:
         self.pods_on = [{key: self.pods[key] for key in keys} for keys in contents.pods_on]
 
     def without_pods_and_images(self) -> ClusterState:
-        """Return a view of the same nodes that hold no pods and no images; not to be written to."""
+        """Return a view of the same nodes without pods and images; read-only."""
         emptied = ClusterState(self.request_gates, account=self._account)
         emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
         emptied.counters, emptied._classes = self.counters, self._classes
@@ -420,7 +421,7 @@ class ClusterState:
         return emptied
 
     def check_invariants(self) -> None:
-        """Raise `InvariantError` where columns, pods and nodes contradict one another."""
+        """Raise `InvariantError` if columns, pods and nodes are inconsistent."""
         expected = np.zeros_like(self.usage)
         for key, info in self.pods.items():
             if info.key != key or self.pods_on[info.row].get(key) is not info:
@@ -449,7 +450,7 @@ class ClusterState:
 
 
 def _state_of(contents: _Contents) -> ClusterState:
-    """Return a state that holds all of this."""
+    """Return a state with this content."""
     state = ClusterState(contents.request_gates, account=contents.account)
     state.nodes, state.usage = contents.nodes, contents.usage
     state.host_ports, state.catalog = contents.host_ports, contents.catalog
@@ -461,7 +462,7 @@ def _state_of(contents: _Contents) -> ClusterState:
 
 
 def _schedulable_part(node: Node) -> tuple[object, ...]:
-    """Return what decisions can depend on: all but conditions and versions, which every heartbeat changes."""
+    """Return the part of a node that decisions depend on: all except conditions and versions, which change with every heartbeat."""
     metadata, status = node.metadata, node.status
     described = (status.allocatable, status.capacity, status.images, status.declared_features)
     return (metadata.labels, metadata.annotations, node.spec, *described)

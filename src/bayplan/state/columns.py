@@ -1,4 +1,4 @@
-"""The columns of the cluster as compiled rules read them: typed views of the arrays that the node table and the state own.
+"""The columns of the cluster for compiled rules: typed views of the arrays of the node table and the state.
 
 Uncompiled, the same attributes are NumPy arrays.
 """
@@ -15,14 +15,17 @@ from bayplan.state.arrays import Bools, Index, Ints
 class Columns:
     """Typed views of the arrays of a cluster state.
 
-    A rule reads them by attribute each time it is asked, so that it never holds an array that has been replaced.
+    A rule reads them by attribute on each call, so that it never holds an array that has been replaced.
 
     Attributes:
-        count: rows in use, freed ones among them. capacity: the length of every column.
-        bare: whether nothing is known of what is on the nodes.
-        version: moves when a node changes or an array is replaced; a rule that keeps what it looked up then looks it up again.
-        allocatable: int64[resources, capacity]. usage: int64[3 + resources, capacity], rows as in `pod_info`.
-        allowed_pods: int64[capacity]. taint_codes: intp[capacity].
+        count: the number of rows in use, including freed ones.
+        capacity: the length of every column.
+        bare: whether the usage of nodes is unknown.
+        version: changes when a node changes or an array is replaced; a rule with cached look-ups then repeats them.
+        allocatable: int64[resources, capacity].
+        usage: int64[3 + resources, capacity], rows as in `pod_info`.
+        allowed_pods: int64[capacity].
+        taint_codes: intp[capacity].
         alive, unschedulable: uint8[capacity], 0 or 1.
     """
 

@@ -1,8 +1,8 @@
-"""Counters: the number of matching pods on each node and in each topology domain, updated by deltas, never searched.
+"""Counters: the number of matching pods on each node and in each topology domain, updated incrementally.
 
-A `Counter` counts pods per row. Two kinds of question share it: which pods do a selector and its namespaces match (asked by the
-incoming pod's terms), and which pods own a term (asked the other way round). A `DomainTable` sums a counter up over the domains
-of a topology key; reading it costs what changed since it was last read.
+A `Counter` counts pods per row, for two types of questions: which pods match a selector and its namespaces (for the
+incoming pod's terms), and which pods own a term (for existing pods' terms). A `DomainTable` sums a counter over the domains
+of a topology key; reading it costs time proportional to the changes since the last read.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
 FIRST_CHANGES = 64
 
 MAX_CHANGES = 1 << 16
-"""Maximum number of changes in a counter's log; beyond that, all are dropped, and tables that missed them sum up again."""
+"""Maximum number of changes in a counter's log; beyond that, all are dropped, and tables that missed them compute new sums."""
 
 Matches = Callable[[PodClass], bool]
 """Whether a selector and its namespaces match the pods of a class."""
 
 
 class Counter:
-    """Pods per row that match.
+    """The number of matching pods per row.
 
     Attributes:
-        values: int64[capacity]. total: their sum.
-        matches: whether a class counts; None if pods are counted for a term that they own.
-        start, end: positions of the first change that is still listed, and after the last one.
+        values: int64[capacity].
+        total: the sum of the values.
+        matches: whether a class of pods matches; None if pods are counted for a term that they own.
+        start, end: the positions of the first change in the log, and after the last one.
     """
 
     def __init__(self, capacity: int, matches: Matches | None) -> None:
@@ -50,7 +51,7 @@ class Counter:
         self.amounts: Any = np.zeros(FIRST_CHANGES, dtype=np.int64)
 
     def add(self, row: int, count: int) -> None:
-        """Count pods in (or, below zero, out)."""
+        """Add a number of pods (or, below zero, remove them)."""
         self.counts[row] += count
         self.total += count
         place = self.end - self.start
@@ -81,7 +82,7 @@ class Counter:
 class Counters:
     """All counters of a state, by what they count.
 
-    Counters of classes are asked about every class once; a counter that comes late is filled from the classes' pods per row.
+    Counters of classes are evaluated once for every class; a new counter is filled from the classes' pods per row.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -111,7 +112,7 @@ class Counters:
         return counter
 
     def meet(self, pod_class: PodClass) -> None:
-        """Find the counters that a new class counts for."""
+        """Find the counters that match a new class."""
         pod_class.counters += [
             item for item in self._matching.values() if item.matches is not None and item.matches(pod_class)
         ]
@@ -139,23 +140,23 @@ class Counters:
         return table
 
     def owned_keys(self) -> Iterator[Hashable]:
-        """Yield the terms that pods own or owned, in the order in which they came."""
+        """Yield the terms that pods own or owned, in the order of their registration."""
         return iter(self._owned)
 
     def owned_count(self) -> int:
-        """Return how many terms there are: it moves when a new one comes."""
+        """Return the number of terms, which increases with each new one."""
         return len(self._owned)
 
     @staticmethod
     def count(info: PodInfo, row: int, count: int) -> None:
-        """Count one pod in (1) or out (-1) on a row."""
+        """Add (1) or remove (-1) one pod on a row."""
         for counter in info.pod_class.counters:
             counter.add(row, count)
         for counter in info.owned_counters:
             counter.add(row, count)
 
     def check_invariants(self, infos: Iterable[PodInfo]) -> None:
-        """Raise `InvariantError` where a counter is not what the pods on rows give."""
+        """Raise `InvariantError` if a counter differs from the pods on rows."""
         expected: dict[int, Ints] = {}
         for info in infos:
             for counter in (*info.pod_class.counters, *info.owned_counters):
@@ -172,11 +173,11 @@ class Counters:
 
 
 class Eligibility:
-    """Which nodes count, for a table that leaves some out: remade when nodes change.
+    """The eligible nodes of a table that excludes some: recomputed when nodes change.
 
     Args:
         key: identifies everything that the mask depends on except the nodes.
-        make: returns bool[rows in use].
+        make: the function that returns bool[rows in use].
     """
 
     __slots__ = ("_make", "_mask", "_node_position", "key")
@@ -196,20 +197,22 @@ class Eligibility:
 
 
 class DomainTable:
-    """A counter summed up over the domains of a topology key.
+    """A counter summed over the domains of a topology key.
 
     Args:
-        key: the topology key. counter: what is summed up.
-        nodes, node_log: of the state.
-        eligibility: which nodes count; None: all.
+        key: the topology key.
+        counter: the counter to sum.
+        nodes, node_log: the nodes and the change log of the state.
+        eligibility: the eligible nodes; None: all.
 
     Attributes:
         codes: intp[capacity], the domain of each row; -1 if the node lacks the key.
-        values: int64[domains + 1], pods per domain; the last place, of nodes without the key, stays 0.
-        last: that place. These four are as of the last `refresh`.
-        version: moves with every change. positive_version: moves when a domain gets its first pod or loses its last, or when nodes
-            change. positive: how many domains have pods.
-        distinct: whether every node is a domain of its own: then a change concerns no row but the one where pods came or went.
+        values: int64[domains + 1], pods per domain; the last entry, of nodes without the key, stays 0.
+        last: the index of that last place. These four are as of the last `refresh`.
+        version: changes with every change of the sums.
+        positive_version: changes when a domain gets its first pod or loses its last, or when nodes change.
+        positive: the number of domains with pods.
+        distinct: whether every node is a domain of its own: then a change affects only the rows where pods were added or removed.
         node_position: the end of the log of changed nodes at the last refresh.
     """
 
@@ -239,7 +242,7 @@ class DomainTable:
         self._position = -1
 
     def refresh(self) -> None:
-        """Bring the sums up to date."""
+        """Update the sums."""
         counter = self.counter
         if self.node_position != self.node_log.end or self._position < counter.start:
             self._sum_up()
@@ -267,7 +270,7 @@ class DomainTable:
             mask = self.eligibility.mask(end)
             counted = counted * mask
             self._mask = np.ascontiguousarray(mask).view(np.uint8)
-        # Codes are shifted by one so that nodes without the key fall into place 0, which is then made the last one.
+        # Codes are shifted by one so that nodes without the key are at index 0, which is then moved to the end.
         found = np.bincount(column.codes[:count] + 1, weights=counted, minlength=len(column.values) + 1)
         sums: Ints = np.roll(found, -1).astype(np.int64)
         sums[-1] = 0
@@ -282,11 +285,11 @@ class DomainTable:
         self._position = self.counter.end
 
     def sums(self) -> Ints:
-        """Return int64[domains + 1], brought up to date; the table's own array, not to be written to."""
+        """Return int64[domains + 1], updated; the table's own array, read-only."""
         self.refresh()
         return np.asarray(self.values)
 
     def some(self) -> bool:
-        """Return whether some domain has pods."""
+        """Return whether any domain has pods."""
         self.refresh()
         return self.positive > 0

@@ -1,4 +1,4 @@
-"""Which device class stands behind which extended resource. Source: KEP-5004 (extended resources backed by devices)."""
+"""The device class of each extended resource. Source: KEP-5004 (extended resources backed by devices)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 
 
 class DeviceClassResolver:
-    """The device classes of a catalog by extended resource name; follows the catalog's version."""
+    """The device classes of a catalog by extended resource name; updated with the catalog's version."""
 
     __slots__ = ("_catalog", "_classes", "_version")
 
@@ -19,11 +19,11 @@ class DeviceClassResolver:
         self._classes: dict[str, DeviceClass] = {}
 
     def __bool__(self) -> bool:
-        """Return whether any class stands behind any resource."""
+        """Return whether any resource has a class."""
         return bool(self._now())
 
     def get(self, resource: str) -> DeviceClass | None:
-        """Return the class that stands behind a resource, or None."""
+        """Return the class of a resource, or None."""
         return self._now().get(resource)
 
     def _now(self) -> dict[str, DeviceClass]:
@@ -35,10 +35,10 @@ class DeviceClassResolver:
 
 
 def _by_resource(catalog: ObjectCatalog) -> dict[str, DeviceClass]:
-    """Return the classes by the names that they claim, taken in the order in which they came.
+    """Return the classes by the names that they claim, processed in the order of their creation.
 
-    Of several classes that claim one name the newest has it; among equally old ones the first by name. A class that comes too
-    late for the name that it claims does not get its implicit one either: upstream leaves it out altogether.
+    If several classes claim one name, the newest gets it; among equally old ones the first by name. A class that loses the
+    name that it claims does not get its implicit one either: upstream ignores it altogether.
     """
     classes: dict[str, DeviceClass] = {}
     for device_class in catalog.all(DeviceClass):

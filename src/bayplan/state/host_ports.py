@@ -6,7 +6,7 @@ ANY_IP = "0.0.0.0"
 
 
 class HostPorts:
-    """Ports in use per row. Like upstream's HostPortInfo a set: a port that two pods took is free when one of them leaves."""
+    """Ports in use per row. Like upstream's HostPortInfo a set: a port of two pods is free when one of them leaves."""
 
     __slots__ = ("_used",)
 
@@ -14,19 +14,19 @@ class HostPorts:
         self._used: dict[int, dict[HostPort, None]] = {}
 
     def add(self, row: int, ports: tuple[HostPort, ...]) -> list[HostPort]:
-        """Take `ports` on a row; return those that were free before (what an undo has to give back)."""
+        """Mark `ports` as used on a row; return those that were free before (to be released by an undo)."""
         used = self._used.setdefault(row, {})
         fresh = [port for port in ports if port not in used]
         used.update(dict.fromkeys(ports))
         return fresh
 
     def remove(self, row: int, ports: tuple[HostPort, ...] | list[HostPort]) -> list[HostPort]:
-        """Free `ports` on a row; return those that were taken before."""
+        """Free `ports` on a row; return those that were used before."""
         used = self._used.get(row, {})
         return [port for port in ports if used.pop(port, 0) is None]
 
     def clear(self, row: int) -> None:
-        """Forget everything about a row whose node is gone."""
+        """Clear a row whose node was removed."""
         self._used.pop(row, None)
 
     def used(self, row: int) -> list[HostPort]:
@@ -34,7 +34,7 @@ class HostPorts:
         return list(self._used.get(row, ()))
 
     def conflict_on(self, row: int, wanted: HostPort) -> bool:
-        """Return whether `wanted` collides on one row."""
+        """Return whether `wanted` conflicts on one row."""
         used = self._used.get(row)
         return used is not None and any(collide(wanted, port) for port in used)
 
@@ -46,6 +46,6 @@ class HostPorts:
 
 
 def collide(wanted: HostPort, used: HostPort) -> bool:
-    """Return whether two ports collide: same protocol and number, and the same or any address."""
+    """Return whether two ports conflict: same protocol and number, and the same or any address."""
     same_port = wanted.protocol == used.protocol and wanted.port == used.port
     return same_port and (wanted.ip == used.ip or wanted.ip == ANY_IP or used.ip == ANY_IP)

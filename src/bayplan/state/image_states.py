@@ -1,4 +1,4 @@
-"""Which node holds which image, and the one size that the scheduler keeps for each image name."""
+"""The nodes that have each image, and the single size that the scheduler stores for each image name."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from bayplan.state.arrays import Bools
 
 
 class ImageState:
-    """An image name: its size on the first node that was known to hold it, and the rows that hold it.
+    """An image name: its size on the first node that had it, and the rows that have it.
 
     Attributes:
-        rows: for each row that holds the image, how many did when that one came (or last changed), itself included.
+        rows: for each row with the image, how many had it when this row was added (or last changed), itself included.
     """
 
     __slots__ = ("_column", "rows", "size_bytes")
@@ -21,17 +21,17 @@ class ImageState:
         self._column: Bools | None = None
 
     def add(self, row: int) -> None:
-        """Note that a row holds the image."""
+        """Record that a row has the image."""
         self.rows[row] = len(self.rows) + (row not in self.rows)
         self._column = None
 
     def remove(self, row: int) -> None:
-        """Note that a row does not hold the image any more."""
+        """Record that a row no longer has the image."""
         self.rows.pop(row, None)
         self._column = None
 
     def column(self, capacity: int) -> Bools:
-        """Return bool[capacity]: which rows hold the image. Kept until a row comes or goes."""
+        """Return bool[capacity]: which rows have the image. Cached until a row is added or removed."""
         if self._column is None or len(self._column) != capacity:
             self._column = np.zeros(capacity, dtype=np.bool_)
             self._column[list(self.rows)] = True
@@ -39,12 +39,12 @@ class ImageState:
 
     @property
     def num_nodes(self) -> int:
-        """Return how many nodes hold the image."""
+        """Return the number of nodes that have the image."""
         return len(self.rows)
 
 
 class ImageStates:
-    """All image names that nodes report, in the order in which they came to be known."""
+    """All image names that nodes report, in the order in which they were first reported."""
 
     __slots__ = ("_states",)
 
@@ -52,11 +52,11 @@ class ImageStates:
         self._states: dict[str, ImageState] = {}
 
     def get(self, name: str) -> ImageState | None:
-        """Return the state of an image name as nodes spell it, or None."""
+        """Return the state of an image name as nodes report it, or None."""
         return self._states.get(name)
 
     def add_node(self, row: int, node: Node) -> None:
-        """Note the images of a node."""
+        """Add the images of a node."""
         for image in node.status.images:
             for name in image.names:
                 state = self._states.get(name)
@@ -65,7 +65,7 @@ class ImageStates:
                 state.add(row)
 
     def remove_node(self, row: int, node: Node) -> None:
-        """Forget the images of a node; an image that no node holds is forgotten with its size."""
+        """Remove the images of a node; an image without nodes is removed with its size."""
         for image in node.status.images:
             for name in image.names:
                 state = self._states.get(name)

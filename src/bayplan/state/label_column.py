@@ -6,7 +6,7 @@ from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Index
 
 ABSENT = -1
-"""The code of a row that lacks the key. As an index it picks the last slot, which every table keeps for this purpose."""
+"""The code of a row that lacks the key. As an index it selects the last slot, which every table reserves for this purpose."""
 
 
 class LabelColumn:

@@ -1,4 +1,4 @@
-"""Selectors of nodes as compiled rules ask them: whether the node in a row matches.
+"""Node selectors for compiled rules: whether the node in a row matches.
 
 Each requirement is a table look-up: the node's code in the column of the label key, and whether the value of that code matches.
 """
@@ -34,7 +34,7 @@ class LabelTest:
     def matches(self, row: int) -> bool:
         """Return whether the node in a row meets the requirement."""
         code = self._codes[row]
-        # A node without the key has the last place of the table.
+        # A node without the key uses the last entry of the table.
         return self._matching[code if code >= 0 else self._last] != 0
 
     def has_key(self, row: int) -> bool:
@@ -47,8 +47,8 @@ class TermMatcher:
     """One term of a node selector, or the labels of a ``nodeSelector``: all of its requirements must hold.
 
     Args:
-        labels: what labels must match, or None.
-        term: the term that `labels` is of; None for a ``nodeSelector``. A term with mistakes matches no node.
+        labels: the requirements on labels, or None.
+        term: the term of `labels`; None for a ``nodeSelector``. An invalid term matches no node.
         nodes: the columns of the nodes.
     """
 
@@ -59,7 +59,7 @@ class TermMatcher:
         self._fields = () if term is None else term.fields
         self._wanted_rows: list[tuple[int, bool]] = []
         for field in self._fields:
-            # Only the name has a value; of other fields it is the empty text.
+            # Only the name has a value; other fields are the empty string.
             if field.field != "metadata.name" and not field.matches(""):
                 self._never = True
 

@@ -1,4 +1,4 @@
-"""Nodes as rows: the columns that describe nodes themselves. What pods take of them is in cluster_state.py."""
+"""Nodes as rows: the columns that describe nodes themselves. Their usage by pods is in cluster_state.py."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from bayplan.state.resource_table import PODS, ResourceTable
 FIRST_CAPACITY = 64
 
 REMEMBERED_OFFERS = 256
-"""Maximum number of cached allocatable vectors, shared by nodes that offer the same."""
+"""Maximum number of cached allocatable vectors, shared by nodes with equal amounts."""
 
 
 class _Offer(NamedTuple):
-    """The resources that a node offers, as columns.
+    """The allocatable resources of a node, as columns.
 
     Attributes:
-        allocatable: what its status says. amounts: int64[resources], as in the table.
+        allocatable: the amounts in its status.
+        amounts: int64[resources], as in the table.
     """
 
     allocatable: ResourceList
@@ -37,7 +38,8 @@ class Coverage(NamedTuple):
     """The values of a label key on all nodes.
 
     Attributes:
-        complete: whether every node has it. distinct: whether, beyond that, no two nodes have the same value.
+        complete: whether every node has it.
+        distinct: whether, in addition, no two nodes have the same value.
     """
 
     complete: bool
@@ -45,19 +47,19 @@ class Coverage(NamedTuple):
 
 
 class NodeTable:
-    """The columns of nodes. A row keeps its number as long as its node lives; a freed row is given to the next node.
+    """The columns of nodes. A row keeps its number as long as its node exists; a freed row is used for the next node.
 
     Attributes:
-        count: rows in use, freed ones among them: columns are read up to here.
-        names, nodes: per row the name and the typed node; None in a freed row.
+        count: the number of rows in use, including freed ones: columns are read up to here.
+        names, nodes: the name and the typed node by row; None in a freed row.
         row_of: the row of each node name.
         alive: bool[capacity], False in freed rows.
         allocatable: int64[resources, capacity].
         allowed_pods: int64[capacity].
         unschedulable: bool[capacity].
         taint_codes: intp[capacity], positions in `taint_sets`.
-        taint_sets: the distinct taint lists of nodes, in the order in which they came.
-        images: image names on nodes.
+        taint_sets: the distinct taint lists of nodes, in the order in which they appeared.
+        images: the image names on nodes.
         tree: the order in which nodes are visited.
     """
 
@@ -80,14 +82,14 @@ class NodeTable:
         self._coverage: dict[str, tuple[int, Coverage]] = {}
         self.images = ImageStates()
         self.tree = NodeTree()
-        # By the identity of what a node's status says, which the entry holds.
+        # By the identity of a node's allocatable map, which the entry references.
         self._offers: dict[int, _Offer] = {}
 
     def __len__(self) -> int:
         return len(self.row_of)
 
     def add(self, node: Node) -> int:
-        """Give a node a row and fill it; return the row. The name must be new."""
+        """Assign a row to a node and fill it; return the row. The name must be new."""
         row = self.free_rows.pop() if self.free_rows else self.count
         if row == self.count:
             self.count += 1
@@ -104,7 +106,7 @@ class NodeTable:
         return row
 
     def update(self, row: int, node: Node) -> None:
-        """Replace the node of a row by a newer version of itself."""
+        """Replace the node of a row by a newer version."""
         old = self.nodes[row]
         assert old is not None
         self.images.remove_node(row, old)
@@ -132,7 +134,7 @@ class NodeTable:
         self.free_rows.append(row)
 
     def label_column(self, key: str) -> LabelColumn:
-        """Return the column of a label key; made from the nodes when first asked for, then kept up to date."""
+        """Return the column of a label key; built from the nodes on first use, then maintained."""
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = LabelColumn(key, self.capacity)
@@ -156,7 +158,7 @@ class NodeTable:
         number = self.resources.register(name)
         rows = len(self.allocatable)
         if number >= rows:
-            # By half, so that clusters with thousands of resources aren't copied once for every few of them.
+            # By half, so that clusters with thousands of resources are not copied once for every few of them.
             wanted = max(number + 4, rows + rows // 2)
             grown = np.zeros((wanted, self.capacity), dtype=np.int64)
             grown[:rows] = self.allocatable
@@ -181,7 +183,7 @@ class NodeTable:
         self.images.add_node(row, node)
 
     def _offer(self, allocatable: ResourceList) -> _Offer:
-        """Return what a node with these amounts offers; nodes of a kind often share them."""
+        """Return the allocatable resources for these amounts; similar nodes often share them."""
         known = self._offers.get(id(allocatable))
         if known is not None and len(known.amounts) == len(self.allocatable):
             return known
@@ -211,7 +213,7 @@ class NodeTable:
         self.capacity = capacity
 
     def copy(self) -> NodeTable:
-        """Return an independent copy; the typed nodes themselves, which never change, are shared."""
+        """Return an independent copy; the immutable typed nodes are shared."""
         other = NodeTable()
         other.resources = self.resources.copy()
         other.count, other.capacity = self.count, self.capacity

@@ -1,6 +1,6 @@
-"""The order in which nodes are visited: one of each zone in turn, as upstream's nodeTree lists them.
+"""The order in which nodes are visited: one of each zone in turn, as in upstream's nodeTree.
 
-A sample of nodes taken in this order holds nodes of all zones.
+A sample of nodes taken in this order contains nodes of all zones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bayplan.state.arrays import Index
 
 ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-"""The older label counts where a node has both."""
+"""The older label wins if a node has both."""
 
 
 def zone_key(node: Node) -> str:
@@ -27,7 +27,7 @@ def zone_key(node: Node) -> str:
 
 
 class NodeTree:
-    """Nodes by zone: zones in the order in which their first nodes came, each zone's nodes likewise."""
+    """Nodes by zone: zones in the order of their first nodes, each zone's nodes in the order of arrival."""
 
     __slots__ = ("_order", "_zones")
 

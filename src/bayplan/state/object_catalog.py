@@ -1,4 +1,4 @@
-"""The objects that scheduling reads besides nodes and pods: namespaces, services, claims, volumes, classes, budgets."""
+"""The objects that scheduling reads, except nodes and pods: namespaces, services, claims, volumes, classes, budgets."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class ObjectCatalog:
-    """Objects by type, then by ``namespace/name`` (``name`` alone for those of the cluster), in the order in which they came.
+    """Objects by type, then by ``namespace/name`` (``name`` alone for cluster-scoped ones), in the order of arrival.
 
     The `version` of a type changes with every write, so that compiled objects can be checked for changes;
     `written` returns the keys that changed.
 
     Attributes:
-        writes: moves with every write of any type; as long as it stands still, so do all versions.
+        writes: a counter of all writes of any type; while it is unchanged, so are all versions.
     """
 
     __slots__ = ("_objects", "_versions", "_written", "writes")
 
     REMEMBERED = 1 << 15
-    """Minimum number of writes per type that are remembered; the maximum is twice that."""
+    """Minimum number of recorded writes per type; the maximum is twice that."""
 
     def __init__(self) -> None:
         self.writes = 0
@@ -43,7 +43,7 @@ class ObjectCatalog:
         return old
 
     def remove(self, kind: type[T], key: str) -> T | None:
-        """Remove an object; return it, or None if it was not there."""
+        """Remove an object; return it, or None if it did not exist."""
         old = self._objects.get(kind, {}).pop(key, None)
         self._note(kind, key)
         return old if isinstance(old, kind) else None
@@ -75,7 +75,7 @@ class ObjectCatalog:
                     yield item
 
     def version(self, kind: type[msgspec.Struct]) -> int:
-        """Return a number that moves whenever an object of this type is written."""
+        """Return a number that changes whenever an object of this type is written."""
         return self._versions.get(kind, 0)
 
     def written(self, kind: type[msgspec.Struct], version: int) -> list[str] | None:
@@ -87,7 +87,7 @@ class ObjectCatalog:
         return written[len(written) - count :]
 
     def copy(self) -> ObjectCatalog:
-        """Return an independent copy; the objects themselves, which never change, are shared."""
+        """Return an independent copy; the immutable objects are shared."""
         other = ObjectCatalog()
         other._objects = {kind: dict(objects) for kind, objects in self._objects.items()}
         other._versions = dict(self._versions)

@@ -28,16 +28,16 @@ UNKNOWN_START = -(1 << 63)
 _UNKNOWN = UNKNOWN_START
 
 Change: TypeAlias = tuple[tuple[int, int], ...]
-"""Rows of the usage matrix, and what is added to each."""
+"""Rows of the usage matrix, and the amounts to add to each."""
 
 
 class Footprint:
-    """The resources that a pod takes of a node: shared by all pods with the same spec.
+    """The resources of a pod on its node: shared by all pods with the same spec.
 
     Attributes:
         vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following); `column` is the same, typed.
-        host_ports: ports of the node.
-        largest: the largest amount in `vector` (see `largest_amount`); bounds what sums can reach.
+        host_ports: the used host ports.
+        largest: the largest amount in `vector` (see `largest_amount`); bounds the possible sums.
     """
 
     def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
@@ -46,7 +46,7 @@ class Footprint:
         self.column: Any = vector
         self.host_ports = host_ports
         self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
-        # Scheduling does not need what follows from the vector; simulations need it for every pod.
+        # Scheduling does not need the data derived from the vector; simulations need it for every pod.
         self._changes: tuple[Change, Change, tuple[int, ...]] | None = None
 
     def __reduce__(self) -> tuple[type[Footprint], tuple[Ints, tuple[HostPort, ...]]]:
@@ -65,7 +65,7 @@ class Footprint:
 
     @property
     def returned(self) -> Change:
-        """Return the same with the amounts negated."""
+        """Return the same rows with negative amounts."""
         return (self._changes or self._find_changes())[1]
 
     @property
@@ -78,8 +78,8 @@ class PodClass:
     """Pods that no selector distinguishes: same namespace, same labels, terminating or not.
 
     Attributes:
-        code: its number, in the order in which classes came.
-        nodes: how many such pods each row holds; a counter that is registered late is filled from it.
+        code: the number of the class, in the order of creation.
+        nodes: the number of such pods by row; a new counter is filled from it.
         counters: the counters that such pods count for.
     """
 
@@ -121,7 +121,7 @@ class PodInfo:
 
     @property
     def start_ns(self) -> int:
-        """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if it has not, or does not say so."""
+        """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if it has not, or its status does not have the time."""
         return self.started_at()
 
     def started_at(self) -> int:
@@ -132,7 +132,7 @@ class PodInfo:
         return self._start_ns
 
     def renew(self, pod: Pod) -> None:
-        """Replace the pod by a newer version that takes the same of its node."""
+        """Replace the pod by a newer version with the same resources."""
         self.pod = pod
         self._start_ns = _UNKNOWN
 

@@ -1,7 +1,7 @@
-"""Pods moved on and off rows to see what would be: in the columns and counters that rules read, and back again.
+"""Hypothetical moves of pods on and off rows, in the columns and counters that rules read, and their undo.
 
-Nothing is written to the logs of changed rows, since all is as it was when the question has been answered; except for rules that
-look at single pods, which may read the log to find out which rows they have to look at again.
+Nothing is written to the logs of changed rows, since the state is the same afterwards; except for rules that
+examine single pods, which may read the log to find out which rows they have to examine again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class PodMoves:
-    """Moves on one cluster state, to be taken back in reverse order by `undo`.
+    """Moves on one cluster state, undone in reverse order by `undo`.
 
     Args:
         state: the cluster.
-        with_pods: whether the pods of a row (`ClusterState.pods_on`, `pods`) are moved, too: for rules that look at single pods.
+        with_pods: whether the pods of a row (`ClusterState.pods_on`, `pods`) are moved, too: for rules that examine single pods.
     """
 
     def __init__(self, state: ClusterState, *, with_pods: bool) -> None:
@@ -30,9 +30,9 @@ class PodMoves:
         self._host_ports = state.host_ports
         self._with_pods = with_pods
         self._moved: list[PodInfo] = []
-        # For each move the row, and below it (-1 - row) for a pod that was taken off.
+        # For each move the row, or (-1 - row) for a pod that was removed.
         self._rows: list[int] = []
-        # The ports that moves took or freed, by the number of the move.
+        # The ports that moves used or freed, by the number of the move.
         self._ports: dict[int, list[HostPort]] = {}
         self._pods_before: dict[int, dict[str, PodInfo]] = {}
 
@@ -50,7 +50,7 @@ class PodMoves:
         self._rows.append(row)
 
     def remove(self, info: PodInfo, row: int) -> None:
-        """Take a pod off its row."""
+        """Remove a pod from its row."""
         self._count(info, row, -1)
         if info.footprint.host_ports:
             self._ports[len(self._moved)] = self._host_ports.remove(row, info.footprint.host_ports)
@@ -62,7 +62,7 @@ class PodMoves:
         self._rows.append(-1 - row)
 
     def undo(self, length: int = 0) -> None:
-        """Take back all moves but the first `length`."""
+        """Undo all moves except the first `length`."""
         while len(self._moved) > length:
             info, moved_to = self._moved.pop(), self._rows.pop()
             row = moved_to if moved_to >= 0 else -1 - moved_to
@@ -77,7 +77,7 @@ class PodMoves:
                     self._state.pods[info.key] = info
                     self._state.pods_on[row][info.key] = info
         if length == 0 and self._pods_before:
-            # The order of pods on a row is that of their coming, and decides between equals.
+            # The order of pods on a row is that of their arrival, and decides between equals.
             for changed, pods in self._pods_before.items():
                 self._state.pods_on[changed] = pods
             self._pods_before = {}
@@ -105,7 +105,7 @@ class PodMoves:
 
 
 def count_pod(columns: Columns, info: PodInfo, row: int, count: int) -> None:
-    """Count a pod in (1) or out (-1) on a row, in the columns and counters that rules read."""
+    """Add (1) or remove (-1) a pod on a row, in the columns and counters that rules read."""
     column, usage = info.footprint.column, columns.usage
     for number in range(len(column)):
         usage[number, row] += count * column[number]

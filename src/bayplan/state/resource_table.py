@@ -1,4 +1,4 @@
-"""Which resource has which row in the matrices: cpu, memory and ephemeral-storage first, others as they appear."""
+"""The row of each resource in the matrices: cpu, memory and ephemeral-storage first, others as they appear."""
 
 CPU = 0
 MEMORY = 1
@@ -6,7 +6,7 @@ EPHEMERAL_STORAGE = 2
 
 FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 PODS = "pods"
-"""Counted apart from the resources: upstream's AllowedPodNumber."""
+"""Counted separately from the resources: upstream's AllowedPodNumber."""
 
 
 class ResourceTable:
@@ -26,7 +26,7 @@ class ResourceTable:
         return self._index.get(name)
 
     def register(self, name: str) -> int:
-        """Return the number of a resource, giving it one if it has none."""
+        """Return the number of a resource, assigning one if it has none."""
         number = self._index.get(name)
         if number is None:
             number = self._index[name] = len(self.names)

@@ -1,6 +1,6 @@
-"""Which rows changed, in order: an append-only log that any number of readers read from their own position.
+"""Which rows changed, in order: an append-only log with any number of readers, each with its own position.
 
-There are no dirty flags and nothing to clear. A reader whose position the log no longer reaches evaluates every row.
+There are no dirty flags and nothing to clear. A reader whose position is no longer in the log evaluates every row.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bayplan.state.arrays import Index
 FIRST_CAPACITY = 256
 
 LIMIT = 1 << 20
-"""The most entries a log holds by default; then the older half is dropped. A reader this far behind reads all rows anyway."""
+"""Default maximum number of entries; beyond it the older half is dropped. A reader this far behind reads all rows anyway."""
 
 
 class RowLog:
@@ -23,7 +23,7 @@ class RowLog:
 
     Attributes:
         start: the position of the oldest entry that is still there.
-        end: the position after the newest entry: the position of a reader that has seen everything.
+        end: the position after the newest entry: the position of a reader that has read everything.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -33,7 +33,7 @@ class RowLog:
         self.end = 0
 
     def append(self, row: int) -> None:
-        """Note that `row` changed."""
+        """Append `row`."""
         length = self.end - self.start
         if length == len(self._rows):
             self._make_room()
@@ -46,7 +46,7 @@ class RowLog:
         return self._rows[position - self.start]
 
     def reaches(self, position: int) -> bool:
-        """Return whether every entry from `position` on is still there."""
+        """Return whether every entry from `position` on is still available."""
         return position >= self.start
 
     def since(self, position: int) -> list[int] | None:

@@ -1,6 +1,6 @@
-"""Views of rows: what plugins that answer with arrays are written over.
+"""Views of rows, for plugins that return arrays.
 
-A rule uses NumPy, and the view's `quotient` and `trunc` where ``//``, ``round`` or ``astype`` would differ from Go.
+A rule uses NumPy, and the view's `quotient` and `trunc` if ``//``, ``round`` or ``astype`` would differ from Go.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Rows:
 
     Args:
         state: the cluster.
-        index: intp row numbers, or None for all rows in use (freed ones among them, which the caller masks).
+        index: the intp row numbers, or None for all rows in use (including freed ones, which the caller masks).
     """
 
     __slots__ = ("_all", "index", "state")
@@ -41,7 +41,7 @@ class Rows:
         return np.arange(self.state.nodes.count, dtype=np.intp) if self.index is None else self.index
 
     def allocatable(self, resource: int) -> Ints:
-        """Return what nodes offer of a resource (milli for cpu)."""
+        """Return the allocatable amounts of a resource (milli for cpu)."""
         return self.state.nodes.allocatable[resource, self._all]
 
     def requested(self, resource: int) -> Ints:
@@ -69,15 +69,15 @@ class Rows:
         return self.state.nodes.taint_codes[self._all]
 
     def label(self, key: str) -> Index:
-        """Return each node's code in the column of a label key; -1 where it lacks the key."""
+        """Return each node's code in the column of a label key; -1 if it lacks the key."""
         return self.state.nodes.label_column(key).codes[self._all]
 
     def counts(self, counter: Counter) -> Ints:
-        """Return how many pods on each node a counter counts: part of what pods take (`Reads.USAGE`)."""
+        """Return the number of pods on each node in a counter: part of the usage (`Reads.USAGE`)."""
         return counter.values[self._all]
 
     def matches(self, requirement: Requirement) -> Bools:
-        """Return which nodes' labels meet a requirement of a selector."""
+        """Return which nodes' labels match a requirement of a selector."""
         column = self.state.nodes.label_column(requirement.key)
         return column.table(requirement)[column.codes[self._all]]
 
@@ -89,7 +89,7 @@ class Rows:
         return hit[self._all]
 
     def has_image(self, name: str) -> Bools:
-        """Return which nodes hold an image, by the name that nodes report."""
+        """Return which nodes have an image, by the name that nodes report."""
         image = self.state.nodes.images.get(name)
         if image is None:
             return self.everywhere(False)
@@ -98,9 +98,9 @@ class Rows:
     # Number functions.
 
     def quotient(self, dividend: Ints, divisor: Ints | int) -> Ints:
-        """Divide integers as Go does: towards zero. The divisor must not be 0; where ``small``, both are below 2^53."""
+        """Divide integers as Go does: towards zero. The divisor must not be 0; if ``small``, both are below 2^53."""
         if self.state.small:
-            # Both are exact in float64, and so is the quotient once it is cut (architecture notes on small numbers).
+            # Both are exact in float64, and so is the truncated quotient (architecture notes on small numbers).
             return np.true_divide(dividend, divisor).astype(np.int64)
         with np.errstate(over="ignore"):
             quotient: Ints = np.floor_divide(dividend, divisor)
@@ -113,14 +113,14 @@ class Rows:
         return np.full(len(self), condition, dtype=np.bool_)
 
     def verdicts(self, *cases: tuple[Bools, int]) -> Codes:
-        """Return per row the union of the verdicts whose condition holds there."""
+        """Return per row the union of the verdicts whose condition holds."""
         union = np.zeros(len(self), dtype=np.uint16)
         for condition, verdict in cases:
             union |= condition * np.uint16(verdict)
         return union
 
     def trunc(self, values: Floats) -> Ints:
-        """Convert float64 to integers, cutting towards zero, as Go's int64() does on amd64."""
+        """Convert float64 to integers, truncating towards zero, as Go's int64() does on amd64."""
         if self.state.small:
             return values.astype(np.int64)
         fits = np.abs(values) < 2.0**63

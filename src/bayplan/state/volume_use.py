@@ -1,7 +1,7 @@
-"""Which pods with claims or disks are on each row, and how many volumes stand for each claim.
+"""The pods with claims or disks on each row, and the number of volumes for each claim.
 
-Nothing is written here by those who place pods: a reader follows the log of changed rows, and pays for rows that changed since
-it last looked. So it is right inside trials, too.
+The code that places pods writes nothing here: a reader uses the log of changed rows, and processes the rows that changed since
+its last call. So it is correct inside trials, too.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class VolumeUse:
-    """The pods of a state that have volumes which scheduling reads. Each reader has one of its own.
+    """The pods of a state that have volumes relevant to scheduling. Each reader has its own instance.
 
     Attributes:
-        pods_on: such pods, by row; rows without any are left out.
-        claim_users: how many volumes of pods name a claim (``namespace/name``); ephemeral volumes don't count.
+        pods_on: such pods by row; rows without any are omitted.
+        claim_users: the number of pods' volumes for each claim (``namespace/name``); ephemeral volumes do not count.
         name_users: the same over all namespaces, by the claim's name alone.
     """
 
@@ -33,11 +33,11 @@ class VolumeUse:
         self.pods_on: dict[int, tuple[PodInfo, ...]] = {}
         self.claim_users: dict[str, int] = {}
         self.name_users: dict[str, int] = {}
-        # By kind and name of a disk the rows that use it, and how many volumes there name it.
+        # By kind and name of a disk, the rows that use it, and the number of volumes there with its name.
         self._disk_rows: dict[tuple[str, str], dict[int, int]] = {}
 
     def follow(self) -> Collection[int]:
-        """Bring everything up to date; return the rows that may have changed."""
+        """Update everything; return the rows that may have changed."""
         log = self._state.usage_log
         if self._position == log.end:
             return ()
@@ -49,7 +49,7 @@ class VolumeUse:
         return rows
 
     def rows_with(self, volume: Volume) -> Iterator[dict[int, int]]:
-        """Yield, by row, how many volumes of pods name a disk of this volume; disks that no pod uses are left out.
+        """Yield, by row, the number of pods' volumes with the disk of this volume; unused disks are omitted.
 
         Disks with the same name can still be different: the name is only a part of their identity.
         """
@@ -99,7 +99,7 @@ class VolumeUse:
 
 
 def _disk_names(volume: Volume) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of the disks that pods of a node can't share at will."""
+    """Yield kind and name of the disks that pods of a node cannot share freely."""
     if volume.gce_persistent_disk is not None:
         yield "gce", volume.gce_persistent_disk.pd_name
     if volume.aws_elastic_block_store is not None:
@@ -111,7 +111,7 @@ def _disk_names(volume: Volume) -> Iterator[tuple[str, str]]:
 
 
 def has_volumes(volumes: tuple[Volume, ...]) -> bool:
-    """Return whether one of a pod's volumes is a claim or a disk, as opposed to files that come with the pod."""
+    """Return whether any of a pod's volumes is a claim or a disk, as opposed to files that come with the pod."""
     for volume in volumes:
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
             return True

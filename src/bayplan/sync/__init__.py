@@ -1,1 +1,1 @@
-"""Follow another cluster: import, sync, recordings and their replay. A host: it reads a source and writes to a Kubernetes API."""
+"""Synchronization with another cluster: import, sync, recordings, replay. A host that writes to a Kubernetes API."""

@@ -54,7 +54,9 @@ def noted(kind: FollowedKind, document: Document, wanted: Document) -> Document:
     """Return a document to write, with the annotation for its fields.
 
     Args:
-        kind: of the object. document: the document to write. wanted: the source's object, translated.
+        kind: the kind of the object.
+        document: the document to write.
+        wanted: the source's object, translated.
     """
     metadata = part(document, "metadata")
     annotations = {**part(metadata, "annotations"), SOURCE_APPLIED: as_annotation(applied_fields(kind, wanted))}
@@ -67,8 +69,10 @@ def unless_changed_here(
     """Return the desired object, with the local value of each field that has not changed in the source.
 
     Args:
-        kind: of the object. here: the local object. wanted: the source's object, translated.
-        before: `from_annotation` of the local object; None takes all fields from the source.
+        kind: the kind of the object.
+        here: the local object.
+        wanted: the source's object, translated.
+        before: `from_annotation` of the local object; None for all fields from the source.
     """
     if before is None:
         return wanted
@@ -87,7 +91,7 @@ def unless_changed_here(
         if last in found:
             into[last] = found[last]
         elif outer != ["status"]:
-            # A missing status was not written yet, or was lost: users don't remove it on purpose.
+            # A missing status was not written yet, or was lost: users do not remove it on purpose.
             into.pop(last, None)
     own = {name: value for name, value in part(part(wanted, "metadata"), "annotations").items() if name == SOURCE_UID}
     metadata = part(merged, "metadata")

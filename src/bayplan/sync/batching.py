@@ -1,7 +1,7 @@
 """Batch writes if the target is a Bayplan: creations with their status, and deletions.
 
-Every write has the outcome of a single request. Replacements, which batches don't support, and the writes of a
-batch that is refused as a whole, use the requests of `bayplan.sync.writing`.
+Every write has the outcome of a single request. Replacements, which batches do not support, and the writes of a
+batch that is rejected as a whole, use the requests of `bayplan.sync.writing`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BATCH = 500
 """Maximum number of writes in a batch."""
 
 BATCHES_AT_ONCE = 2
-"""One is executed while the next one is in transit."""
+"""Number of concurrent batches: one is executed while the next one is in transit."""
 
 MAX_BATCH_BYTES = 8 << 20
 """Maximum size of a request; larger batches are split, with at least one write per request."""
@@ -67,7 +67,7 @@ _outcomes = msgspec.json.Decoder(_Outcomes).decode
 def takes_batches() -> Exchange[bool]:
     """Return whether the target supports batches.
 
-    A proxy may return its own errors for unknown paths for ever: after `PROBES` of them the result is False.
+    A proxy may return its own errors for unknown paths forever: after `PROBES` of them the result is False.
     """
     response = yield from send_patiently(ApiRequest("POST", _PATH, b"\n", _LINES), most_errors=PROBES)
     if response.status >= _SERVER_ERRORS:

@@ -18,7 +18,7 @@ class DocumentFeed:
     """See `bayplan.sync.feed.Feed`.
 
     Args:
-        documents: of any kinds; those that are not synced are counted in `left_out`. Namespaces may be missing.
+        documents: documents of any kinds; those that are not synced are counted in `left_out`. Namespaces may be missing.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:
@@ -43,7 +43,7 @@ class DocumentFeed:
             elif kind.namespaced:
                 named[text(part(document, "metadata"), "namespace")] = None
             self._by_plural[kind.plural].append(_encode(document))
-        # A dump of pods often comes without namespaces.
+        # A dump of pods often lacks namespaces.
         for name in named:
             if name not in given:
                 namespace = {"metadata": {"name": name, "uid": f"namespace-{name}"}}

@@ -6,10 +6,10 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class Expectations:
-    """Executed creations and deletions, until they are seen, or known to be missed."""
+    """Executed creations and deletions, until they are observed, or known to be missed."""
 
     def __init__(self) -> None:
-        # Uid and revision of created objects; uids of deleted objects that are still seen.
+        # Uid and revision of created objects; uids of deleted objects that are still observed.
         self._made: dict[ObjectRef, tuple[str, int]] = {}
         self._deleted: dict[ObjectRef, str] = {}
         # The revision up to which everything is known, by kind; uids of objects deleted before the response to their creation.
@@ -23,12 +23,12 @@ class Expectations:
         return ref in self._made or ref in self._deleted
 
     def made(self, ref: ObjectRef, uid: str, revision: int) -> None:
-        """Expect to see a created object, unless it is known to be deleted since."""
+        """Expect to observe a created object, unless it is known to be deleted since."""
         if uid not in self._gone_early and revision > self._reached.get(ref.plural, -1):
             self._made[ref] = (uid, revision)
 
     def deleted(self, ref: ObjectRef, uid: str) -> None:
-        """Expect not to see an object any more."""
+        """Expect an object to disappear."""
         self._deleted[ref] = uid
 
     def seen(self, ref: ObjectRef, uid: str) -> None:
@@ -41,8 +41,8 @@ class Expectations:
         """Record that an object is deleted.
 
         Args:
-            ref, uid: which.
-            is_being_made: whether the response to a creation of that name is pending: it may be that of this object.
+            ref, uid: the reference and uid of the object.
+            is_being_made: whether the response to a creation with that name is pending, which may be the creation of this object.
         """
         if is_being_made:
             self._gone_early.add(uid)
@@ -56,13 +56,13 @@ class Expectations:
             del self._made[ref]
 
     def reached(self, plural: str, revision: int) -> list[tuple[ObjectRef, str]]:
-        """Record that everything up to a revision is known; return names and uids of created objects that were never seen."""
+        """Record that everything up to a revision is known; return names and uids of created objects that were never observed."""
         self._reached[plural] = revision
         missed = [(ref, made) for ref, made in self._made.items() if ref.plural == plural and made[1] <= revision]
         return [(ref, uid) for ref, (uid, _) in missed]
 
     def drop(self, ref: ObjectRef) -> None:
-        """Expect nothing of an object that was removed from the source."""
+        """Drop the expectations of an object that was removed from the source."""
         self._made.pop(ref, None)
 
     def nothing_is_being_made(self) -> None:
@@ -70,7 +70,7 @@ class Expectations:
         self._gone_early.clear()
 
     def clear(self) -> None:
-        """Expect nothing: this is a different cluster."""
+        """Drop all expectations: this is a different cluster."""
         self._made.clear()
         self._deleted.clear()
         self._reached.clear()

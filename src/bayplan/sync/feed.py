@@ -13,7 +13,8 @@ class RawDocuments(Collection[Document]):
     """Documents that are decoded one by one during iteration: decoded ones take five times the memory.
 
     Args:
-        raws: their JSON. decode: decodes a document.
+        raws: the JSON of the documents.
+        decode: the function that decodes a document.
     """
 
     def __init__(self, raws: Sequence[bytes], decode: Callable[[bytes], Document]) -> None:
@@ -34,7 +35,7 @@ class Listed(NamedTuple):
     """All objects of a kind at a revision (0 if the feed has none).
 
     Attributes:
-        emitted: objects that earlier parts of the list had unchanged; `documents` are the others.
+        emitted: the objects that earlier parts of the list contained unchanged; `documents` are the others.
     """
 
     plural: str
@@ -73,9 +74,9 @@ class Feed(Protocol):
     """A source of lists and changes.
 
     Attributes:
-        kinds: plural names of its kinds; each is listed first.
-        left_out: skipped kinds, and why.
-        problems: current problems, by kind.
+        kinds: the plural names of its kinds; each is listed first.
+        left_out: the skipped kinds, and why.
+        problems: the current problems, by kind.
     """
 
     kinds: tuple[str, ...]

@@ -16,10 +16,10 @@ class FollowedKind(NamedTuple):
     """One kind.
 
     Attributes:
-        kind, plural, group, version: its names.
-        namespaced: whether its objects live in namespaces.
+        kind, plural, group, version: the names of the kind.
+        namespaced: whether its objects are in namespaces.
         has_status: whether the source's status is copied; it is written through the subresource.
-        rank: objects of a lower rank are created first.
+        rank: the rank: objects of a lower rank are created first.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Decides which writes bring the local cluster in line with the source, from the known state of both, not from events.
+"""Determines the writes that synchronize the local cluster with the source, from the known state of both, not from events.
 
 The follower holds the newest version of every object of the source, the state of the local objects, and the sync state. After any
 change, it reconciles the object and returns the next write for it. So the result does not depend on the order of events, on
@@ -58,10 +58,10 @@ class Follower:
     """See the module.
 
     Args:
-        policy: what to sync.
-        memory: of earlier runs, or empty.
-        kinds: plural names of the source's kinds. Nothing is written until all of them are listed locally, nor
-            of a rank until the lower ranks are listed in the source; nothing is deleted until everything is.
+        policy: the policy of the sync.
+        memory: the state of earlier runs, or empty.
+        kinds: the plural names of the source's kinds. Nothing is written until all of them are listed locally, nor of a rank until
+            the lower ranks are listed in the source; nothing is deleted until everything is.
     """
 
     def __init__(self, policy: SyncPolicy, memory: Memory, kinds: Iterable[str]) -> None:
@@ -94,7 +94,9 @@ class Follower:
         """Process a list of a kind: at the start, and whenever events may have been lost.
 
         Args:
-            plural: of the kind. documents: objects. emitted: objects that `source_part_listed` has processed already.
+            plural: the plural of the kind.
+            documents: the objects of the list.
+            emitted: the objects that `source_part_listed` has processed already.
         """
         first = plural in self._unlisted
         self._unlisted.discard(plural)
@@ -156,7 +158,7 @@ class Follower:
         self._look_at(ref)
 
     def _remember_the_beginning(self) -> None:
-        """Record all objects that keep their nodes, so an interrupted run can be resumed."""
+        """Record all objects that keep their nodes, so that an interrupted run can be resumed."""
         for ref, known in self._source.items():
             if known.initial:
                 self._remember_to_keep(ref, known)
@@ -168,7 +170,7 @@ class Follower:
             self.memory.set(known.uid, Known.KEEPS)
 
     def _keeps(self, ref: ObjectRef, known: SourceObject) -> bool:
-        """Return whether an initial object is created locally as it was then."""
+        """Return whether an initial object is created locally in its initial state."""
         if ref.plural == "pods":
             return self.policy.keep_nodes and known.scheduled
         return ref.plural in _INITIAL_ONLY or (ref.plural == CLAIMS and is_bound(_decode(known.raw)))
@@ -419,8 +421,8 @@ class Follower:
         """Record a successful write; deleting an object that is gone already is a success.
 
         Args:
-            write: from `next_writes`.
-            uid, revision: of the created object.
+            write: a write from `next_writes`.
+            uid, revision: the uid and revision of the created object.
         """
         ref = write.ref
         if ref in self._merging:
@@ -439,7 +441,7 @@ class Follower:
 
         Args:
             write: a creation from `next_writes`.
-            uid, revision: those of the existing object.
+            uid, revision: the uid and revision of the existing object.
         """
         self._expect(write.ref, uid, revision)
         self._landed(write.ref)
@@ -450,12 +452,12 @@ class Follower:
             self._expected.made(ref, uid, revision)
 
     def failed(self, write: SyncWrite, message: str, *, retry: bool) -> None:
-        """Record a refused write.
+        """Record a rejected write.
 
         Args:
-            write: from `next_writes`.
+            write: a write from `next_writes`.
             message: the reason.
-            retry: reconcile the object immediately, after a conflict; otherwise when it changes in the source.
+            retry: whether to reconcile the object immediately, after a conflict; otherwise when it changes in the source.
         """
         if not retry:
             self.note(write.ref, message)

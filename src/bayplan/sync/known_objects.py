@@ -18,7 +18,9 @@ class SourceObject(Struct):
     """An object of the source.
 
     Attributes:
-        uid: in the source. raw: the newest version, as JSON. version: its hash.
+        uid: the uid in the source.
+        raw: the newest version, as JSON.
+        version: the hash of the object.
         initial: whether it existed when the sync began.
         scheduled, gated, finished: its state if it is a pod.
     """

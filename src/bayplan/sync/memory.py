@@ -1,4 +1,4 @@
-"""The sync state: what is known of each object of the source, by its uid, across restarts and local deletions.
+"""The sync state: the state of each object of the source, by its uid, across restarts and local deletions.
 
 It is stored in the target as ConfigMaps of a separate namespace, so it is as durable as the target. The uid of an object
 determines in which of 256 ConfigMaps its entry is.
@@ -24,7 +24,7 @@ class Known(Enum):
 
     Attributes:
         KEEPS: it existed when the sync began (a pod: on a node), and is still to be created locally.
-        KEPT: it was created locally as it was then.
+        KEPT: it was created locally in its initial state.
         MADE: it was created locally.
         FREE: it was created locally; it is a claim or a volume that is bound by the target.
         DELETED: it was created locally, and deleted locally by something other than the source.
@@ -38,7 +38,7 @@ class Known(Enum):
 
 
 class Memory:
-    """Entries by uid, and which of their ConfigMaps have to be written.
+    """Entries by uid, and the ConfigMaps that must be written.
 
     Attributes:
         began: whether the initial state of the source is known.
@@ -77,7 +77,7 @@ class Memory:
             self._changed[bucket] = None
 
     def clear(self) -> None:
-        """Forget everything, also that following has begun."""
+        """Forget everything, including that the sync has begun."""
         self.began = False
         self._changed.update(dict.fromkeys(bucket for bucket, uids in self._buckets.items() if uids))
         self._known.clear()
@@ -89,26 +89,26 @@ class Memory:
 
     @property
     def has_changes(self) -> bool:
-        """Whether something has to be written."""
+        """Whether anything must be written."""
         return bool(self._changed)
 
     def take_changes(self) -> list[Document]:
-        """Return the ConfigMaps that have to be written; the one with ``began`` is the last."""
+        """Return the ConfigMaps that must be written; the one with ``began`` is the last."""
         changed, self._changed, self.is_urgent = self._changed, {}, False
         return [self._config_map(bucket) for bucket in changed]
 
     def put_back(self, documents: Iterable[Document]) -> None:
-        """Take back changes that could not be written."""
+        """Mark changes as unwritten again after a failed write."""
         for document in documents:
             self._changed[str(part(document, "metadata")["name"])] = None
 
     def begin(self) -> None:
-        """Note that what was there when following began is known."""
+        """Record that the initial state of the source is known."""
         self.began = True
         self._changed[STATE] = None
 
     def load(self, documents: Iterable[Document]) -> None:
-        """Read ConfigMaps that an earlier run has written; entries of another release that mean nothing are left out."""
+        """Read the ConfigMaps of an earlier run; unknown entries of another release are ignored."""
         meanings = {known.value: known for known in Known}
         for document in documents:
             name = str(part(document, "metadata").get("name", ""))
@@ -135,5 +135,5 @@ class Memory:
 
 
 def bucket_of(uid: str) -> str:
-    """Return the name of the ConfigMap that holds an entry. A uid need not look like one: recordings may have any."""
+    """Return the name of the ConfigMap with an entry. A uid may have any form: recordings may have arbitrary ones."""
     return f"known-{blake2b(uid.encode(), digest_size=1).hexdigest()}"

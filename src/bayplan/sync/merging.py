@@ -32,7 +32,7 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
     """Return the object to write: the source's content with the local identity.
 
     Args:
-        kind: not pods.
+        kind: the kind of the object, except pods.
         here: the local object.
         wanted: the result of `translate`.
     """

@@ -42,7 +42,7 @@ class PeerRecording:
     """Read a recording of kube-scheduler-simulator.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         first: its first line.
     """
 

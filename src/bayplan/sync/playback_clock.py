@@ -14,8 +14,8 @@ class PlaybackClock:
     """The position in a recording. Belongs to one event loop.
 
     Args:
-        now_ns: a monotonic clock.
-        speed: seconds of the recording per second; infinity does not wait.
+        now_ns: the function that returns monotonic nanoseconds.
+        speed: the seconds of the recording per second; infinity does not wait.
         start_ns: the initial position, from the start of the recording.
     """
 

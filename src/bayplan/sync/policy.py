@@ -15,13 +15,13 @@ class SyncPolicy:
     Attributes:
         keep_nodes: whether pods that run in the source when the sync begins keep their nodes. They are the existing load for the
             local scheduler; without them, it would place all pods on an empty cluster.
-        update_scheduled_pods: apply changes of scheduled pods of the source: labels, annotations,
-            tolerations, resources. By default they are ignored, because the local pod may be on a different node.
+        update_scheduled_pods: whether to apply changes of scheduled pods of the source: labels, annotations, tolerations,
+            resources. By default they are ignored, because the local pod may be on a different node.
         follow: whether changes are synced after the initial objects. Otherwise claims without a volume get one locally.
-        source_volumes: copy claims that wait for their first consumer when the source has bound them, with their volumes.
-            By default their volumes are created locally, because the place of a volume is a scheduling decision.
-        namespaces: only these; empty for all.
-        selector: label selector of pods; "" for all pods.
+        source_volumes: whether to copy claims that wait for their first consumer when the source has bound them, with their
+            volumes. By default their volumes are created locally, because the place of a volume is a scheduling decision.
+        namespaces: the namespaces to sync; empty for all.
+        selector: the label selector of pods; "" for all pods.
     """
 
     keep_nodes: bool = True

@@ -107,7 +107,7 @@ class RecordingWriter:
     """Write a recording.
 
     Args:
-        path: of the file, which is replaced; compressed if it ends in ``.gz``.
+        path: the path of the file, which is replaced; compressed if it ends in ``.gz``.
         header: the description of the recording.
 
     Raises:
@@ -187,8 +187,8 @@ class BayplanRecording:
     """Read one of Bayplan's recordings.
 
     Args:
-        path: of the file.
-        header: its first line.
+        path: the path of the file.
+        header: the first line of the file.
     """
 
     def __init__(self, path: Path, header: HeaderLine) -> None:
@@ -224,7 +224,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the complete lines of a file, compressed or not; an incomplete last line is skipped.
 
     Raises:
-        InputError: it can't be read.
+        InputError: it cannot be read.
     """
     try:
         with path.open("rb") as file:

@@ -37,8 +37,8 @@ class _Followed(msgspec.Struct, gc=False):
     """An object of which only the names are decoded.
 
     Attributes:
-        metadata: only names, uid and resource version.
-        raw: the whole object as JSON; emptied once it was emitted, to save memory.
+        metadata: the names, uid and resource version only.
+        raw: the whole object as JSON; emptied after it was emitted, to save memory.
     """
 
     metadata: ObjectMeta
@@ -66,13 +66,13 @@ class ReflectedFeed:
     """See `bayplan.sync.feed.Feed`.
 
     Args:
-        connection: to the cluster.
-        policy: which namespaces and pods to read.
-        kinds: plural names; all synced kinds by default.
-        name: of the cluster, for messages.
-        once: end when everything is listed.
-        read: decodes the required fields of an object.
-        parts: also emit parts of lists while they arrive.
+        connection: the connection to the cluster.
+        policy: the policy with the namespaces and pods to read.
+        kinds: the plural names of the kinds; all synced kinds by default.
+        name: the name of the cluster, for messages.
+        once: whether to end when everything is listed.
+        read: the decoder of the required fields of an object.
+        parts: whether to emit parts of lists while they arrive.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ReflectedFeed:
         return {plural: each.problem for plural, each in self._reflectors.items() if each.problem}
 
     async def open(self) -> None:
-        """Discover which kinds the cluster serves, and which of them we may read."""
+        """Discover the kinds that the cluster serves and allows reading."""
         found: list[str] = []
         for plural in self._wanted:
             response = await self._connection.send(ApiRequest("GET", BY_PLURAL[plural].path(), query="limit=1"))

@@ -57,7 +57,7 @@ class ReplayFeed:
         """Emit the recording from its start; return False after a seek back, which requires another run.
 
         Args:
-            take: receives the changes.
+            take: the receiver of the changes.
             again: whether this is a repeated run: then the state at the position is emitted as lists.
         """
         state: dict[str, dict[ObjectRef, Document]] = {kind: {} for kind in self.kinds}
@@ -104,14 +104,15 @@ class ApplyReplay:
     """Apply and delete the workloads of a trace; the target's controllers create the pods.
 
     Args:
-        recording: of workloads.
+        recording: the recording of workloads.
         playback: the playback position; it can't go back.
-        send: sends requests to the target.
-        path_of: returns the path of a collection, by apiVersion, kind and namespace; None for a kind that is not served.
+        send: the function that sends requests to the target.
+        path_of: the function that returns the path of a collection, by apiVersion, kind and namespace; None for a kind that is
+            not served.
 
     Attributes:
-        applied, deleted: numbers of objects so far.
-        problems: objects that could not be applied, and why.
+        applied, deleted: the numbers of objects so far.
+        problems: the objects that could not be applied, and why.
     """
 
     def __init__(

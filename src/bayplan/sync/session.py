@@ -56,11 +56,12 @@ class SyncStatus(Struct, frozen=True, kw_only=True):
     Attributes:
         ready: whether source and target are listed.
         idle: whether everything that can be written is written.
-        created, updated, deleted: writes so far.
-        waiting: objects that are still to be reconciled or written.
+        created, updated, deleted: the numbers of writes so far.
+        waiting: the number of objects that are still to be reconciled or written.
         lag_seconds: how long the oldest of them has been waiting.
-        problems: why objects could not be written.
-        source: current problems of the source, by kind. left_out: kinds that are not synced, and why.
+        problems: the reasons why objects could not be written.
+        source: the current problems of the source, by kind.
+        left_out: the kinds that are not synced, and why.
     """
 
     ready: bool
@@ -81,10 +82,11 @@ class SyncSession:
     Args:
         source: the feed of the source.
         here: the feed of the target, with the same kinds.
-        send: sends requests to the target.
-        policy: what to sync.
-        name: of the source, for users of the target. kind: import, sync or replay, likewise.
-        at_once: maximum number of concurrent writes, except batches.
+        send: the function that sends requests to the target.
+        policy: the policy of the sync.
+        name: the name of the source, as shown to users of the target.
+        kind: the kind of session: import, sync or replay.
+        at_once: the maximum number of concurrent writes, except batches.
     """
 
     def __init__(
@@ -160,7 +162,7 @@ class SyncSession:
                 for task in (here, source):
                     task.cancel()
         finally:
-            # Even if cancelled, so the next run can use it.
+            # Even if cancelled, so that the next run can use it.
             self._end = self._end or STOPPED
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._save(follower), LAST_SAVE_SECONDS)
@@ -292,11 +294,12 @@ class SyncSession:
         self._next_save = asyncio.get_running_loop().time() + pause
 
     async def _drive(self, exchange: Exchange[T], *, waits_for_memory: bool = False) -> T:
-        """Execute an exchange: send its requests, sleep its pauses.
+        """Execute an exchange: send its requests, and wait for its pauses.
 
         Args:
-            exchange: the exchange. waits_for_memory: before a retry, wait for a running save of memory, so that
-                nothing is lost if this program ends soon after the target is available again.
+            exchange: the exchange.
+            waits_for_memory: whether to wait for a running save of memory before a retry, so that nothing is lost if this program
+                ends soon after the target is available again.
         """
         try:
             step = next(exchange)
@@ -319,7 +322,9 @@ def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: s
     Figures are whole seconds and counts, so it is written only after a change.
 
     Args:
-        name, kind: of the source; see `SyncSession`. status: of the session. end: `DONE` or `STOPPED` once it has ended.
+        name, kind: the name and kind of the source; see `SyncSession`.
+        status: the status of the session.
+        end: the state `DONE` or `STOPPED` once it has ended.
     """
     data: Document = {
         "source": name,

@@ -43,7 +43,7 @@ class _Event(msgspec.Struct):
 
 
 _Lives = dict[int, list[Document | str]]
-"""Lives of pods by template: ``{"Running": START}``, ``{"Finished": [START, END]}``, or the text ``Empty``."""
+"""Timelines of pods by template: ``{"Running": START}``, ``{"Finished": [START, END]}``, or the text ``Empty``."""
 
 
 class SimKubeTrace(msgspec.Struct):
@@ -54,7 +54,7 @@ class SimKubeTrace(msgspec.Struct):
     pod_lifecycles: dict[str, _Lives] = {}
 
     def lives(self) -> dict[tuple[str, str], _Lives]:
-        """Return the lives of pods by owner: ``apiVersion.kind`` and ``namespace/name``, then by template."""
+        """Return the timelines of pods by owner: ``apiVersion.kind`` and ``namespace/name``, then by template."""
         decode = msgspec.json.Decoder(tuple[str, str]).decode
         return {decode(owner): lives for owner, lives in self.pod_lifecycles.items()}
 
@@ -74,11 +74,11 @@ class SimKubeRecording:
     """Read a trace of SimKube.
 
     Args:
-        path: of the file, for messages.
-        trace: its content.
+        path: the path of the file, for messages.
+        trace: the content of the trace.
 
     Raises:
-        InputError: it is of another version.
+        InputError: it has a different version.
     """
 
     def __init__(self, path: Path, trace: SimKubeTrace | _PackedTrace) -> None:
@@ -126,8 +126,8 @@ def read_simkube(path: Path, first: bytes) -> SimKubeRecording | None:
     """Return the trace in a file, or None if the file is not a trace.
 
     Args:
-        path: of the file.
-        first: its first bytes, unpacked.
+        path: the path of the file.
+        first: the first bytes, unpacked.
     """
     packed = first[:1] and (first[0] & 0xF0 == 0x80 or first[0] in (0xDE, 0xDF))
     if not packed and not first.lstrip().startswith(b"{"):

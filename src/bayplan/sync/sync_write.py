@@ -24,8 +24,8 @@ class SyncWrite(Struct, frozen=True):
     Attributes:
         verb: the operation.
         ref: the object.
-        uid: of the object in the source; for a deletion, of the local object.
-        document: to be created; otherwise None.
+        uid: the uid of the object in the source; for a deletion, of the local object.
+        document: the document to create; otherwise None.
         version: the hash of the source's version that the document was translated from.
     """
 
@@ -40,7 +40,7 @@ class Put(Struct, frozen=True):
     """One replacement: of an object, or of a subresource of it.
 
     Attributes:
-        subresource: ``status``, ``resize``, or "" for the object itself.
+        subresource: the subresource: ``status``, ``resize``, or "" for the object itself.
         document: the whole object.
     """
 

@@ -31,8 +31,8 @@ class RecordingHeader(NamedTuple):
 
     Attributes:
         format: the program that wrote it: ``bayplan``, ``kube-scheduler-simulator`` or ``simkube``.
-        started_ns: its start, nanoseconds since 1970.
-        kinds: plural names of the listed kinds.
+        started_ns: the start of the recording, nanoseconds since 1970.
+        kinds: the plural names of the listed kinds.
         kubernetes: the version of the cluster, "" if unknown.
         redacted: whether it has only the fields that scheduling reads.
         applies: whether it has applied workloads, not the objects of a cluster.
@@ -58,6 +58,6 @@ class Recording(Protocol):
         """Read all changes, in order.
 
         Raises:
-            InputError: a line can't be read; with its number.
+            InputError: a line is invalid; the message has its number.
         """
         ...

@@ -31,7 +31,7 @@ class LocalObjects(Protocol):
 
         Args:
             ref: the object's name.
-            source_uid: its uid in the source: a copy of a different object of that name does not count. "" accepts any.
+            source_uid: the uid in the source: a copy of a different object with that name does not count. "" accepts any.
         """
         ...
 
@@ -49,7 +49,7 @@ _COPIED_METADATA = ("name", "generateName", "namespace", "labels", "annotations"
 
 
 class Awaited(Exception):
-    """The object can't be written before another object exists.
+    """The object cannot be written before another object exists.
 
     Args:
         ref: the other object.
@@ -64,7 +64,7 @@ def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps
     """Return a new document to create, with its status.
 
     Args:
-        kind: of the object.
+        kind: the kind of the object.
         source: the source's object; it is not modified.
         here: the local objects.
         keeps_node: whether a pod keeps its node.
@@ -88,7 +88,7 @@ def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps
         owners = _spread_owners(source)
         if owners:
             kept["ownerReferences"] = owners
-        # It ends when it ends in the source.
+        # It ends when the original ends in the source.
         run_forever(document)
         if not keeps_node:
             document.pop("status", None)
@@ -230,7 +230,7 @@ class _Asking:
     """See `bayplan.sync.translation.LocalObjects`.
 
     Args:
-        users: where the dependency is recorded.
+        users: the objects for which dependencies are recorded.
         user: the translated object.
         here: the local objects.
     """

@@ -37,7 +37,7 @@ class VolumeDecisions:
 
     Args:
         policy: the options of the sync.
-        memory: earlier decisions.
+        memory: the earlier decisions.
         source: the objects of the source.
     """
 
@@ -50,7 +50,8 @@ class VolumeDecisions:
         """Return whether a claim or volume is bound locally.
 
         Args:
-            ref: a claim or a volume. uid: in the source; the result is False for an unknown object.
+            ref: the reference of a claim or a volume.
+            uid: the uid in the source; the result is False for an unknown object.
         """
         known = self._memory.get(uid)
         if known is not None:
@@ -65,7 +66,8 @@ class VolumeDecisions:
         """Return an object of the source without local decisions; None if it is not copied, or not yet.
 
         Args:
-            ref, uid: of the object. document: the source's object; returned unchanged unless it is a claim or a volume.
+            ref, uid: the reference and uid of the object.
+            document: the source's object; returned unchanged unless it is a claim or a volume.
         """
         if ref.plural == CLAIMS:
             if self.are_here(ref, uid):

@@ -89,7 +89,9 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
     """Write the rest of a created object, and report to the follower.
 
     Args:
-        follower: the follower. write: the creation. made: the created object.
+        follower: the follower.
+        write: the creation.
+        made: the created object.
     """
     metadata = part(made, "metadata")
     refused = yield from _settle(follower, write, made)
@@ -109,7 +111,7 @@ def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
-    """Write the differences of an object and its subresources; return the refusal, or None.
+    """Write the differences of an object and its subresources; return the error, or None.
 
     Args:
         follower: determines the differences.
@@ -166,7 +168,7 @@ def send_patiently(request: ApiRequest, *, most_errors: int | None = None) -> Ex
 
     Args:
         request: the request.
-        most_errors: maximum number of server errors, after which the last one is returned; None for no limit. An unavailable or
+        most_errors: the maximum number of server errors, after which the last one is returned; None for no limit. An unavailable or
             throttling server is always retried.
     """
     pause, errors = _FIRST_PAUSE, 0

@@ -1,4 +1,4 @@
-"""For plugin authors and tests: builders of objects, and the conformance kit for plugins."""
+"""Tools for plugin authors and tests: builders of objects, and the conformance kit for plugins."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = [
     "World",
 ]
 
-# Builders are imported everywhere; the kit with the engine behind it only where plugins are checked.
+# Builders are imported everywhere; the kit, which imports the engine, only to check plugins.
 _HOMES = {
     "PodBuilder": "builders",
     "NodeBuilder": "builders",

@@ -1,6 +1,6 @@
 """Builders of typed objects for tests and notebooks: ``make_pod("web").req(cpu="2").label(app="web").obj()``.
 
-A builder collects an ordinary manifest, and `obj` reads it as the loader would: decoded, defaulted, ready to be scheduled.
+A builder collects an ordinary manifest, and `obj` decodes it as the loader would: with defaults, ready to be scheduled.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ class PodBuilder(Builder):
     def node_affinity(self, key: str, *values: str, operator: str = "", weight: int = 0, fields: bool = False) -> Self:
         """Add a node affinity term with one requirement: required, or preferred if it has a weight.
 
-        Without values the key must exist; other operators are named. Several required terms are alternatives. `fields`: the
-        key is a field (``metadata.name``), not a label.
+        Without values the key must exist; other operators are given by name. Several required terms are alternatives. `fields`:
+        whether the key is a field (``metadata.name``), not a label.
         """
         requirement: dict[str, Any] = {"key": key, "operator": operator or ("In" if values else "Exists")}
         if values:
@@ -193,9 +193,9 @@ class PodBuilder(Builder):
         """Add a pod anti-affinity term: away from pods with these labels.
 
         Args:
-            labels: of the other pods.
+            labels: the labels of the other pods.
             topology: ``hostname``, ``zone``, or a label key of nodes.
-            more: ``weight``: preferred, not required. ``namespaces``: names. Else fields of the term as a manifest writes them.
+            more: ``weight``: preferred, not required. ``namespaces``: names. Other fields of the term as in a manifest.
         """
         return self._pod_term("podAntiAffinity", labels, topology, **more)
 
@@ -218,11 +218,11 @@ class PodBuilder(Builder):
         """Add a topology spread constraint over the pods with these labels; soft ones only lower scores.
 
         Args:
-            labels: of the pods that are spread.
+            labels: the labels of the pods that are spread.
             topology: ``hostname``, ``zone``, or a label key of nodes.
-            max_skew: by how many pods domains may differ.
-            soft: ScheduleAnyway.
-            fields: others as a manifest writes them: ``minDomains=3``.
+            max_skew: the maximum difference of pods between domains.
+            soft: whether to use ScheduleAnyway.
+            fields: the other fields as in a manifest: ``minDomains=3``.
         """
         constraint = {
             "maxSkew": max_skew,
@@ -238,7 +238,7 @@ class PodBuilder(Builder):
         return self.volume(name, persistentVolumeClaim={"claimName": name})
 
     def volume(self, name: str, **source: Any) -> Self:
-        """Add a volume as a manifest writes it: ``volume("data", emptyDir={})``."""
+        """Add a volume as in a manifest: ``volume("data", emptyDir={})``."""
         self._document["spec"].setdefault("volumes", []).append({"name": name, **source})
         return self
 
@@ -250,7 +250,7 @@ class PodBuilder(Builder):
         return self
 
     def host_network(self) -> Self:
-        """Use the network of the node."""
+        """Use the host network."""
         self._document["spec"]["hostNetwork"] = True
         return self
 
@@ -260,7 +260,7 @@ class PodBuilder(Builder):
         return self
 
     def spec(self, **fields: Any) -> Self:
-        """Set fields of the spec as a manifest writes them: ``spec(affinity={...}, hostNetwork=True)``."""
+        """Set fields of the spec as in a manifest: ``spec(affinity={...}, hostNetwork=True)``."""
         self._document["spec"].update(fields)
         return self
 

@@ -1,4 +1,4 @@
-"""Go's arithmetic as compiled modules have it, for tests: each function by name, and one hash over many results.
+"""Go's arithmetic in compiled modules, for tests: each function by name, and one hash over many results.
 
 The hash is the same compiled, uncompiled, in both variants, and on arm64, where a program in C computes it (tests/building).
 """
@@ -13,7 +13,7 @@ PRIME = 1099511628211
 
 
 def integer_result(name: str, a: int, b: int) -> int:
-    """Return what one of the functions of two integers returns."""
+    """Return the result of one of the functions of two integers."""
     if name == "add":
         return go.add(a, b)
     if name == "sub":
@@ -28,7 +28,7 @@ def integer_result(name: str, a: int, b: int) -> int:
 
 
 def float_result(name: str, a: float, b: float) -> float:
-    """Return what one of the functions of floats returns; only ``divide`` reads the second one."""
+    """Return the result of one of the functions of floats; only ``divide`` reads the second one."""
     if name == "divide":
         return go.divide(a, b)
     if name == "round":
@@ -87,5 +87,5 @@ def mixed(total: int, value: int) -> int:
 
 
 def mixed_float(total: int, x: float) -> int:
-    """Return the hash with one more float; which bits mean "not a number" is the processor's choice."""
+    """Return the hash with one more float; the processor determines the bits of "not a number"."""
     return mixed(total, 0 if x != x else go.float_bits(x))

@@ -1,7 +1,7 @@
 """A cluster for tests of manifests: whether objects would be scheduled in it, and if not, why.
 
-Every question is answered by a simulation of its own: the objects of the cluster first, then those in question, until nothing
-changes any more. So controllers make the pods of workloads, quotas and priority classes apply, and pods may preempt others. No
+Every question is answered by its own simulation: the objects of the cluster first, then those in question, until nothing
+changes any more. So controllers create the pods of workloads, quotas and priority classes apply, and pods may preempt others. No
 question changes the cluster. The fixtures of `bayplan.testing.pytest_plugin` use this class.
 """
 
@@ -32,7 +32,7 @@ from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 MAX_SHOWN = 3
-"""Workloads that a failed assertion explains."""
+"""Maximum number of workloads that a failed assertion explains."""
 
 
 @runtime_checkable
@@ -49,7 +49,7 @@ What: TypeAlias = str | Path | Mapping[str, object] | KubernetesObject | _Builde
 
 
 class WaitingPods(msgspec.Struct, frozen=True):
-    """Pods of one workload that wait: the first one, how many others, why, and the scheduler's message."""
+    """The waiting pods of one workload: the first one, the number of others, why, and the scheduler's message."""
 
     pod: str
     others: int
@@ -58,11 +58,13 @@ class WaitingPods(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of objects in a cluster.
+    """The result of adding objects to a cluster.
 
     Attributes:
-        nodes: of the pods that are placed, by key. waiting: those that wait, by workload.
-        evicted: pods of others that were preempted. refused: why the cluster refuses objects, by ``Kind key``.
+        nodes: the node of each placed pod, by key.
+        waiting: the waiting pods, by workload.
+        evicted: the pods of other workloads that were preempted.
+        refused: the reasons why the cluster rejects objects, by ``Kind key``.
     """
 
     nodes: Mapping[str, str]
@@ -72,17 +74,20 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waiting_count(self) -> int:
-        """Return the number of pods that wait."""
+        """Return the number of waiting pods."""
         return sum(1 + each.others for each in self.waiting)
 
 
 class ManifestCluster:
-    """A cluster with a scheduler, and assertions about what fits into it.
+    """A cluster with a scheduler, and assertions about which objects fit into it.
 
     Args:
-        what: objects that are in the cluster. root: that relative paths start from.
+        what: the objects in the cluster.
+        root: the root that relative paths start from.
         config: a KubeSchedulerConfiguration; None for the default one.
-        feature_gates: as ``--feature-gates`` of kube-scheduler. plugins: as ``--plugin`` of bayplan. seed: for tie-breaking.
+        feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler.
+        plugins: the plugins, as for ``--plugin`` of bayplan.
+        seed: the seed for tie-breaking.
     """
 
     def __init__(
@@ -105,15 +110,15 @@ class ManifestCluster:
         """Add objects to the cluster; all later assertions see them.
 
         Raises:
-            InputError: a manifest can't be read.
+            InputError: a manifest cannot be read.
         """
         self._items += self._objects(what)
 
     def outcome(self, *what: What) -> Outcome:
-        """Return what would become of objects in this cluster, which does not change.
+        """Return the result of adding objects to this cluster, which does not change.
 
         Raises:
-            InputError: a manifest can't be read.
+            InputError: a manifest cannot be read.
         """
         items = self._objects(what)
         simulator = self._simulator()
@@ -137,13 +142,14 @@ class ManifestCluster:
     # --- assertions ---------------------------------------------------------------------------------------------------
 
     def assert_schedulable(self, *what: What, evictions: int | None = None) -> Outcome:
-        """Fail unless all pods of some objects find a node; return where.
+        """Fail unless all pods of some objects find a node; return the nodes.
 
         Args:
-            what: the objects. evictions: how many pods of others may be preempted for them; any number by default.
+            what: the objects.
+            evictions: the maximum number of pods of other workloads that may be preempted; unlimited by default.
 
         Raises:
-            AssertionError: with why pods wait, as `bayplan explain` puts it.
+            AssertionError: the message explains why pods wait, as `bayplan explain` does.
         """
         __tracebackhide__ = True
         found = self.outcome(*what)
@@ -161,14 +167,14 @@ class ManifestCluster:
         return found
 
     def assert_not_schedulable(self, *what: What, reason: str = "") -> Outcome:
-        """Fail if a pod of some objects finds a node, or waits for another reason.
+        """Fail if a pod of some objects finds a node, or waits for a different reason.
 
         Args:
             what: the objects.
-            reason: text that the explanation, the scheduler's message or the cluster's refusal contains; "" for any.
+            reason: the text that the explanation, the scheduler's message or the cluster's error contains; "" for any.
 
         Raises:
-            AssertionError: with where pods go, or why they wait.
+            AssertionError: the message has the nodes of pods, or why they wait.
         """
         __tracebackhide__ = True
         found = self.outcome(*what)
@@ -198,7 +204,7 @@ class ManifestCluster:
         return [_as_new(item) for item in found]
 
     def _simulator(self) -> Simulator:
-        """Return a simulation of the cluster, not started."""
+        """Return a simulation of the cluster that has not been started."""
         start_ns = arrivals.DEFAULT_START_NS
         scheduler = self._setup.make(seed=self._seed, start_ns=start_ns, queue_type=EventDrivenQueue)
         cluster = VirtualCluster(RandomStreams(self._seed))
@@ -221,7 +227,7 @@ class ManifestCluster:
 
 
 def _as_new(item: KubernetesObject) -> KubernetesObject:
-    """Return a pod without a node as somebody creates it, so that admission, quotas included, applies; anything else as it is."""
+    """Return a pod without a node as a client would create it, so that admission applies; return other objects unchanged."""
     if not isinstance(item, Pod) or item.spec.node_name:
         return item
     return replace(item, metadata=replace(item.metadata, uid="", resource_version=""))

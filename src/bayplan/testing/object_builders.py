@@ -1,4 +1,4 @@
-"""Builders of the objects that pods lean on: claims, volumes, classes, budgets, services, and whatever else a manifest can say."""
+"""Builders of the objects that pods refer to: claims, volumes, classes, budgets, services, and any object of a manifest."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bayplan.testing.builders import Builder
 Kind = TypeVar("Kind", bound=KubernetesObject)
 
 BOUND = "pv.kubernetes.io/bind-completed"
-"""The annotation without which a claim does not count as bound."""
+"""The annotation that a claim needs to count as bound."""
 
 
 class StorageBuilder(Builder):
     """Sets the common fields of claims and volumes."""
 
     def storage_class(self, name: str) -> Self:
-        """Set the storage class; a claim with "" asks for a volume without one."""
+        """Set the storage class; a claim with "" requests a volume without one."""
         self._document["spec"]["storageClassName"] = name
         return self
 
@@ -47,13 +47,13 @@ class ClaimBuilder(StorageBuilder):
         return self
 
     def bound(self, volume: str) -> Self:
-        """Bind the claim to a volume; the volume's builder has a `bound` of its own."""
+        """Bind the claim to a volume; use the method `bound` of the volume's builder for the other direction."""
         self._document["spec"]["volumeName"] = volume
         self._document["status"]["phase"] = "Bound"
         return self.annotation({BOUND: "yes"})
 
     def obj(self) -> PersistentVolumeClaim:
-        """Return the typed claim, defaulted."""
+        """Return the typed claim with defaults."""
         return _made(self.document(), PersistentVolumeClaim)
 
 
@@ -70,7 +70,7 @@ class VolumeBuilder(StorageBuilder):
         return self
 
     def csi(self, driver: str, handle: str = "") -> Self:
-        """Let a CSI driver provide the volume."""
+        """Set the CSI driver of the volume."""
         self._document["spec"]["csi"] = {"driver": driver, "volumeHandle": handle or self._document["metadata"]["name"]}
         return self
 
@@ -79,7 +79,7 @@ class VolumeBuilder(StorageBuilder):
         return self.label({"topology.kubernetes.io/zone": name})
 
     def node_affinity(self, key: str, *values: str) -> Self:
-        """Say from which nodes the volume can be reached."""
+        """Set the nodes from which the volume is accessible."""
         term = {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
         self._document["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
         return self
@@ -92,24 +92,24 @@ class VolumeBuilder(StorageBuilder):
         return self
 
     def obj(self) -> PersistentVolume:
-        """Return the typed volume, defaulted."""
+        """Return the typed volume with defaults."""
         return _made(self.document(), PersistentVolume)
 
 
 def make_claim(name: str, namespace: str = "default") -> ClaimBuilder:
-    """Start a PersistentVolumeClaim."""
+    """Return a builder of a PersistentVolumeClaim."""
     return ClaimBuilder(name, namespace)
 
 
 def make_volume(name: str) -> VolumeBuilder:
-    """Start a PersistentVolume."""
+    """Return a builder of a PersistentVolume."""
     return VolumeBuilder(name)
 
 
 def make_storage_class(
     name: str, *, provisioner: str = "kubernetes.io/no-provisioner", wait: bool = False
 ) -> StorageClass:
-    """Return a storage class; `wait`: volumes are bound when a pod needs them (WaitForFirstConsumer)."""
+    """Return a storage class; with `wait`, volumes are bound when a pod needs them (WaitForFirstConsumer)."""
     mode = "WaitForFirstConsumer" if wait else "Immediate"
     header = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
     return _made(header | {"provisioner": provisioner, "volumeBindingMode": mode}, StorageClass)

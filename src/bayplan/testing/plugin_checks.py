@@ -1,4 +1,4 @@
-"""The checks of the conformance kit, one a clause of the contract in docs/plugins.md; each raises `PluginFault`."""
+"""The checks of the conformance kit, one for each clause of the contract in docs/plugins.md; each raises `PluginFault`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def answers_have_the_right_types(make: Make, world: World) -> None:
 
 
 def scores_are_normalized(make: Make, world: World) -> None:
-    """Normalised scores of feasible nodes are from 0 to 100, element by element, and don't depend on what is not feasible."""
+    """Normalized scores of feasible nodes are from 0 to 100, element by element, and do not depend on infeasible nodes."""
     subject = make(world)
     if not subject.scores:
         return
@@ -178,7 +178,7 @@ def what_is_not_declared_has_no_influence(make: Make, world: World) -> None:
 
 
 def pods_that_look_alike_are_treated_alike(make: Make, world: World) -> None:
-    """Pods with equal signatures, and pods with equal keys of their specs, get the same answers."""
+    """Pods with equal signatures, and pods with equal keys of their specs, get the same results."""
     subject = make(world)
     if subject.spec is None:
         return
@@ -186,7 +186,7 @@ def pods_that_look_alike_are_treated_alike(make: Make, world: World) -> None:
         pod = typed(document, Pod)
         spec = subject.compiled(pod)
         if what in UNSIGNED:
-            # The engine does not even compile such a pod: it takes the plan of the other.
+            # The engine does not even compile such a pod: it uses the plan of the other.
             if subject.plugin.sign_pod(pod) != subject.plugin.sign_pod(subject.pod):
                 continue
             how = f"the pod has another {what}, which its signature leaves out; return it from sign_pod()"
@@ -198,7 +198,7 @@ def pods_that_look_alike_are_treated_alike(make: Make, world: World) -> None:
 
 
 def hints_answer(make: Make, world: World) -> None:
-    """Hints about nodes and pods answer whether a waiting pod is to be tried again."""
+    """Hints about nodes and pods return whether to retry a waiting pod."""
     subject = make(world)
     nodes = [typed(document, Node) for document in world.nodes]
     pods = [typed(document, Pod) for document in (world.newcomer, *world.running)]
@@ -218,11 +218,11 @@ def hints_answer(make: Make, world: World) -> None:
 # --- how it is done ---------------------------------------------------------------------------------------------------
 
 UNSIGNED = ("name", "annotation")
-"""The differences between pods of one workload, which share plans in spite of them."""
+"""The differences between pods of one workload that share plans nevertheless."""
 
 
 def _variants(world: World) -> list[tuple[str, dict[str, Any]]]:
-    """Return pods that differ from the world's in one thing."""
+    """Return pods that differ from the world's pod in one field."""
     found = []
     for what in (*UNSIGNED, "label", "priority", "request", "toleration"):
         document = copy.deepcopy(world.pod)
@@ -269,7 +269,7 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
                     f"after {described}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
                     f"declares {pre_reads}"
                 )
-        # `filter_rules_follow_what_changes` checks what a compiled rule looks up itself.
+        # `filter_rules_follow_what_changes` checks the data that a compiled rule looks up itself.
         by_rule = plugin.filter_rule(subject.spec, subject.state) is not None
         if not by_rule and now_filtered[0] == filtered[0] and filtered[1] is not None:
             _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, described)
@@ -359,4 +359,4 @@ CHECKS: tuple[Check, ...] = (
     trials_are_answered_and_forgotten,
     hints_answer,
 )
-"""In this order: a later check may fail because of what an earlier one finds."""
+"""In this order: a later check may fail because of an error that an earlier one finds."""

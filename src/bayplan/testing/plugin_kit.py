@@ -31,23 +31,25 @@ def check_plugin(
     clusters: int = CLUSTERS,
     seed: int = 0,
 ) -> None:
-    """Call a plugin on small random clusters in every way in which the engine does, and check that it keeps its contract.
+    """Call a plugin on small random clusters in every way in which the engine does, and check its contract.
 
-    All forms of evaluation agree; asking changes nothing; the same question has the same answer; verdicts have reasons; scores
-    are from 0 to 100; what the plugin does not declare to read does not influence it; pods with equal signatures and keys are
-    treated alike; its events make sense. The random clusters have what most plugins read; declare anything else that yours reads.
+    All evaluation forms agree; calls change nothing; equal calls return equal results; verdicts have reasons; scores
+    are from 0 to 100; undeclared data does not influence it; pods with equal signatures and keys are
+    treated alike; its events are valid. The random clusters have what most plugins read; declare anything else that yours reads.
 
     Args:
         plugin: the class.
-        arguments: passed to its constructor.
-        feature_gates: gates to set.
-        labels: further label values by key, for nodes and pods. annotations: likewise.
-        resources: amounts of extended resources by name, for nodes; pods ask for the first half of them.
-        worlds: clusters of your own, instead of random ones.
-        clusters: how many random ones. seed: of them.
+        arguments: the arguments of its constructor.
+        feature_gates: the gates to set.
+        labels: the additional label values by key, for nodes and pods.
+        annotations: the additional annotation values by key, for nodes and pods.
+        resources: the amounts of extended resources by name, for nodes; pods request the first half of them.
+        worlds: the clusters to use instead of random ones.
+        clusters: the number of random clusters.
+        seed: the seed of these choices.
 
     Raises:
-        PluginFault: the contract is broken; the text says how, on the smallest cluster that was found to show it.
+        PluginFault: the contract is broken; the text explains how, on the smallest cluster found that shows it.
         InputError: there is no cluster to check the plugin on.
     """
     check_declarations(plugin)
@@ -71,7 +73,7 @@ def check_plugin(
 
 
 def check_declarations(plugin: type[Plugin[Any]]) -> None:
-    """Make sure that a plugin is a class, has a name, and implements the extension points that it inherits from.
+    """Check that a plugin is a class, has a name, and implements the extension points that it inherits from.
 
     Raises:
         PluginFault: it does not.
@@ -94,15 +96,15 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
 def _implements(plugin: type[Plugin[Any]], point: str) -> bool:
     methods = ("sort_key",) if point == "queue_sort" else (point, f"{point}_rule")
     found = [getattr(plugin, method, None) for method in methods]
-    # The bases' own methods only say that one is missing.
+    # The methods of the base classes only raise that one is missing.
     return any(it is not None and getattr(it, "__module__", "") != "bayplan.framework.plugin" for it in found)
 
 
 def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
-    """Make sure that the events of a plugin are registrations, and that a plugin that rejects pods has some.
+    """Check that the events of a plugin are registrations, and that a plugin that rejects pods has some.
 
     Raises:
-        PluginFault: they are not, or it has none: its pods would wait for the timer of the unschedulable, five minutes long.
+        PluginFault: they are not, or it has none: its pods would wait for the timer of the unschedulable pods, five minutes.
     """
     events = plugin.events_to_register()
     for entry in events:
@@ -120,13 +122,13 @@ def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
 
 
 ANSWERS = "Whatever a plugin is asked, it answers, and raises nothing."
-"""The clause of the contract that every check looks at besides its own."""
+"""The clause of the contract that every check verifies in addition to its own."""
 
 REPEATS = "The same question has the same answer."
 
 
 def _fault_of(check: Check, make: Make, world: World) -> tuple[str, str] | None:
-    """Return the finding of a check, and the clause of the contract that it violates; None if there is none."""
+    """Return the finding of a check, and the clause of the contract that it violates, or None."""
     try:
         check(make, world)
     except PluginFault as fault:

@@ -35,20 +35,20 @@ COMPILING = frozenset(("pre_filter", "filter", "pre_score", "score"))
 
 
 class PluginFault(AssertionError):
-    """A plugin breaks its contract; the text says how, and on which cluster."""
+    """A plugin breaks its contract; the text explains how, and on which cluster."""
 
 
 class Subject:
     """A plugin, created for a world.
 
     Args:
-        kind: its class.
-        arguments: of the plugin.
-        gates: feature gates.
+        kind: the class of the plugin.
+        arguments: the arguments of the plugin.
+        gates: the feature gates.
         world: the cluster and the pod.
 
     Attributes:
-        plugin, state, pod: created from these.
+        plugin, state, pod: the objects created from these.
         points: the extension points that the class implements.
     """
 
@@ -71,12 +71,12 @@ class Subject:
 
     @property
     def rows(self) -> list[int]:
-        """Return the rows that hold a node."""
+        """Return the rows with a node."""
         return list(self.state.nodes.row_of.values())
 
     @property
     def alive(self) -> Bools:
-        """Return bool[rows], the rows that hold a node."""
+        """Return bool[rows], the rows with a node."""
         return self.state.nodes.alive[: self.state.nodes.count].copy()
 
     def name(self, row: int) -> str:
@@ -133,13 +133,13 @@ class Subject:
         return answer
 
     def raw(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
-        """Return the raw scores of rows, of all if none are given."""
+        """Return the raw scores of some rows, or of all if none are given."""
         return self.plugin.score(
             self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
         )
 
     def normalized(self, params: Params, feasible: Bools) -> tuple[Params | None, Any]:
-        """Return the scale (None without NormalizeScore) and the normalised scores of all rows, over the feasible ones."""
+        """Return the scale (None without NormalizeScore) and the normalized scores of all rows, over the feasible ones."""
         raw, rows = self.raw(params), Rows(self.state)
         if not isinstance(self.plugin, NormalizePlugin):
             return None, raw
@@ -149,7 +149,7 @@ class Subject:
     # All of it.
 
     def outcome(self, pod: Pod | None = None) -> dict[str, object]:
-        """Return all that the plugin says of a pod, as plain values by node name, to be compared."""
+        """Return all results of the plugin for a pod, as plain values by node name, for comparisons."""
         spec = self.spec if pod is None else self.compiled(pod)
         found: dict[str, object] = {}
         if self.filters:
@@ -181,5 +181,5 @@ Make: TypeAlias = Callable[[World], Subject]
 
 
 def skips(answer: PreFilterResult | Status) -> bool:
-    """Return whether an answer takes the plugin out of the cycle."""
+    """Return whether a result skips the plugin for the cycle."""
     return isinstance(answer, Status) and answer.code is Code.SKIP

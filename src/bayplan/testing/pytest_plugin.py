@@ -1,6 +1,6 @@
-"""The pytest plugin of Bayplan: fixtures that ask whether manifests would be scheduled.
+"""The pytest plugin of Bayplan: fixtures that check whether manifests can be scheduled.
 
-It is loaded with pytest wherever Bayplan is installed, so it imports nothing but pytest until a fixture is used.
+pytest loads it wherever Bayplan is installed, so it imports nothing but pytest until a fixture is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MARKER = "bayplan"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the settings: which cluster tests begin with, and the scheduler's configuration."""
+    """Add the settings: the initial cluster of tests, and the scheduler's configuration."""
     parser.addini("bayplan_cluster", "Manifests or dumps of the cluster that tests begin with.", type="linelist")
     parser.addini("bayplan_config", "KubeSchedulerConfiguration of that cluster's scheduler.", default="")
 

@@ -1,4 +1,4 @@
-"""The checks of the conformance kit that ask rules as the engine does: about all rows, about changed rows, and during a trial."""
+"""The checks of the conformance kit that evaluate rules as the engine does: on all rows, on changed rows, and in a trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small random clusters for checking plugins, made of documents so that they can be shrunk and printed."""
+"""Small random clusters for checking plugins, made of documents so that they can be reduced and printed."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Vocabulary:
     """The optional contents of random nodes and pods; all have CPU, memory, taints, cordons, priorities and host ports.
 
     Attributes:
-        labels: values by key, for nodes and pods alike.
-        annotations: likewise.
-        resources: amounts of extended resources by name, for nodes and pods alike; the smaller half is asked for.
-        taints: keys.
+        labels: the values by key, for both nodes and pods.
+        annotations: the values by key, for both nodes and pods.
+        resources: the amounts of extended resources by name, for both nodes and pods; pods request the smaller half.
+        taints: the keys of taints.
     """
 
     labels: Mapping[str, Sequence[str]] = field(
@@ -52,9 +52,12 @@ class World:
     """A cluster and a pod to be scheduled, as documents.
 
     Attributes:
-        nodes: the nodes. running: pods with a node. others: further objects.
-        pod: the pod. newcomer: another one, which changes the cluster when it is placed.
-        freed: whether a node was there before all others and has gone.
+        nodes: the nodes.
+        running: the pods with a node.
+        others: the other objects.
+        pod: the pod.
+        newcomer: an additional pod, which changes the cluster when it is placed.
+        freed: whether a node was added before all others and removed again.
     """
 
     nodes: tuple[Document, ...]
@@ -92,7 +95,7 @@ class World:
 
 
 def typed(document: Document, kind: type[Any]) -> Any:
-    """Return the typed object of a document, defaulted."""
+    """Return the typed object of a document, with defaults."""
     item: KubernetesObject = default_object(decode(document))
     assert isinstance(item, kind)
     return item
@@ -206,7 +209,7 @@ def _one(draw: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, s
 
 
 def smallest(world: World, fails: Callable[[World], bool]) -> World:
-    """Return a world that fails too and from which nothing can be taken away any more, one thing at a time."""
+    """Return a smaller world that also fails and from which nothing more can be removed, one object at a time."""
     shrunk = True
     while shrunk:
         shrunk = False

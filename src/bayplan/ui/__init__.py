@@ -1,1 +1,1 @@
-"""The web page: static files that are a client of our HTTP API, and the ASGI application that serves them."""
+"""The web page: static files that are a client of the HTTP API, and the ASGI application that serves them."""

@@ -33,7 +33,7 @@ class Page:
     def answers(self, scope: Scope) -> bool:
         """Return whether a request is for the page; all others are for the APIs on the same port.
 
-        `/` is for a browser (it asks for HTML) only: to Kubernetes' clients it is the list of paths.
+        `/` is the page only for browsers (which request HTML): for Kubernetes' clients it is the list of paths.
         """
         if scope["type"] != "http":
             return False
@@ -43,7 +43,7 @@ class Page:
         return path == _ROOT or path.startswith(f"{_ROOT}/")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for which `answers` returned True."""
+        """Handle a request for which `answers` returned True."""
         if scope["method"] not in ("GET", "HEAD"):
             await _respond(send, 405, "The page is only read: GET or HEAD.", [(b"allow", b"GET, HEAD")])
             return

@@ -1083,6 +1083,7 @@ declare namespace Api {
   interface PodsRejected {
     text: string;
     pods: number;
+    example: string;
   }
 
   /** A plugin at an extension point; `source` (``from``) is ``default``, ``configuration``, or the file of a custom plugin. */
@@ -1525,6 +1526,7 @@ declare namespace Api {
     offset: number;
     limit: number;
     items: WaitingReason[];
+    sentence: string;
     judged: number;
     waiting: number;
     assumptions: string[];
@@ -1551,6 +1553,7 @@ declare namespace Api {
   /** The effects of changes. */
   interface WhatIfReport {
     id: string;
+    fork: string;
     name: string;
     at: string;
     changes: string[];

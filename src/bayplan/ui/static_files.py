@@ -2,7 +2,7 @@
 
 They are in the package next to this module (``static/``). There is no build step: browsers get the files unchanged,
 except two words in the shell. `DIGEST` is replaced by a digest of all files; it is part of the address
-of every file, so browsers may cache them for ever and never mix two versions. `MODULES` is replaced by links to a page's modules.
+of every file, so browsers may cache them forever and never mix two versions. `MODULES` is replaced by links to a page's modules.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ class StaticFile:
     """A file that is ready to be served.
 
     Attributes:
-        content_type: with the character set. body: its bytes. packed: the same in gzip, or b"" where that is no gain.
-        etag: strong, in quotes; of the bytes that were not packed.
+        content_type: the media type with the character set.
+        body: the content of the file.
+        packed: the same in gzip, or b"" where that is no gain.
+        etag: the strong ETag, in quotes, of the uncompressed content.
     """
 
     content_type: str
@@ -56,8 +58,9 @@ class StaticFiles:
     """All files of the page.
 
     Attributes:
-        digest: over names and contents of all of them. files: by name, with forward slashes, without the shells.
-        routes: patterns of addresses below the page's root, each with the module that shows them, the first that matches counts.
+        digest: the digest of names and contents of all files.
+        files: the files by name, with forward slashes, without the shells.
+        routes: the patterns of addresses below the page's root, each with the module that shows them; the first match counts.
         shells: the HTML by that module, and by "" for all other addresses.
     """
 
@@ -82,7 +85,7 @@ def load_static_files() -> StaticFiles:
     """Read the files of the page from the package.
 
     Raises:
-        ValueError: a file is of a kind that `TYPES` doesn't know.
+        ValueError: the type of a file is not in `TYPES`.
     """
     contents = dict(_contents(files("bayplan.ui").joinpath("static"), ""))
     whole = hashlib.sha256()
@@ -103,7 +106,7 @@ def modules_of(page: str, texts: Mapping[str, str]) -> list[str]:
 
     Args:
         page: the name of its module; "" for those of all pages.
-        texts: of all modules by name.
+        texts: the source texts of all modules, by name.
     """
     found = dict.fromkeys([_FIRST_MODULE, f"pages/{page}.js"] if page else [_FIRST_MODULE])
     waiting = [*found]

@@ -12,11 +12,10 @@ from msgspec import Meta
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
 from bayplan.base.random_streams import stream_seed
-from bayplan.formats.documents import Document, read_documents
-from bayplan.formats.files import InputFile, read_bytes
+from bayplan.formats.documents import Document
 from bayplan.formats.inputs import Inputs
 from bayplan.formats.trace import TimedPod, Trace
-from bayplan.formats.typed_documents import placed, read_typed
+from bayplan.formats.typed_documents import placed, read_single, read_typed
 from bayplan.objects.meta import ApiStruct
 from bayplan.workloads import shaping
 
@@ -74,10 +73,7 @@ def read_shape(path: Path) -> WorkloadShape:
     Raises:
         InputError: it can't be read, or is no Workload; with file and line.
     """
-    documents = list(read_documents(read_bytes(InputFile(str(path), path)), str(path)))
-    if len(documents) != 1:
-        raise InputError(str(path), wanted=f"one {KIND}", got=f"{len(documents)} documents")
-    return shape_of(documents[0])
+    return shape_of(read_single(path, kind=KIND))
 
 
 def shape_of(document: Document) -> WorkloadShape:

@@ -33,7 +33,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class Match(NamedTuple):
-    """The resource and the kind as which a hook gets a request: its own, or an equivalent one."""
+    """The resource and kind in which a hook receives a request: those of the request, or equivalent ones."""
 
     resource: Resource
     kind: GroupVersionKind
@@ -44,7 +44,7 @@ class World(Protocol):
 
     @property
     def registry(self) -> ResourceRegistry:
-        """The resources that are served."""
+        """The served resources."""
 
     def find(self, table: str, namespace: str, name: str) -> Document | None:
         """Return a decoded document, or None."""
@@ -62,28 +62,28 @@ class Server(World, Protocol):
 
     @property
     def outgoing(self) -> Outgoing:
-        """The calls that may be made, and their responses."""
+        """The allowed calls, and their responses."""
 
 
 @dataclass(slots=True, eq=False)
 class Attributes:
-    """One request, as hooks see it.
+    """One request, as admission hooks receive it.
 
     Attributes:
         world: the store.
         operation: ``CREATE``, ``UPDATE``, ``DELETE`` or ``CONNECT``.
-        resource: of the path.
-        subresource: or empty.
-        namespace: of the object; of a Namespace its own name.
-        name: empty if it is still to be generated.
-        user: of the request.
-        dry_run: nothing will be stored.
-        options: of the operation, as an object.
+        resource: the resource of the path.
+        subresource: the subresource, or empty.
+        namespace: the namespace of the object; for a Namespace, its own name.
+        name: the name of the object; empty if it is still to be generated.
+        user: the user that makes the request.
+        dry_run: whether nothing will be stored.
+        options: the options of the operation, as an object.
         object: the new object, in the version of the request; None for a deletion.
-        old: as it was; None for a create.
-        kind: of the objects: of some subresources not that of the resource.
-        read: decodes and defaults a changed object.
-        warnings: for the writer.
+        old: the stored object; None for a create.
+        kind: the kind of the objects; for some subresources not that of the resource.
+        read: the function that decodes and defaults a changed object.
+        warnings: the warnings for the client.
     """
 
     world: World
@@ -103,7 +103,7 @@ class Attributes:
     warnings: list[str] = field(default_factory=list)
 
     def versions(self, match: Match) -> tuple[Document | None, Document | None]:
-        """Return the object and the old object in the version that a hook wants."""
+        """Return the new and the old object in the version that a hook expects."""
         return self._version(self.object, match), self._version(self.old, match)
 
     def _version(self, document: Document | None, match: Match) -> Document | None:
@@ -115,7 +115,7 @@ class Attributes:
         return {**envelope, **{name: value for name, value in document.items() if name not in envelope}}
 
     def replace_object(self, match: Match, document: Document) -> None:
-        """Take over an object that a hook has changed, in the version in which it got it."""
+        """Store the object that a hook has changed, converted from the version in which the hook received it."""
         new = self.read(document) if match.resource is self.resource or self.is_special else None
         if new is None:
             new = served_form(self.resource, stored_form(match.resource, document))
@@ -124,7 +124,7 @@ class Attributes:
 
     @property
     def is_special(self) -> bool:
-        """Whether the objects are of another kind than those of the resource: a Scale, a Binding, an Eviction."""
+        """Whether the objects are of a different kind than the resource: a Scale, a Binding, an Eviction."""
         return self.kind.kind != self.resource.kind
 
     def forbidden(self, why: str) -> ApiError:

@@ -1,7 +1,7 @@
 """Dynamic admission of a write: mutating policies and webhooks, then validating ones, in upstream's order.
 
-Compiled policies are cached until a policy, a binding or a definition of a parameter kind changes. Where there are none, a
-write costs the comparison of the versions of six tables.
+Compiled policies are cached until a policy, a binding or a definition of a parameter kind changes. Without policies, a
+write only compares the versions of six tables.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class _Hooks(NamedTuple):
 
 
 class Admission:
-    """Asks the hooks of a cluster about writes.
+    """Calls the hooks of a cluster for writes.
 
     Args:
-        server: whose writes they are.
+        server: the server whose writes these are.
     """
 
     def __init__(self, server: Server) -> None:
@@ -99,12 +99,12 @@ class Admission:
         """Return the attributes of a create (without `old`) or an update.
 
         Args:
-            info: of the request.
-            options: of the write.
+            info: the request.
+            options: the options of the write.
             new: the object, in the version of the request.
             old: the current object.
-            read: decodes and defaults a changed object.
-            kind: of the objects, if it is not the kind of the resource.
+            read: the function that decodes and defaults a changed object.
+            kind: the kind of the objects, if it is not the kind of the resource.
         """
         query, resource = options.query, info.resource
         verb = CREATE if old is None else UPDATE
@@ -163,11 +163,11 @@ class Admission:
         """Let mutating hooks change the object of a request, and return whether they did.
 
         Args:
-            attributes: of the request; the object in them changes.
-            rerun: built-in admission, which is done again if hooks changed the object.
+            attributes: the request; its object is updated.
+            rerun: built-in admission, which runs again if hooks changed the object.
 
         Raises:
-            ApiError: a hook denies the request, or fails and refuses then.
+            ApiError: a hook denies the request, or fails and its failure policy is Fail.
         """
         if not (self._hooks.mutating_policies or self._hooks.mutating_webhooks) or is_exempt(attributes):
             return False
@@ -196,10 +196,10 @@ class Admission:
         return changed
 
     def validate(self, attributes: Attributes) -> None:
-        """Ask validating hooks about a request whose object is complete.
+        """Call validating hooks for a request whose object is complete.
 
         Raises:
-            ApiError: a hook denies the request, or fails and refuses then.
+            ApiError: a hook denies the request, or fails and its failure policy is Fail.
         """
         if not (self._hooks.validating_policies or self._hooks.validating_webhooks) or is_exempt(attributes):
             return
@@ -213,7 +213,7 @@ class Admission:
 
 @contextmanager
 def _warning(attributes: Attributes) -> Iterator[None]:
-    """Let refusals carry the warnings that hooks gave before."""
+    """Add the warnings that hooks returned so far to denials."""
     try:
         yield
     except ApiError as problem:
@@ -227,7 +227,7 @@ def _namespace_of(info: RequestInfo, name: str) -> str:
 
 
 def _user_of(manager: str) -> str:
-    """Return the user as whom a component of the cluster writes."""
+    """Return the user that a component of the cluster writes as."""
     if manager == "kubelet":
         return "system:node"
     return f"system:{manager}" if manager else "system:kube-controller-manager"

@@ -1,4 +1,4 @@
-"""Match conditions: expressions that decide whether a policy or a webhook takes part.
+"""Match conditions: expressions that decide whether a policy or a webhook applies.
 
 Source: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook/matchconditions.
 """
@@ -23,16 +23,16 @@ from bayplan.cel.types import BOOL
 
 
 class MatchProblem(Exception):
-    """Conditions failed, and the failure policy says that this refuses the request."""
+    """Conditions failed, and the failure policy denies the request."""
 
 
 class Conditions(NamedTuple):
     """Compiled match conditions.
 
     Attributes:
-        expressions: in order.
-        fails: a failure refuses the request; else the hook is passed over.
-        variables: of the policy.
+        expressions: the expressions, in order.
+        fails: whether a failure denies the request; otherwise the hook is skipped.
+        variables: the variables of the policy.
     """
 
     expressions: Sequence[Expression] = ()
@@ -43,7 +43,7 @@ class Conditions(NamedTuple):
         """Return whether all conditions hold.
 
         Raises:
-            MatchProblem: one failed, none was false, and failures refuse.
+            MatchProblem: a condition failed, none was false, and failures deny the request.
         """
         if not self.expressions:
             return True

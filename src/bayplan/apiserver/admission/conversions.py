@@ -1,7 +1,7 @@
 """Conversion webhooks: objects of a custom resource in a version that is not the stored one.
 
-What a webhook made of an object is cached by the object's content; so a list asks about many objects at once, and a watch
-finds what the write has asked for already. Definitions whose webhook may not be called are served as with the strategy `None`.
+Conversions are cached by the content of the object, so a list converts many objects with one call, and a watch finds
+the conversions that the write requested. Definitions whose webhook may not be called are served with the strategy `None`.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/.
 """
@@ -22,9 +22,9 @@ from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 MAX_OBJECTS = 200
-"""Objects of one call."""
+"""Maximum number of objects of one call."""
 MAX_CONVERTED = 20_000
-"""Converted objects that are cached, each of some kB."""
+"""Maximum number of cached objects, each of some kB."""
 _TIMEOUT_S = 30
 _CHANGEABLE = ("labels", "annotations")
 _IDENTITY = ("name", "namespace", "generateName")
@@ -45,7 +45,7 @@ class ConversionCache:
         return found
 
     def put(self, key: bytes, document: Document) -> None:
-        """Keep a converted object."""
+        """Cache a converted object."""
         self._found[key] = document
         if len(self._found) > MAX_CONVERTED:
             self._found.popitem(last=False)
@@ -55,11 +55,11 @@ class WebhookConverter:
     """Converts objects of one served version to the stored one and back.
 
     Args:
-        server: whose objects they are.
-        resource: in the version that is served.
-        storage_version: of the definition.
+        server: the server of the objects.
+        resource: the resource in the served version.
+        storage_version: the stored version of the definition.
         webhook: ``spec.conversion.webhook`` of the definition.
-        cache: of the definition's resource.
+        cache: the cache of the definition's resource.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class WebhookConverter:
 
         Raises:
             ApiError: the webhook fails.
-            CallsNeededError: it has to be asked first.
+            CallsNeededError: the webhook must be called first.
         """
         return self._converted(document, self._served, self._stored)
 
@@ -100,7 +100,7 @@ class WebhookConverter:
         return hashlib.sha256(target.encode() + _encode(_content(document))).digest()
 
     def _ask(self, document: Document, source: str, target: str) -> None:
-        """Have an object converted, and with it others of its table that have not been converted yet."""
+        """Convert an object, and other objects of its table that have not been converted yet in the same call."""
         wanted = [document]
         if source == self._stored:
             keys = {self._key(document, target)}
@@ -143,10 +143,10 @@ class WebhookConverter:
         return ApiError(500, f"conversion webhook for {where} failed: {why}", reason="")
 
     def _checked(self, answer: Answer, documents: list[Document], source: str, target: str) -> list[Document]:
-        """Return the objects of an answer.
+        """Return the objects of a response.
 
         Raises:
-            ApiError: the call failed, or the answer does not fit.
+            ApiError: the call failed, or the response is invalid.
         """
         if answer.problem:
             raise self._failed(source, answer.problem)
@@ -173,7 +173,7 @@ class WebhookConverter:
 
 
 def _conversion_problem(found: Document, before: Document, api_version: str, kind: str) -> str:
-    """Return what a webhook may not have done to an object, or an empty text."""
+    """Return the change that a webhook may not make to an object, or an empty string."""
     if found.get("apiVersion") != api_version:
         got = found.get("apiVersion") or ""
         return f"converted object at index INDEX: invalid groupVersion (expected {api_version}, received {got})"
@@ -190,7 +190,7 @@ def _conversion_problem(found: Document, before: Document, api_version: str, kin
 
 
 def _content(document: Document) -> Document:
-    """Return what a conversion depends on: all but the server's part of the metadata."""
+    """Return the part of an object that a conversion depends on: all but the server's part of the metadata."""
     metadata = part(document, "metadata")
     kept = {name: metadata[name] for name in (*_IDENTITY, *_CHANGEABLE) if name in metadata}
     return {**{k: v for k, v in document.items() if k not in ("apiVersion", "kind")}, "metadata": kept}
@@ -206,7 +206,7 @@ def _with_metadata(document: Document, converted: Document) -> Document:
 
 
 def attach_converters(server: Server, definition: Document) -> None:
-    """Give the served versions of a definition their converters, if it has a webhook for conversions."""
+    """Set the converters of a definition's served versions, if it has a conversion webhook."""
     spec = part(definition, "spec")
     conversion = part(spec, "conversion")
     if conversion.get("strategy") != "Webhook":

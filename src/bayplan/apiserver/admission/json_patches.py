@@ -1,6 +1,6 @@
-"""JSON patches of webhooks and policies: applied to an object, with Go's words for what does not apply.
+"""JSON patches of webhooks and policies, with Go's error messages.
 
-Source of the words: gopkg.in/evanphx/json-patch.v4, which kube-apiserver applies patches with.
+Source of the messages: gopkg.in/evanphx/json-patch.v4, which kube-apiserver applies patches with.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def apply_operations(document: Document, operations: list[Document]) -> Document
 
 
 def _explained(document: object, operations: list[Document], problem: JsonPatchError) -> PatchProblem:
-    """Return what Go says of the first operation that does not apply."""
+    """Return Go's message for the first operation that does not apply."""
     for operation in operations:
         try:
             document = json_patch(document, [operation])
@@ -80,7 +80,7 @@ def _operation_problem(document: object, name: str, path: str, operation: Docume
 
 
 def _container(document: object, path: str) -> object:
-    """Return what a path's last step is in, None if that is not there."""
+    """Return the container of a path's last element, or None if it does not exist."""
     for token in path.split("/")[1:-1]:
         key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict):

@@ -1,4 +1,4 @@
-"""Whether a hook is meant for a request: rules, equivalent resources, selectors of namespaces and objects.
+"""Whether a hook applies to a request: rules, equivalent resources, selectors of namespaces and objects.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook/predicates and policy/matching.
 """
@@ -36,12 +36,12 @@ def is_never_policed(attributes: Attributes) -> bool:
 
 
 def match_rules(rules: Sequence[Document], policy: object, attributes: Attributes) -> Match | None:
-    """Return as what a request meets one of some rules, or None.
+    """Return the form in which a request matches one of the rules, or None.
 
     Args:
-        rules: with operations, groups, versions, resources, maybe names.
-        policy: ``Exact`` or ``Equivalent``: whether other versions of a resource count.
-        attributes: of the request.
+        rules: rules with operations, groups, versions, resources, and possibly names.
+        policy: ``Exact`` or ``Equivalent``: whether other versions of a resource match.
+        attributes: the request.
     """
     for rule in rules:
         if _meets(rule, attributes, attributes.resource):
@@ -57,7 +57,7 @@ def match_rules(rules: Sequence[Document], policy: object, attributes: Attribute
 
 
 def equivalents(attributes: Attributes) -> list[Resource]:
-    """Return the resources through which the same objects can be reached, in the order of discovery."""
+    """Return the resources that serve the same objects, in the order of discovery."""
     resource, subresource = attributes.resource, attributes.subresource
     found = (each for each in attributes.world.registry.all() if each.table == resource.table)
     return [each for each in found if not subresource or subresource in each.subresources]
@@ -92,10 +92,10 @@ def _names(pattern: str, resource: str, subresource: str) -> bool:
 
 
 def in_namespaces(selector: Document, attributes: Attributes) -> bool:
-    """Return whether the namespace of a request meets a selector.
+    """Return whether the namespace of a request matches a selector.
 
     Raises:
-        ApiError: the namespace is not there.
+        ApiError: the namespace does not exist.
     """
     if not attributes.namespace and attributes.resource.name != "namespaces":
         return True
@@ -111,7 +111,7 @@ def in_namespaces(selector: Document, attributes: Attributes) -> bool:
 
 
 def is_selected(selector: Document, attributes: Attributes) -> bool:
-    """Return whether the object or the old one meets a selector."""
+    """Return whether the new or the old object matches a selector."""
     if not _is_set(selector):
         return True
     found = (attributes.object, attributes.old)
@@ -127,10 +127,10 @@ def _labels(document: Document | None) -> Mapping[str, str]:
 
 
 def match_criteria(criteria: Document, attributes: Attributes, rules: str = "resourceRules") -> Match | None:
-    """Return as what a request meets the constraints of a policy or of a binding, or None.
+    """Return the form in which a request matches the constraints of a policy or a binding, or None.
 
     Raises:
-        ApiError: the namespace of the request is not there.
+        ApiError: the namespace of the request does not exist.
     """
     if not in_namespaces(part(criteria, "namespaceSelector"), attributes):
         return None

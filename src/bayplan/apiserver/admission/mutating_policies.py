@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicies: applied configurations and JSON patches that expressions make.
+"""MutatingAdmissionPolicies: apply configurations and JSON patches that expressions compute.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/mutating; KEP-3962.
 """
@@ -23,9 +23,9 @@ from bayplan.apiserver.admission.params import (
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_values
 from bayplan.apiserver.admission.validating_policies import compile_variables
-from bayplan.apiserver.fields.field_declarations import undeclared_field
+from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType, Merge
-from bayplan.apiserver.fields.merging import DuplicateItemError, merge
+from bayplan.apiserver.fields.merging import merge
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.expressions import (
     JSON_PATCH,
@@ -73,17 +73,17 @@ class Policy(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether what fails refuses the request."""
+        """Whether a failure denies the request."""
         return part(self.document, "spec").get("failurePolicy") != "Ignore"
 
     @property
     def is_reinvoked(self) -> bool:
-        """Whether it is asked again after others have changed the object."""
+        """Whether it is called again after others have changed the object."""
         return part(self.document, "spec").get("reinvocationPolicy") == "IfNeeded"
 
 
 class Invocation(NamedTuple):
-    """A policy that takes part in a request, with one parameter."""
+    """A policy that applies to a request, with one parameter."""
 
     policy: Policy
     binding: Document
@@ -111,11 +111,11 @@ class _Failure(NamedTuple):
 
 
 class MutationProblem(Exception):
-    """A mutation that can't be carried out."""
+    """A mutation that cannot be applied."""
 
 
 def compiled_policies(world: World) -> list[Policy]:
-    """Return the policies that have bindings, in the order of their names."""
+    """Return the policies with bindings, sorted by name."""
     bindings = bindings_of(world, BINDINGS)
     return [
         compile_policy(policy, bindings[name_of(policy)])
@@ -125,7 +125,7 @@ def compiled_policies(world: World) -> list[Policy]:
 
 
 def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
-    """Return a policy with its expressions compiled; what is wrong with them shows when they are run."""
+    """Return a policy with compiled expressions. Compile errors are reported when an expression is evaluated."""
     spec = part(policy, "spec")
     variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
     patching = scope._replace(patches=True)
@@ -143,10 +143,10 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
 
 
 def mutate(policies: list[Policy], attributes: Attributes, again: Reinvocation) -> bool:
-    """Let all policies change the object of a request, and return whether one tried to.
+    """Apply all policies to the object of a request; return whether any was evaluated.
 
     Raises:
-        ApiError: one fails, and its failure policy refuses.
+        ApiError: one fails, and its failure policy is Fail.
     """
     failures: list[_Failure] = []
     invocations = [each for policy in policies for each in _invocations(policy, attributes, failures)]
@@ -182,7 +182,7 @@ def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure
 
 
 def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation, failures: list[_Failure]) -> bool:
-    """Carry out the mutations of one policy, and return whether one could be carried out."""
+    """Apply the mutations of one policy; return whether any could be applied."""
     policy = invocation.policy
     try:
         if not policy.conditions.meet({**_values(invocation, attributes), "namespaceObject": None}):
@@ -256,7 +256,7 @@ def _operation(value: object) -> Document:
 
 
 def _check_type_names(value: object) -> None:
-    """Refuse objects whose type is not named after the field that they stand in."""
+    """Reject objects whose type does not match the name of their field."""
     if not isinstance(value, Message):
         return
     problems = list(_type_problems(value, "Object"))
@@ -287,24 +287,20 @@ def _applied(kind: FieldType) -> Callable[[Document, object], Document]:
         _check_type_names(value)
         config = cast("Document", plain_value(value))
         config |= {name: current[name] for name in ("apiVersion", "kind") if name in current}
-        problem = undeclared_field(kind, config)
+        problem = configuration_problem("", kind, config)
         if problem:
             raise MutationProblem(f"error applying patch: failed to convert patch object to typed object: {problem}")
         atomics = list(_atomics(kind, config, ""))
         if atomics:
             text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
             raise MutationProblem(f"error applying patch: invalid ApplyConfiguration: {text}")
-        try:
-            return cast("Document", merge(kind, current, config))
-        except DuplicateItemError as problem:
-            text = f"error applying patch: failed to convert patch object to typed object: {problem}"
-            raise MutationProblem(text) from None
+        return cast("Document", merge(kind, current, config))
 
     return apply
 
 
 def _atomics(kind: FieldType, value: object, path: str) -> Iterator[str]:
-    """Yield the paths at which a configuration sets what can only be set as a whole."""
+    """Yield the paths of atomic values that a configuration sets."""
     if isinstance(value, dict):
         if kind.merge is Merge.LEAF:
             yield path

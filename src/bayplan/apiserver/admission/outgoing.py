@@ -1,6 +1,6 @@
 """Webhook responses for synchronous code: missing responses are fetched, and the request is retried.
 
-Writes run without waiting, so that nothing changes between reading an object and writing it. A write that needs an external
+Writes are synchronous, so that nothing changes between reading an object and writing it. A write that needs an external
 response raises `CallsNeededError` before it stores anything; its caller makes the calls while the event loop keeps running, and
 retries the write, which then finds the responses. `Session` replays time, uids, names and addresses, so that the second attempt
 sends the same requests; if the cluster has changed in between, it sends new ones, as upstream does after a conflict.
@@ -23,14 +23,14 @@ from bayplan.base.plain_data import Document, part
 MAX_ATTEMPTS = 64
 """Maximum number of attempts of a request that needs responses; unless the cluster changes, each attempt gets at least one more."""
 MAX_BACKGROUND_ANSWERS = 1024
-"""Answers for controllers that wait to be used."""
+"""Maximum number of stored responses for controllers."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _DIFFERS = ("name", "uid", "creationTimestamp", "resourceVersion", "managedFields")
-"""Fields that differ between attempts of a controller, which generates new names: one response is used for all of them."""
+"""Fields that differ between attempts of a controller, because it generates new names: all attempts share one response."""
 
 
 class CallProblem(Exception):
-    """A call that failed, in upstream's words."""
+    """A call failed; the text is upstream's message."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -39,9 +39,9 @@ class Call(msgspec.Struct, frozen=True):
     Attributes:
         name: distinguishes it from other calls about the same object.
         client: ``clientConfig`` of a webhook or of a conversion.
-        body: of the request, without uid.
-        uid_path: path of the uid in the body.
-        timeout_s: until the response is complete.
+        body: the body of the request, without uid.
+        uid_path: the path of the uid in the body.
+        timeout_s: the time limit for the complete response.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Call(msgspec.Struct, frozen=True):
         """Return a digest that is equal for calls with the same content.
 
         Args:
-            loosely: ignore the fields that a controller generates in each attempt.
+            loosely: whether to ignore the fields that a controller generates in each attempt.
         """
         body: object = _outline(self.body) if loosely else self.body
         return hashlib.sha256(_encode([self.name, self.client, body])).digest()
@@ -75,8 +75,8 @@ class Answer(NamedTuple):
     """The result of a call.
 
     Attributes:
-        body: of the response.
-        uid: of the request.
+        body: the body of the response.
+        uid: the uid of the request.
         sent: the body of the request.
         problem: why there is no response, in upstream's words.
     """
@@ -88,7 +88,7 @@ class Answer(NamedTuple):
 
 
 class CallsNeededError(Exception):
-    """Answers are missing. Nothing has been stored."""
+    """Responses are missing. Nothing has been stored."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = tuple(calls)
@@ -96,7 +96,7 @@ class CallsNeededError(Exception):
 
 
 def awaits_answers(needed: CallsNeededError) -> ApiError:
-    """Return the refusal of a write whose writer can't wait: the next attempt finds the answers."""
+    """Return the error for a client that cannot wait: its next attempt finds the responses."""
     names = ", ".join(call.name for call in needed.calls)
     return ApiError(503, f"the request waits for admission webhooks: {names}")
 
@@ -105,15 +105,15 @@ class Caller(Protocol):
     """Makes calls."""
 
     def send(self, call: Call, endpoint: Endpoint) -> None:
-        """Make a call in the background; its answer comes through `Outgoing.store`."""
+        """Make a call in the background and pass the response to `Outgoing.store`."""
 
 
 class Session:
-    """One request over all of its attempts: the answers so far, and what is drawn alike in each.
+    """The attempts of one request: the responses so far, and the generated values that all attempts share.
 
     Args:
-        seed: of what is drawn.
-        second: since 1970, which stands still for the request.
+        seed: the seed of the generated values.
+        second: seconds since 1970, the same in all attempts.
     """
 
     __slots__ = ("answers", "second", "seed", "uids")
@@ -130,14 +130,14 @@ class Draws(Protocol):
 
     @contextmanager
     def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
-        """Draw from a stream for a while."""
+        """Draw generated values from this request's stream within the context."""
 
 
 class Outgoing:
-    """Knows which calls are allowed, and finds answers.
+    """Knows which calls are allowed, and finds responses.
 
     Args:
-        targets: that may be called; none by default.
+        targets: the allowed targets; none by default.
     """
 
     def __init__(self, targets: Targets | None = None) -> None:
@@ -149,20 +149,20 @@ class Outgoing:
 
     @property
     def is_on(self) -> bool:
-        """Whether anything may be called."""
+        """Whether any call is allowed."""
         return bool(self._targets)
 
     def is_allowed(self, client: Document) -> bool:
-        """Return whether what a client configuration names may be called."""
+        """Return whether the target of a client configuration may be called."""
         return self._targets.find(client) is not None
 
     def endpoint(self, call: Call) -> Endpoint | None:
-        """Return the address that a call goes to, or None if the call is not allowed."""
+        """Return the address of a call, or None if the call is not allowed."""
         return self._targets.find(call.client)
 
     @contextmanager
     def attempt(self, session: Session, draws: Draws) -> Iterator[None]:
-        """Do one attempt of a request, with what it has so far."""
+        """Run one attempt of a request with the responses so far."""
         before, self._session = self._session, session
         try:
             with draws.drawing(random.Random(session.seed), session.second, session.uids):
@@ -206,7 +206,7 @@ class Outgoing:
                 self.caller.send(call, endpoint)
 
     def store(self, call: Call, answer: Answer) -> None:
-        """Keep an answer for a controller that comes again."""
+        """Store a response for the next attempt of a controller."""
         digest = call.digest(loosely=True)
         self._under_way.discard(digest)
         if len(self._background) >= MAX_BACKGROUND_ANSWERS:

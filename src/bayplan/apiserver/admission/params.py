@@ -22,11 +22,11 @@ class ConfigurationProblem(Exception):
 
 
 class Bound(NamedTuple):
-    """A policy that takes part, through a binding.
+    """A policy that applies through a binding.
 
     Attributes:
-        binding: through which.
-        params: one object for each run; None if the policy has no parameters.
+        binding: the binding.
+        params: one object for each evaluation; None if the policy has no parameters.
     """
 
     binding: Document
@@ -39,7 +39,7 @@ def name_of(document: Document) -> str:
 
 
 def bindings_of(world: World, table: str) -> dict[str, list[Document]]:
-    """Return the bindings in a table by the name of their policy, in the order of their names."""
+    """Return the bindings of a table by policy name, sorted by their own names."""
     found: dict[str, list[Document]] = {}
     for binding in world.all(table):
         found.setdefault(str(part(binding, "spec").get("policyName") or ""), []).append(binding)
@@ -47,10 +47,10 @@ def bindings_of(world: World, table: str) -> dict[str, list[Document]]:
 
 
 def match_policy(policy: Document, attributes: Attributes) -> Match | None:
-    """Return as what a policy sees a request, None if it does not.
+    """Return the form in which a policy matches a request, or None if it does not match.
 
     Raises:
-        ConfigurationProblem: that can't be found out.
+        ConfigurationProblem: the match cannot be determined.
     """
     try:
         return match_criteria(part(policy, "spec", "matchConstraints"), attributes)
@@ -59,10 +59,10 @@ def match_policy(policy: Document, attributes: Attributes) -> Match | None:
 
 
 def match_binding(binding: Document, attributes: Attributes) -> bool:
-    """Return whether a binding is meant for a request.
+    """Return whether a binding applies to a request.
 
     Raises:
-        ConfigurationProblem: that can't be found out.
+        ConfigurationProblem: the match cannot be determined.
     """
     criteria = part(binding, "spec").get("matchResources")
     if not isinstance(criteria, dict):
@@ -74,7 +74,7 @@ def match_binding(binding: Document, attributes: Attributes) -> bool:
 
 
 def param_resource(policy: Document, world: World) -> Resource | None:
-    """Return the resource of a policy's parameters; None if it has none.
+    """Return the resource of a policy's parameters, or None if it has none.
 
     Raises:
         ConfigurationProblem: the kind is not served.
@@ -91,16 +91,16 @@ def param_resource(policy: Document, world: World) -> Resource | None:
 
 
 def collect_params(world: World, resource: Resource | None, reference: object, namespace: str) -> list[Document | None]:
-    """Return the parameters that a binding gives.
+    """Return the parameters that a binding selects.
 
     Args:
         world: the store.
-        resource: of the parameters; None if the policy has none.
-        reference: ``paramRef`` of the binding.
-        namespace: of the request.
+        resource: the resource of the parameters; None if the policy has none.
+        reference: the ``paramRef`` of the binding.
+        namespace: the namespace of the request.
 
     Raises:
-        ConfigurationProblem: the reference does not fit the kind, or nothing is found and the binding denies then.
+        ConfigurationProblem: the reference does not fit the kind, or nothing is found and the binding denies in that case.
     """
     if resource is None or not isinstance(reference, dict):
         return [None]

@@ -1,4 +1,4 @@
-"""Reinvocation of mutating hooks: those whose object has changed since their first call.
+"""Reinvocation of mutating hooks whose object has changed since their first call.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#reinvocation-policy
 """
@@ -11,10 +11,10 @@ from bayplan.base.plain_data import Document
 
 
 class Reinvocation:
-    """The state of one kind of hooks over the two rounds of a request.
+    """The state of one type of hooks over the two rounds of a request.
 
     Attributes:
-        is_second: the second round is under way.
+        is_second: whether the second round is running.
     """
 
     __slots__ = ("_asked", "_due", "_last_output", "is_second")
@@ -26,7 +26,7 @@ class Reinvocation:
         self._last_output: Document | None = None
 
     def begin(self, document: Document | None) -> None:
-        """Begin a round; in the second all are due if built-in admission or other hooks have changed the object."""
+        """Begin a round; in the second, all hooks are due if built-in admission or other hooks have changed the object."""
         if self.is_second and document != self._last_output:
             self.require()
 
@@ -35,14 +35,14 @@ class Reinvocation:
         self._last_output = document
 
     def require(self) -> None:
-        """Ask those again that have been asked so far and want that."""
+        """Schedule the hooks that have been called so far and allow reinvocation."""
         self._due |= self._asked
         self._asked.clear()
 
     def is_due(self, key: Hashable) -> bool:
-        """Return whether a hook takes part: in the first round all do."""
+        """Return whether a hook is called in this round: in the first round, all are."""
         return not self.is_second or key in self._due
 
     def note(self, key: Hashable) -> None:
-        """Note that a hook has been asked and may be asked again."""
+        """Record the call of a hook that may be called again."""
         self._asked.add(key)

@@ -1,4 +1,4 @@
-"""A request as policies and webhooks see it, and the namespace as policies see it."""
+"""A request in the form that policies and webhooks receive, and the namespace in the form that policies receive."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def admission_request(attributes: Attributes, match: Match) -> Document:
 
 
 def admission_values(attributes: Attributes, match: Match, *, with_namespace: bool = True) -> Mapping[str, object]:
-    """Return what expressions see of a request."""
+    """Return the ``request`` variable of expressions."""
     new, old = attributes.versions(match)
     request = admission_request(attributes, match) | {"dryRun": attributes.dry_run, "options": attributes.options}
     namespace: object = None
@@ -54,7 +54,7 @@ def admission_values(attributes: Attributes, match: Match, *, with_namespace: bo
 
 
 def namespace_value(namespace: Document) -> Document:
-    """Return what policies see of a namespace."""
+    """Return the ``namespaceObject`` variable of expressions."""
     metadata = part(namespace, "metadata")
     shown = {name: metadata[name] for name in _NAMESPACE_METADATA if name in metadata}
     return {"metadata": shown, "spec": part(namespace, "spec"), "status": part(namespace, "status")}

@@ -31,13 +31,13 @@ class Place(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Endpoint of a call.
+    """The endpoint of a call.
 
     Attributes:
-        place: host and port to connect to.
-        server_name: name that the certificate must be valid for.
-        authority: host and port as in the URL.
-        path: of the request.
+        place: the host and port to connect to.
+        server_name: the name that the certificate must be valid for.
+        authority: the host and port as in the URL.
+        path: the path of the request.
     """
 
     place: Place
@@ -54,11 +54,11 @@ class Targets:
     """The allowed targets.
 
     Args:
-        allowed: ``loopback``, ``any``, ``HOST:PORT``, or ``WHAT=HOST:PORT``, which sends calls of a service
-            (``NAMESPACE/NAME`` or ``NAMESPACE/NAME:PORT``) or of a host and port to another place.
+        allowed: ``loopback``, ``any``, ``HOST:PORT``, or ``WHAT=HOST:PORT``, which redirects calls to a service
+            (``NAMESPACE/NAME`` or ``NAMESPACE/NAME:PORT``) or of a host and port .
 
     Raises:
-        InputError: an entry is none of these.
+        InputError: an entry has none of these forms.
     """
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
@@ -88,7 +88,7 @@ class Targets:
             self._moved[_place(what, entry)] = _place(place, entry)
 
     def find(self, client: Document) -> Endpoint | None:
-        """Return where a client configuration (``url`` or ``service``) leads, None if it may not be called."""
+        """Return the endpoint of a client configuration (``url`` or ``service``), or None if it may not be called."""
         service = part(client, "service")
         if service:
             return self._service(service)

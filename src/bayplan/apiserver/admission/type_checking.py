@@ -24,7 +24,7 @@ from bayplan.cel.types import DYN, CelType
 from bayplan.formats.schema import FieldFacts, schema
 
 MAX_KINDS = 10
-"""Kinds against which one rule of a policy is checked."""
+"""The kinds that one rule of a policy is checked against."""
 _MAX_DEPTH = 20
 _TEXTS = ("Time", "MicroTime")
 
@@ -39,7 +39,7 @@ def expression_warnings(policy: Document, registry: ResourceRegistry) -> list[Do
 
     Args:
         policy: the whole object.
-        registry: of the resources that are served.
+        registry: the served resources.
     """
     spec = part(policy, "spec")
     kinds = list(_matched(spec, registry))
@@ -55,7 +55,7 @@ def expression_warnings(policy: Document, registry: ResourceRegistry) -> list[Do
 
 
 def _matched(spec: Document, registry: ResourceRegistry) -> Iterator[_Kind]:
-    """Yield the kinds that a policy names, in the order of groups, versions and kinds; rules with wildcards name none."""
+    """Yield the kinds that a policy names, ordered by group, version and kind; rules with wildcards name none."""
     found: dict[tuple[str, str, str], Resource] = {}
     for rule in parts(part(spec, "matchConstraints"), "resourceRules"):
         groups, versions = texts(rule, "apiGroups"), texts(rule, "apiVersions")
@@ -78,7 +78,7 @@ def _matched(spec: Document, registry: ResourceRegistry) -> Iterator[_Kind]:
 
 
 def kind_type(resource: Resource) -> SchemaType | None:
-    """Return the type of a kind's objects; None if it is not known."""
+    """Return the type of a kind's objects, or None if it is unknown."""
     if resource.custom is not None:
         found = part(resource.custom, "schema", "openAPIV3Schema")
     elif resource.type_name in schema().types:
@@ -118,7 +118,7 @@ def _field(facts: FieldFacts, depth: int) -> Document:
 
 
 def _problem(text: str, kind: _Kind, spec: Document) -> str:
-    """Return what is wrong with an expression about objects of a kind."""
+    """Return the type errors of an expression for objects of a kind."""
     scope = Scope(params=spec.get("paramKind") is not None, variables=())
     names, objects = environment(scope)
     names |= {"object": kind.type.type, "oldObject": kind.type.type}

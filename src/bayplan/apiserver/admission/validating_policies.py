@@ -1,6 +1,6 @@
 """ValidatingAdmissionPolicies: matching of requests, evaluation, and the resulting denials.
 
-Audit annotations are worked out, because they can fail; there is no audit log that they would go to.
+Audit annotations are evaluated, because they can fail, but not stored: there is no audit log.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/validating; KEP-3488.
 """
@@ -69,12 +69,12 @@ class Policy(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether what fails refuses the request."""
+        """Whether a failure denies the request."""
         return part(self.document, "spec").get("failurePolicy") != "Ignore"
 
 
 class Denial(NamedTuple):
-    """Why a policy does not want a request; failures have no reason."""
+    """A denial of a request by a policy; failures have no reason."""
 
     message: str
     reason: str = ""
@@ -87,7 +87,7 @@ class _Denied(NamedTuple):
 
 
 def compiled_policies(world: World) -> list[Policy]:
-    """Return the policies that have bindings, in the order of their names."""
+    """Return the policies with bindings, sorted by name."""
     bindings = bindings_of(world, BINDINGS)
     return [
         compile_policy(policy, bindings[name_of(policy)])
@@ -97,7 +97,7 @@ def compiled_policies(world: World) -> list[Policy]:
 
 
 def compile_variables(spec: Document, scope: Scope) -> tuple[tuple[tuple[str, Expression], ...], Scope]:
-    """Return the compiled variables of a policy, and the scope of what comes after them."""
+    """Return the compiled variables of a policy, and the scope of the expressions that use them."""
     found: list[tuple[str, Expression]] = []
     scope = scope._replace(variables=())
     for variable in parts(spec, "variables"):
@@ -109,7 +109,7 @@ def compile_variables(spec: Document, scope: Scope) -> tuple[tuple[tuple[str, Ex
 
 
 def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
-    """Return a policy with its expressions compiled; what is wrong with them shows when they are run."""
+    """Return a policy with compiled expressions. Compile errors are reported when an expression is evaluated."""
     spec = part(policy, "spec")
     variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
     message_scope = scope._replace(authorizer=False)
@@ -136,10 +136,10 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
 
 
 def validate(policies: list[Policy], attributes: Attributes) -> None:
-    """Ask all policies about a request; warnings go to the request.
+    """Evaluate all policies for a request; add their warnings to the request.
 
     Raises:
-        ApiError: a policy denies it.
+        ApiError: a policy denies the request.
     """
     denied: list[_Denied] = []
     for policy in policies:
@@ -179,7 +179,7 @@ def _asked(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
 def _bound(
     policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes
 ) -> Iterator[_Denied]:
-    """Yield the denials of a policy with one parameter, after doing what the binding wants done about them."""
+    """Yield the denials of a policy with one parameter, after applying the validation actions of the binding."""
     denials, failures = decisions(policy, values)
     for denial in denials:
         for action in texts(part(binding, "spec"), "validationActions"):
@@ -193,7 +193,7 @@ def _bound(
 
 
 def decisions(policy: Policy, values: Mapping[str, object]) -> tuple[list[Denial], list[Denial]]:
-    """Return what a policy has against a request, and failures of its audit annotations, which always deny."""
+    """Return the denials of a request by a policy, and failures of its audit annotations, which always deny."""
     without_namespace = {**values, "namespaceObject": None}
     try:
         if not policy.conditions.meet(without_namespace):
@@ -231,7 +231,7 @@ def _failed(policy: Policy, message: str) -> list[Denial]:
 
 
 def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budget: Budget) -> Denial | None:
-    """Return None if a rule holds, a denial without message if not, one without reason if it failed."""
+    """Return None if a rule holds, a denial without a message if it does not, and one without a reason if it failed."""
     try:
         holds = evaluation.run(validation.expression, budget)
     except RunProblem as problem:
@@ -240,7 +240,7 @@ def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budg
 
 
 def _messages(policy: Policy, values: Mapping[str, object], budget: Budget) -> list[str]:
-    """Return the results of message expressions; empty if there is none, or its result is unusable."""
+    """Return the results of message expressions; empty if there are none, or the result is unusable."""
     evaluation = Evaluation(values, policy.variables)
     found: list[str] = []
     for validation in policy.validations:

@@ -1,6 +1,6 @@
 """Admission webhooks: matching of requests, the review they receive, and the handling of their responses.
 
-Answers come from outside, so they are not there when they are first asked for: `Outgoing` says how. Audit annotations in answers
+Responses come from external processes, so a first attempt raises `CallsNeededError`; see `Outgoing`. Audit annotations in responses
 are ignored, because there is no audit log.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook;
@@ -39,9 +39,9 @@ class Webhook(NamedTuple):
     """A webhook of a configuration.
 
     Attributes:
-        key: configuration, name and position, which identify it.
+        key: the configuration's name, the webhook's name and its position, which identify it.
         document: the webhook.
-        conditions: compiled.
+        conditions: the compiled match conditions.
     """
 
     key: tuple[str, str, int]
@@ -55,12 +55,12 @@ class Webhook(NamedTuple):
 
     @property
     def fails(self) -> bool:
-        """Whether a call that fails refuses the request."""
+        """Whether a failed call denies the request."""
         return self.document.get("failurePolicy") != "Ignore"
 
 
 def compiled_webhooks(world: World, *, mutating: bool) -> list[Webhook]:
-    """Return the webhooks of all configurations, in the order of the configurations' names."""
+    """Return the webhooks of all configurations, sorted by the configurations' names."""
     scope = Scope(params=False, authorizer=True)
     return [
         Webhook((name_of(each), str(hook.get("name")), index), hook, compile_conditions(hook, scope))
@@ -73,11 +73,11 @@ def compiled_webhooks(world: World, *, mutating: bool) -> list[Webhook]:
 
 
 def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, outgoing: Outgoing) -> bool:
-    """Call mutating webhooks for a request, one after another; return whether one changed the object.
+    """Call mutating webhooks for a request, one after another; return whether any changed the object.
 
     Raises:
-        ApiError: a webhook denies the request, or fails and refuses then.
-        CallsNeededError: an answer is not there yet.
+        ApiError: a webhook denies the request, or fails and its failure policy is Fail.
+        CallsNeededError: a response is missing.
     """
     changed = False
     silent: list[Webhook] = []
@@ -103,11 +103,11 @@ def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, ou
 
 
 def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -> None:
-    """Ask all webhooks about a request at once.
+    """Call all validating webhooks for a request, in parallel.
 
     Raises:
-        ApiError: a webhook denies the request, or fails and refuses then.
-        CallsNeededError: answers are not there yet.
+        ApiError: a webhook denies the request, or fails and its failure policy is Fail.
+        CallsNeededError: responses are missing.
     """
     asked = [(hook, match) for hook in hooks if (match := _match(hook, attributes)) is not None]
     silent = [hook for hook, _ in asked if _is_silent(hook, attributes, outgoing)]
@@ -132,13 +132,13 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
 
 
 def _is_silent(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
-    """Return whether a webhook is passed over, because calling it is not allowed."""
+    """Return whether a webhook is skipped because calling it is not allowed."""
     client = part(hook.document, "clientConfig")
     return not outgoing.is_allowed(client) and not (outgoing.is_on and _missing_service(client, attributes))
 
 
 def _missing_service(client: Document, attributes: Attributes) -> str:
-    """Return the name of the service that a webhook is reached through, if there is none; else an empty text."""
+    """Return the name of a webhook's service if that service does not exist; otherwise an empty string."""
     service = part(client, "service")
     name = str(service.get("name") or "")
     found = attributes.world.find("services", str(service.get("namespace") or ""), name) if name else None
@@ -146,7 +146,7 @@ def _missing_service(client: Document, attributes: Attributes) -> str:
 
 
 def _refused(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
-    """Return what a failure of a validating webhook does to the request: None if it is ignored."""
+    """Return the denial that a failure of a validating webhook causes, or None if the failure is ignored."""
     if isinstance(problem, ApiError):
         return problem
     return _failed(hook, problem) if hook.fails else None
@@ -162,17 +162,17 @@ def _failed(hook: Webhook, problem: CallProblem) -> ApiError:
 
 
 def _warn_of(silent: list[Webhook], attributes: Attributes) -> None:
-    """Say which webhooks were meant for a request and not called."""
+    """Add a warning for each webhook that matches a request but was not called."""
     if silent:
         names = ", ".join(hook.name for hook in silent)
         attributes.warnings.append(f"not called, because --webhooks does not allow it: admission webhooks {names}")
 
 
 def _match(hook: Webhook, attributes: Attributes) -> Match | None:
-    """Return as what a webhook sees a request, None if it does not.
+    """Return the form in which a webhook matches a request, or None if it does not match.
 
     Raises:
-        ApiError: its match conditions fail, or the namespace is not there.
+        ApiError: its match conditions fail, or the namespace does not exist.
     """
     document = hook.document
     rules = match_rules(parts(document, "rules"), document.get("matchPolicy"), attributes)
@@ -194,11 +194,11 @@ def _match(hook: Webhook, attributes: Attributes) -> Match | None:
 
 
 def _call(hook: Webhook, match: Match, attributes: Attributes, *, second: bool) -> Call:
-    """Return the call of a webhook about a request.
+    """Return the call of a webhook for a request.
 
     Raises:
         ApiError: it is a dry run, which the webhook does not support.
-        CallProblem: the webhook knows no version of reviews that is known here.
+        CallProblem: the webhook and this server have no version of AdmissionReview in common.
     """
     document = hook.document
     if attributes.dry_run and document.get("sideEffects") not in ("None", "NoneOnDryRun"):
@@ -238,10 +238,10 @@ class _Response(NamedTuple):
 
 
 def _response(answer: Answer, *, mutating: bool) -> _Response:
-    """Return what a webhook answered.
+    """Return the response of a webhook.
 
     Raises:
-        CallProblem: the call failed, or the answer is none.
+        CallProblem: the call failed, or the response is invalid.
     """
     if answer.problem:
         raise CallProblem(f"failed to call webhook: {answer.problem}")
@@ -288,7 +288,7 @@ def _check_v1(review: Document, response: Document, uid: str, *, mutating: bool)
 
 
 def _allowed(hook: Webhook, response: _Response, attributes: Attributes) -> None:
-    """Take over warnings, and refuse what the webhook denies.
+    """Add the warnings of a response to the request; raise if it is a denial.
 
     Raises:
         ApiError: the webhook denies the request.
@@ -299,7 +299,7 @@ def _allowed(hook: Webhook, response: _Response, attributes: Attributes) -> None
 
 
 def denial(name: str, status: Mapping[str, object]) -> ApiError:
-    """Return the refusal of a webhook: its own Status, with upstream's words in front of its message."""
+    """Return the denial of a webhook: its own Status, with upstream's prefix before the message."""
     code, message, reason = status.get("code"), str(status.get("message") or ""), str(status.get("reason") or "")
     denied = f"admission webhook {quote(name)} denied the request"
     why = message or reason
@@ -315,12 +315,12 @@ def denial(name: str, status: Mapping[str, object]) -> ApiError:
 
 
 def _change(hook: Webhook, match: Match, attributes: Attributes, outgoing: Outgoing, *, second: bool) -> None:
-    """Ask a mutating webhook, and apply its patch.
+    """Call a mutating webhook, and apply its patch.
 
     Raises:
-        ApiError: it denies the request, or its patch does not apply.
+        ApiError: the webhook denies the request, or its patch does not apply.
         CallProblem: the call failed.
-        CallsNeededError: the answer is not there yet.
+        CallsNeededError: the response is missing.
     """
     (answer,) = outgoing.answers([_call(hook, match, attributes, second=second)])
     response = _response(answer, mutating=True)
@@ -346,7 +346,7 @@ def _operations(patch: bytes) -> list[Document]:
     """Return the operations of a patch.
 
     Raises:
-        CallProblem: it is no list of objects.
+        CallProblem: the patch is not a list of objects.
     """
     prefix = "received undecodable patch in webhook response: "
     try:

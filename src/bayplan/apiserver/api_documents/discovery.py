@@ -1,4 +1,4 @@
-"""Discovery documents: which groups, versions and resources there are, plain and aggregated."""
+"""Discovery documents: the served groups, versions and resources, plain and aggregated."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def resource_list(registry: ResourceRegistry, group: str, version: str) -> Docum
 
 
 def aggregated(registry: ResourceRegistry, *, core: bool) -> Document:
-    """Return the aggregated document of ``/api`` (the core group) or ``/apis`` (all others)."""
+    """Return the aggregated document of ``/api`` (the core group) or ``/apis`` (all other groups)."""
     items = []
     for name in registry.groups:
         if (name == "") is core:

@@ -1,7 +1,7 @@
-"""OpenAPI documents, made from the tables of facts when they are first asked for: version 2, and version 3 by group.
+"""OpenAPI documents, built from the tables of facts on the first request: version 2, and version 3 by group.
 
-They hold the types with their fields, list and merge facts, and the operations of every resource with their kinds: what
-clients need to validate, to explain and to generate. Descriptions of upstream are not part of them.
+They contain the types with their fields, list and merge facts, and the operations of every resource with their kinds:
+all that clients need to validate, explain and generate. They omit upstream's descriptions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class OpenApi:
     """The documents of a registry.
 
     Args:
-        registry: of the resources that are served.
+        registry: the served resources.
     """
 
     def __init__(self, registry: ResourceRegistry) -> None:
@@ -41,17 +41,17 @@ class OpenApi:
         self._made: dict[tuple[object, ...], tuple[bytes, str]] = {}
 
     def version_2(self, *, protobuf: bool) -> tuple[bytes, str]:
-        """Return the document of all types and paths in version 2, and its tag."""
+        """Return the version 2 document of all types and paths, and its tag."""
         return self._document((PROTOBUF,) if protobuf else ("v2",))
 
     def version_3(self, group: str, version: str) -> tuple[bytes, str] | None:
-        """Return the document of a version of a group, and its tag; None if the version is not served."""
+        """Return the version 3 document of a group version, and its tag; None if the version is not served."""
         if (group, version) not in self._registry.versions:
             return None
         return self._document(("v3", group, version))
 
     def index(self) -> tuple[bytes, str]:
-        """Return the list of documents in version 3, and its tag."""
+        """Return the index of the version 3 documents, and its tag."""
         paths: Document = {}
         for group, version in self._registry.versions:
             name = f"apis/{group}/{version}" if group else f"api/{version}"
@@ -146,7 +146,7 @@ def _field(facts: FieldFacts, prefix: str) -> Document:
 
 
 def _reachable(names: list[str]) -> dict[str, TypeFacts]:
-    """Return types and all that they hold, in order of their names."""
+    """Return types and all types that they refer to, sorted by name."""
     types, found = schema().types, {}
     waiting = list(names)
     while waiting:
@@ -168,7 +168,7 @@ def _base(group: str, version: str) -> str:
 def _operations(
     group: str, version: str, entries: list[ResourceFacts], *, third: bool
 ) -> tuple[dict[str, Document], list[str]]:
-    """Return the paths of a version and the types that they speak of."""
+    """Return the paths of a version and the types that they use."""
     paths: dict[str, Document] = {}
     types: list[str] = []
     for entry in entries:

@@ -1,6 +1,6 @@
 """The OpenAPI document of version 2 as protobuf: only kubectl up to 1.28 requests it.
 
-The messages are gnostic's. A table gives the number of each member by its JSON name; an unknown member is a bug of the document.
+The messages are gnostic's. A table maps the JSON name of each member to its number; an unknown member is a bug of the document.
 
 Source: https://github.com/google/gnostic-models/blob/main/openapiv2/OpenAPIv2.proto
 """
@@ -16,7 +16,7 @@ import msgspec
 from bayplan.base.plain_data import Document
 
 Encoder: TypeAlias = Callable[[int, object], bytes]
-"""Returns a field: its number, its wire type, its value. An empty text and false are not on the wire."""
+"""Returns a field: its number, wire type and value. Empty strings and false are not encoded."""
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
@@ -24,7 +24,7 @@ def encode_openapi(document: Document) -> bytes:
     """Return the message of an OpenAPI document of version 2.
 
     Raises:
-        KeyError: it has a member that the messages have no field for.
+        KeyError: it has a member without a field in the messages.
     """
     return _members(_DOCUMENT, document)
 
@@ -61,7 +61,7 @@ def _real(number: int, value: object) -> bytes:
 
 
 def _any(number: int, value: object) -> bytes:
-    """Encode any value: as YAML, of which JSON is a part."""
+    """Encode any value as YAML, a superset of JSON."""
     return _field(number, _text(2, msgspec.json.encode(value).decode()))
 
 
@@ -92,12 +92,12 @@ def _members(table: Mapping[str, tuple[int, Encoder]], value: object) -> bytes:
 
 
 def _named(encode: Encoder) -> Callable[[int, Iterable[tuple[str, object]]], bytes]:
-    """Return what encodes the entries of a map: messages of a name and a value."""
+    """Return an encoder for the entries of a map: messages of a name and a value."""
     return lambda number, entries: b"".join(_field(number, _text(1, name) + encode(2, item)) for name, item in entries)
 
 
 def _map(encode: Encoder, inner: int = 1) -> Encoder:
-    """Return what encodes a map: a message whose field `inner` repeats names with values."""
+    """Return an encoder for a map: a message whose field `inner` repeats names with values."""
     entries = _named(encode)
 
     def whole(number: int, value: object) -> bytes:
@@ -112,7 +112,7 @@ def _schema(number: int, value: object) -> bytes:
 
 
 def _boxed(encode: Encoder, inner: int = 1) -> Encoder:
-    """Return what encodes a value inside a message of its own, as one of several things it may be."""
+    """Return an encoder for a value inside a message of its own, as one of several alternatives."""
     return lambda number, value: _field(number, encode(inner, value))
 
 

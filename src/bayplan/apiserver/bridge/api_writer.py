@@ -1,7 +1,7 @@
-"""Writes of controllers and kubelet, made through the API.
+"""Writes of controllers and the kubelet, made through the API.
 
-So the typed objects never run ahead of the documents: a write that is refused has not happened. What the API made of it comes back
-through the `TypedStore`, which has followed the write by the time that a call returns.
+So the typed objects never run ahead of the documents: a rejected write has no effect. The stored result arrives
+through the `TypedStore`, which has processed the write by the time that a call returns.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ T = TypeVar("T", bound=KubernetesObject)
 
 # Metadata fields that controllers change; the server owns the rest.
 _METADATA = ("labels", "annotations", "owner_references", "finalizers")
-# Upstream notes the revision of a Deployment through its status, which is no new generation.
+# Upstream writes the revision of a Deployment through the status endpoint, which does not increment the generation.
 _METADATA_WITH_STATUS = (Deployment,)
-# New objects of these kinds come with a status that is to be kept.
+# New objects of these kinds come with a status that must be stored.
 _BORN_WITH_STATUS = (PersistentVolume,)
 
 
@@ -41,10 +41,10 @@ class ApiWriter:
     """Write typed objects through the API; see `bayplan.controllers.writer.Writer`.
 
     Args:
-        store: the typed objects, in step with the documents.
+        store: the typed objects, in sync with the documents.
         documents: the API's store.
-        writer: writes documents.
-        recorder: of events.
+        writer: the writer of documents.
+        recorder: the recorder of events.
     """
 
     records_events = True
@@ -92,7 +92,7 @@ class ApiWriter:
             document = self._document(table, place)
         if has_status and getattr(new, "status") != getattr(old, "status"):  # noqa: B009  # Not every kind has one.
             self._write_status(table, place, document, old, new)
-        # Gone, where the write took the last finalizer off.
+        # The object is gone if the write removed the last finalizer.
         return self._store.get(kind, key) or new
 
     def _write_status(
@@ -110,10 +110,10 @@ class ApiWriter:
         return decode_item(item)
 
     def remove(self, kind: type[T], key: str) -> T:
-        """Delete an object without grace, and return its last version; one with finalizers stays until they are gone.
+        """Delete an object without a grace period, and return its last version; one with finalizers stays until they are removed.
 
         Raises:
-            InvariantError: the object is not there.
+            InvariantError: the object does not exist.
             WriteRefused: the API refuses it.
         """
         old = self._stored(kind, key)
@@ -129,7 +129,7 @@ class ApiWriter:
         grace_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        """Delete an object as a client would, which knows grace periods, finalizers and propagation."""
+        """Delete an object as a client would, with grace period, finalizers and propagation policy."""
         metadata = item.metadata
         self._writer.delete(
             TABLE_OF_KIND[type(item)],
@@ -140,13 +140,13 @@ class ApiWriter:
         )
 
     def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
-        """Take a finalizer off an object; the API lets go of one that only waited for that."""
+        """Remove a finalizer from an object; the API deletes an object that only waited for it."""
         metadata = item.metadata
         if finalizer in metadata.finalizers:
             self._writer.drop_finalizer(TABLE_OF_KIND[type(item)], (metadata.namespace, metadata.name), finalizer)
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
-        """Record an event about an object, in the version that is stored."""
+        """Record an event about the stored version of an object."""
         stored = self._store.get(type(item), object_key(item.metadata))
         if stored is not None and stored.metadata.uid == item.metadata.uid:
             item = stored
@@ -154,7 +154,7 @@ class ApiWriter:
 
 
 def _changes(document: Document, old: KubernetesObject, new: KubernetesObject, *, with_status: bool) -> Document:
-    """Return the parts of the document that a new version changes, but for a status with an endpoint of its own."""
+    """Return the parts of the document that a new version changes, except a status with an endpoint of its own."""
     names = [
         name
         for name in old.__struct_fields__

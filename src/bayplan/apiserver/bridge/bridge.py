@@ -45,7 +45,7 @@ class BridgeOptions:
         controllers: whether controllers run; off if a kube-controller-manager does their work.
         kubelet: whether the virtual kubelet runs; off if nodes have their own kubelets.
         pods: how the kubelet runs pods.
-        certificate: of the server, PEM, for ``kube-root-ca.crt``; empty without TLS.
+        certificate: the PEM certificate of the server, for ``kube-root-ca.crt``; empty without TLS.
         check: whether to compare both stores after every slice of work; for tests and debugging.
     """
 
@@ -63,14 +63,14 @@ class Bridge:
     """Keep a typed store in sync with the API's, emit its changes, and run controllers and kubelet.
 
     Args:
-        backend: of the API; the bridge uses its clock.
-        seed: for the names that controllers generate.
-        options: what runs; by default nothing.
+        backend: the backend of the API; the bridge uses its clock.
+        seed: the seed of the names that controllers generate.
+        options: the components to run; none by default.
 
     Attributes:
-        store: the typed objects; for reading, on the thread of the loop.
-        on_work: called when there is new work for `flush` or `advance`.
-        problems: failed writes of the kubelet, by object.
+        store: the typed objects; read-only, on the thread of the loop.
+        on_work: the function to call when there is new work for `flush` or `advance`.
+        problems: the failed writes of the kubelet, by object.
     """
 
     def __init__(self, backend: Backend, *, seed: int, options: BridgeOptions = NOTHING_RUNS) -> None:
@@ -94,7 +94,7 @@ class Bridge:
         backend.store.follow(self._follow, self._read_again)
 
     def _make_workers(self) -> tuple[Kubelet, Leases, EventExpiry, ControllerSet | None]:
-        """Return kubelet, housekeeping and controllers that remember nothing."""
+        """Return a kubelet, housekeeping and controllers without state."""
         agent = Kubelet(self.store, self._api_writer, self.options.pods, self._recorder)
         documents, certificate = self.backend.store, self.options.certificate
         leases, expiry = Leases(self.store, documents, self._writer, agent), EventExpiry(documents, self._writer)
@@ -106,7 +106,7 @@ class Bridge:
         return agent, leases, expiry, controllers
 
     def _begin(self) -> None:
-        """Let kubelet and controllers see everything there is; the journal holds it as added."""
+        """Pass all existing objects to the kubelet and the controllers; the journal contains them as added."""
         now_ns = self.now_ns()
         self._leases.begin(now_ns)
         self._expiry.begin()
@@ -119,10 +119,10 @@ class Bridge:
         """Return the time, nanoseconds since 1970."""
         return int(self.backend.clock() * SECOND_NS)
 
-    # --- in step ------------------------------------------------------------------------------------------------------
+    # --- synchronization ----------------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """Call a function with every typed change, in the order of revisions; at once with all objects as added ones."""
+        """Call a function with every typed change, in the order of revisions; first with all existing objects as added ones."""
         self.flush()
         self._listeners.append(listener)
         events = self.store.initial_events()
@@ -137,7 +137,7 @@ class Bridge:
                 listener(events)
 
     def check(self) -> None:
-        """Compare the typed objects with the documents, and the indexes of both with fresh ones.
+        """Compare the typed objects with the documents, and the indexes of both with rebuilt ones.
 
         Raises:
             InvariantError: they differ.
@@ -187,7 +187,7 @@ class Bridge:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `advance` has work next (past or future), or None."""
+        """Return the next time at which `advance` has work (past or future), or None."""
         now_ns = self.now_ns()
         self._observe(now_ns)
         times = [self._agent.next_wakeup()] if self.options.kubelet else []
@@ -202,11 +202,11 @@ class Bridge:
         """Do the work that is due within the budget, and notify the listeners.
 
         Args:
-            now_ns: the time.
-            budget_ns: of real time; None does everything.
+            now_ns: the current time.
+            budget_ns: the budget of real time; None for no limit.
 
         Returns:
-            whether work is still due.
+            True if work is still due.
         """
         deadline = None if budget_ns is None else time.perf_counter_ns() + budget_ns
         while self._step(now_ns):
@@ -219,9 +219,9 @@ class Bridge:
         return wakeup_ns is not None and wakeup_ns <= now_ns
 
     def _step(self, now_ns: int) -> bool:
-        """Do one unit of work; return whether there was one.
+        """Do one unit of work; return whether there was any.
 
-        Kubelet and controllers take turns; events wait until both are done.
+        Kubelet and controllers take turns; events are written only when both are done.
         """
         for _ in _TURNS:
             turn, most = _TURNS[self._turn]
@@ -229,7 +229,7 @@ class Bridge:
                 self._done += 1
                 return True
             self._turn, self._done = (self._turn + 1) % len(_TURNS), 0
-        # The last one to be asked may have been cut short by its turn.
+        # The last component may have been interrupted by the end of its turn.
         return any(turn(self, now_ns) for turn, _ in _TURNS) or self._post_event() or self._complete_node(now_ns)
 
     def _run_pods(self, now_ns: int) -> bool:
@@ -248,7 +248,7 @@ class Bridge:
         except InputError as problem:
             _log.warning("kubelet: %s", problem)
             self.problems[problem.what] = problem
-        except Exception as problem:  # One pod's bug must not stop the others.
+        except Exception as problem:  # A bug with one pod must not stop the others.
             _log.exception("kubelet")
             self._bugs[f"kubelet {problem}"] = problem
         return True
@@ -267,7 +267,7 @@ class Bridge:
     def keep_house(self, now_ns: int) -> bool:
         """Renew leases, delete old events and restore the Service of the API; return whether more is due.
 
-        For servers, about once a second; a few objects at a time.
+        Called by servers about once a second; handles a few objects at a time.
         """
         publish_api_server(self.backend)
         done = self._leases.renew(now_ns, _MAX_HOUSEKEEPING) if self.options.kubelet else 0
@@ -277,14 +277,14 @@ class Bridge:
     # --- reporting ----------------------------------------------------------------------------------------------------
 
     def failures(self) -> dict[str, InputError]:
-        """Return failures by object: refused writes, and documents that can't be decoded."""
+        """Return failures by object: rejected writes, and documents that cannot be decoded."""
         failures = self.store.undecodable | self.problems
         if self._controllers is not None:
             failures |= self._controllers.manager.failures
         return failures
 
     def bugs(self) -> dict[str, Exception]:
-        """Return what controllers and kubelet raised that they should not have, by controller and key."""
+        """Return unexpected exceptions of controllers and the kubelet, by controller and key."""
         return self._bugs | (self._controllers.manager.problems if self._controllers is not None else {})
 
 

@@ -40,7 +40,7 @@ class NoAdmission(PodAdmission):
     """Leave templates unchanged: the API admits the pod when it is created."""
 
     def admit(self, pod: Pod) -> PodSpec:
-        """Return the very spec."""
+        """Return the same spec object."""
         return pod.spec
 
     def charge(self, pod: Pod) -> None:
@@ -56,21 +56,21 @@ class ControllerSet:
     """All controllers.
 
     Attributes:
-        manager: runs them.
-        of_documents: those that receive every write.
+        manager: the manager that runs them.
+        of_documents: the controllers that receive every write.
     """
 
     manager: ControllerManager
     of_documents: tuple[DocumentFollower, ...]
 
     def begin(self, now_ns: int) -> None:
-        """Look at everything there is."""
+        """Process all existing objects."""
         self.manager.follow(now_ns)
         for controller in self.of_documents:
             controller.begin(now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Look at a write."""
+        """Process a write."""
         for controller in self.of_documents:
             controller.follow(write, now_ns)
 
@@ -83,15 +83,15 @@ def make_controllers(
     streams: RandomStreams,
     certificate: str,
 ) -> ControllerSet:
-    """Return the controllers over a store, in the order that `bayplan.cluster` has.
+    """Return the controllers over a store, in the order of `bayplan.cluster`.
 
     Args:
-        backend: of the API.
-        store: typed objects.
-        api_writer: writes typed objects through the API.
-        writer: writes documents through the API.
-        streams: of the names that controllers make up.
-        certificate: of the server, PEM, or empty.
+        backend: the backend of the API.
+        store: the typed objects.
+        api_writer: the writer of typed objects through the API.
+        writer: the writer of documents through the API.
+        streams: the random streams of generated names.
+        certificate: the PEM certificate of the server, or empty.
     """
     names = NameGenerator(streams.stream("bridge.names"))
     admission = NoAdmission(store)

@@ -1,4 +1,4 @@
-"""Controllers that look at documents of every kind, typed or not: what they have in common, and what they read of metadata."""
+"""Base of controllers that process documents of every kind, typed or not, and the metadata that they read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIGNS = (b'"ownerReferences"', b'"finalizers"', b'"deletionTimestamp"')
 
 
 def refs_of(item: Item) -> OwnerRefs:
-    """Return what ties a document to others; quickly for most, which have nothing but a uid."""
+    """Return the owner references and finalizers of a document; fast for most documents, which have only a uid."""
     raw = item.raw
     if any(sign in raw for sign in _SIGNS):
         with suppress(msgspec.MsgspecError):
@@ -39,11 +39,11 @@ class DocumentFollower(Protocol):
     """A controller that receives every write, of documents of all kinds."""
 
     def begin(self, now_ns: int) -> None:
-        """Look at everything there is: at the start, and after a gap."""
+        """Process all existing objects: at the start, and after a gap."""
         ...
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Look at a write."""
+        """Process a write."""
         ...
 
 
@@ -53,8 +53,8 @@ class DocumentController(Controller):
     Args:
         tools: see `ControllerTools`.
         documents: the API's store.
-        writer: writes to the API.
-        ask: queues its reconciles.
+        writer: the writer to the API.
+        ask: the function that queues reconciles of this controller.
     """
 
     kind = KubernetesObject
@@ -66,7 +66,7 @@ class DocumentController(Controller):
         self._ask = ask
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return nothing: writes contain more than typed events."""
+        """Return nothing: `follow` receives all writes, of which typed events are a part."""
         return ()
 
     def ask(self, key: str, now_ns: int) -> None:
@@ -75,8 +75,8 @@ class DocumentController(Controller):
 
     @abstractmethod
     def begin(self, now_ns: int) -> None:
-        """Look at everything there is: at the start, and after a gap."""
+        """Process all existing objects: at the start, and after a gap."""
 
     @abstractmethod
     def follow(self, write: Write, now_ns: int) -> None:
-        """Look at a write."""
+        """Process a write."""

@@ -1,6 +1,6 @@
 """The garbage collector over the API: owner references of documents of every kind, typed or not.
 
-Which owners are gone and still have dependents is kept in a table of its own, so that a restart in the middle changes nothing.
+Deleted owners that still have dependents are recorded in a table of their own, so that a restart loses none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bayplan.controllers.controller import Ask, ControllerTools
 from bayplan.controllers.garbage_collector import GarbageCollector, OwnerGraph, OwnerRefs
 
 GONE = "bayplan.io/gone-owners"
-"""The table of owners that are gone; no resource is served from it."""
+"""The table of deleted owners; no resource is served from it."""
 
 Place = tuple[str, str, str]  # Table, namespace, name.
 _MAX_SHARED = 10_000
@@ -29,26 +29,26 @@ class DocumentOwners(OwnerGraph[Place]):
 
     Args:
         documents: the API's store.
-        writer: writes to the API.
+        writer: the writer to the API.
     """
 
     def __init__(self, documents: Store, writer: ObjectWriter) -> None:
         self._documents = documents
         self._writer = writer
         self._refs: dict[Place, OwnerRefs] = {}
-        # Pods of one owner share what ties them to it.
+        # Pods of one owner share their owner references.
         self._alike: dict[OwnerRefs, OwnerRefs] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
 
     # --- the index ----------------------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Forget all references."""
+        """Remove all references."""
         self._refs.clear()
         self._dependents.clear()
 
     def link(self, place: Place, refs: OwnerRefs) -> None:
-        """Take in the references of an object that is new or changed."""
+        """Add the references of a new or changed object."""
         before = self._refs.get(place)
         if before is None or before.owner_references != refs.owner_references:
             self.unlink(place)
@@ -58,7 +58,7 @@ class DocumentOwners(OwnerGraph[Place]):
             self._refs[place] = self._shared(replace_uid(refs))
 
     def unlink(self, place: Place) -> OwnerRefs:
-        """Forget the references of an object and return them."""
+        """Remove the references of an object and return them."""
         refs = self._refs.pop(place, OwnerRefs())
         for owner in refs.owner_references:
             others = self._dependents.get(owner.uid)
@@ -80,21 +80,21 @@ class DocumentOwners(OwnerGraph[Place]):
         return list(self._dependents.get(uid, ()))
 
     def refs(self, place: Place) -> OwnerRefs | None:
-        """Return the references of an object; None if it is gone."""
+        """Return the references of an object, or None if it does not exist."""
         item = self._item(place)
         return refs_of(item) if item is not None else None
 
     def is_gone(self, uid: str) -> bool:
-        """Return whether an owner is gone and has dependents left."""
+        """Return whether an owner is deleted and has dependents left."""
         return self._documents.get(GONE, ("", uid)) is not None
 
     def note_gone(self, uid: str) -> None:
-        """Note that an owner is gone."""
+        """Record that an owner is deleted."""
         if not self.is_gone(uid):
             self._documents.put(GONE, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
 
     def forget_gone(self, uid: str) -> None:
-        """Note that an owner that is gone has no dependents left."""
+        """Record that a deleted owner has no dependents left."""
         if self.is_gone(uid):
             self._documents.remove(GONE, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
 
@@ -107,7 +107,7 @@ class DocumentOwners(OwnerGraph[Place]):
             self._writer.delete(table, (namespace, name), propagation=policy, uid=item.uid)
 
     def drop_reference(self, place: Place, uid: str) -> None:
-        """Take the reference to an owner off an object."""
+        """Remove the reference to an owner from an object."""
         item = self._item(place)
         if item is None:
             return
@@ -117,13 +117,13 @@ class DocumentOwners(OwnerGraph[Place]):
         controls = any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
         _set(metadata, "ownerReferences", [owner for owner in owners if owner.get("uid") != uid])
         if controls:
-            # No Job is left to count the pod.
+            # No Job remains that could count the pod.
             left = [each for each in texts(metadata, "finalizers") if each != JOB_TRACKING_FINALIZER]
             _set(metadata, "finalizers", left)
         self._writer.change(table, (namespace, name), {"metadata": metadata})
 
     def drop_finalizer(self, place: Place, finalizer: str) -> None:
-        """Take a finalizer off an object."""
+        """Remove a finalizer from an object."""
         table, namespace, name = place
         self._writer.drop_finalizer(table, (namespace, name), finalizer)
 
@@ -132,13 +132,13 @@ class DocumentOwners(OwnerGraph[Place]):
 
 
 class DocumentGarbageCollector(GarbageCollector[Place]):
-    """The garbage collector of the API, which learns of objects by the writes of its store; a `DocumentFollower`.
+    """The garbage collector of the API, driven by the writes of its store; a `DocumentFollower`.
 
     Args:
         tools: see `ControllerTools`.
         documents: the API's store.
-        writer: writes to the API.
-        ask: queues its reconciles.
+        writer: the writer to the API.
+        ask: the function that queues reconciles of this controller.
     """
 
     def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask) -> None:
@@ -148,11 +148,11 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         self._ask = ask
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return nothing: writes contain more than typed events."""
+        """Return nothing: `follow` receives all writes, of which typed events are a part."""
         return ()
 
     def begin(self, now_ns: int) -> None:
-        """Read the references of everything there is."""
+        """Read the references of all existing objects."""
         self._owners.clear()
         self.forget_all()
         for table in self._documents.table_names():
@@ -163,7 +163,7 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
                     self._note(table, item, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Keep the references up to date; ask about owners that went, that ask for their dependents, or that wait for this one."""
+        """Update the references; queue deleted owners, owners with foregroundDeletion, and owners that wait for this object."""
         if write.table == GONE:
             return
         if write.type != DELETED:
@@ -182,7 +182,7 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
 
 
 def replace_uid(refs: OwnerRefs) -> OwnerRefs:
-    """Return references without the object's own uid, which are alike for all pods of one owner."""
+    """Return references without the object's own uid, which are equal for all pods of one owner."""
     return OwnerRefs("", refs.deletion_timestamp, refs.owner_references, refs.finalizers)
 
 

@@ -1,7 +1,7 @@
 """Drive a bridge on an event loop: a slice of work whenever something is due, requests between the slices.
 
-Time is that of a `Clock`, so pause, speed and steps hold for controllers and kubelet as for everybody. What is due at this very
-instant is done even while the clock stands still.
+Time is that of a `Clock`, so pause, speed and steps apply to controllers and the kubelet, too. Work that is due at the current
+instant is done even while the clock is paused.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class BridgeDriver:
     """Runs a bridge.
 
     Args:
-        bridge: on the thread of the loop.
-        clock: that the bridge's backend goes by.
+        bridge: the bridge, on the thread of the loop.
+        clock: the clock of the bridge's backend.
     """
 
     def __init__(self, bridge: Bridge, clock: Clock) -> None:
@@ -39,14 +39,14 @@ class BridgeDriver:
         clock.on_change(self._clock_has_changed)
 
     def start(self) -> None:
-        """Begin, on the running loop."""
+        """Start on the running loop."""
         self._loop = asyncio.get_running_loop()
         self._bridge.on_work = self._work_has_come
         self._work_has_come()
         self._house = self._loop.call_later(_HOUSE_SECONDS, self._keep_house)
 
     def stop(self) -> None:
-        """End, on the loop."""
+        """Stop; call on the loop."""
         self._bridge.on_work = None
         self._loop = None
         for handle in (self._soon, self._later, self._house):
@@ -76,7 +76,7 @@ class BridgeDriver:
             self._later = None
         try:
             more = self._bridge.advance(self._clock.now_ns(), SLICE_NS)
-        except Exception:  # Most likely a listener's; the cluster keeps running.
+        except Exception:  # Most likely the exception of a listener; the cluster keeps running.
             _log.exception("a slice of work")
             if self._loop is not None:
                 self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._work_has_come)

@@ -1,8 +1,8 @@
-"""Events of controllers and kubelet, as ``kubectl describe`` shows them, counted and limited as client-go does.
+"""Events of controllers and the kubelet, as ``kubectl describe`` shows them, counted and limited as client-go does.
 
-Equal events are one event with a count. More than ten of an object that differ only in their text become one whose text is that
-of the last, and a source that has much to say about one object is cut short: 25 events, then one in five minutes. Events are
-written by `EventRecorder.post_one`, in the slices in which everything else is done, and not where they come about.
+Equal events become one event with a count. More than ten events of an object that differ only in their message become one with
+the last message, and the events of a source about one object are limited: 25 events, then one in five minutes. They are
+written by `EventRecorder.post_one`, in the slices of the bridge's work, not at the place that records them.
 
 Source: k8s.io/client-go/tools/record/events_cache.go v0.36.3.
 """
@@ -36,12 +36,12 @@ _COMBINED = "(combined from similar events): "
 
 @dataclass(frozen=True, slots=True)
 class _Occurrence:
-    """Something that happened.
+    """Something that happened to an object.
 
     Attributes:
-        key: of the object: table's kind, namespace, name and uid, and the version that it had.
-        field_path: of the container that it is about, or empty.
-        host: where it happened, or empty.
+        key: the table's kind, and the object's namespace, name, uid and version.
+        field_path: the path of the container concerned, or empty.
+        host: the node where it happened, or empty.
     """
 
     api_version: str
@@ -66,7 +66,7 @@ class _Occurrence:
 
 @dataclass(slots=True)
 class _Similar:
-    """Events of one object that differ only in their text."""
+    """Events of one object that differ only in their message."""
 
     texts: dict[str, None]
     since_ns: int
@@ -76,8 +76,8 @@ class EventRecorder:
     """Records events.
 
     Args:
-        writer: writes to the API.
-        clock: returns the time in nanoseconds since 1970.
+        writer: the writer to the API.
+        clock: the function that returns the time in nanoseconds since 1970.
     """
 
     def __init__(self, writer: ObjectWriter, clock: Callable[[], int]) -> None:
@@ -100,11 +100,11 @@ class EventRecorder:
         host: str = "",
         field_path: str = "",
     ) -> None:
-        """Note that something happened to an object.
+        """Record an event about an object.
 
         Args:
             item: the object.
-            reason, message: what; as upstream words it.
+            reason, message: the reason and message, in upstream's words.
             component: the reporting component.
             type_: ``Normal`` or ``Warning``.
             host: the node where it happened.
@@ -113,7 +113,7 @@ class EventRecorder:
         if len(self._waiting) >= _MAX_WAITING:
             return
         kind, metadata, now_ns = kind_of(type(item)), item.metadata, self._clock()
-        # First the budget: a pod may have thousands of containers, nearly all of whose events it refuses.
+        # Check the budget first: a pod may have thousands of containers, and it rejects nearly all of their events.
         source = (component, host, kind.kind, metadata.namespace, metadata.name, metadata.uid)
         if not self._may_speak(source, now_ns):
             return
@@ -135,7 +135,7 @@ class EventRecorder:
         self._waiting.append(occurrence)
 
     def of_container(self, pod: Pod, container: str, reason: str, message: str) -> None:
-        """Note what the kubelet did with a container of a pod."""
+        """Record the kubelet's actions on a container of a pod."""
         path = f"spec.containers{{{container}}}"
         self.record(pod, reason, message, "kubelet", host=pod.spec.node_name, field_path=path)
 
@@ -148,7 +148,7 @@ class EventRecorder:
 
     @property
     def has_work(self) -> bool:
-        """Whether events wait to be written."""
+        """Whether events are pending."""
         return bool(self._waiting)
 
     def post_one(self) -> bool:
@@ -183,7 +183,7 @@ class EventRecorder:
         return True
 
     def _combined(self, event: _Occurrence) -> tuple[str, tuple[str, ...]]:
-        """Return the text of an event and its aggregation key."""
+        """Return the message of an event and its aggregation key."""
         group = (*event.source, event.type, event.reason, event.field_path)
         similar = self._similar.get(group)
         if similar is None or event.time_ns - similar.since_ns > _SIMILAR_NS:
@@ -197,7 +197,7 @@ class EventRecorder:
         return f"{_COMBINED}{event.message}", group
 
     def _name(self, event: _Occurrence) -> str:
-        # Two events of one object in one instant still need two names.
+        # Two events of one object at one instant need different names.
         self._last_ns = max(event.time_ns, self._last_ns + 1)
         return f"{event.name}.{self._last_ns:x}"
 

@@ -1,6 +1,6 @@
 """Periodic maintenance of a running server: renew the leases of nodes and delete expired events.
 
-It runs only in real time: a cluster in virtual time would otherwise have work every second, and no decision depends on it.
+Runs only in real time: a cluster in virtual time would otherwise have work every second, and no decision depends on it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class Leases:
     A lease is renewed every ten seconds; less often in a cluster of more than 500 nodes, and the lease's duration reflects that.
 
     Args:
-        nodes: typed objects.
+        nodes: the typed objects.
         documents: the API's store.
-        writer: writes to the API.
-        agent: notified of nodes whose lease another client renews.
+        writer: the writer to the API.
+        agent: the kubelet, notified of nodes whose lease another client renews.
     """
 
     def __init__(self, nodes: ObjectStore, documents: Store, writer: ObjectWriter, agent: Kubelet) -> None:
@@ -58,7 +58,7 @@ class Leases:
                 self._agent.foreign[item.name] = None
 
     def follow(self, write: Write) -> None:
-        """Look at who renews leases."""
+        """Update the set of nodes whose leases other clients renew."""
         if write.table != LEASES or write.new.namespace != LEASE_NAMESPACE:
             return
         name = write.new.name
@@ -95,32 +95,32 @@ class Leases:
             metadata["annotations"] = {OWN_MARK: "true"}
             self._writer.create(LEASES, LEASE_NAMESPACE, {"metadata": metadata, "spec": spec})
         except WriteRefused:
-            # The namespace is missing, or goes: a node does not depend on it.
+            # The namespace is missing or being deleted: a node does not depend on it.
             return
 
 
 class EventExpiry:
-    """Deletes events an hour after they last happened, as upstream's storage does.
+    """Deletes events an hour after their last occurrence, as upstream's storage does.
 
     Args:
         documents: the API's store.
-        writer: writes to the API.
+        writer: the writer to the API.
     """
 
     def __init__(self, documents: Store, writer: ObjectWriter) -> None:
         self._documents = documents
         self._writer = writer
-        # Time of each write of an event, oldest first: the revision shows whether it was the last write.
+        # Time of each write of an event, oldest first; the revision shows whether it was the last write.
         self._written: deque[tuple[int, int, tuple[str, str]]] = deque()
 
     def begin(self) -> None:
-        """Read how old the events are that are there."""
+        """Read the age of all existing events."""
         items = self._documents.between(_EVENTS)
         found = [(_last_ns(decode_item(item)), item.revision, item.key) for item in items]
         self._written = deque(sorted(found))
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Note when an event was written."""
+        """Record when an event was written."""
         if write.table == _EVENTS and write.type != DELETED:
             self._written.append((now_ns, write.revision, write.new.key))
 
@@ -138,7 +138,7 @@ class EventExpiry:
 
 
 def _last_ns(event: Document) -> int:
-    """Return when an event happened last."""
+    """Return the time of an event's last occurrence."""
     series = event.get("series")
     observed = series.get("lastObservedTime") if isinstance(series, dict) else None
     metadata = event["metadata"]

@@ -1,7 +1,7 @@
 """The kubelet of every node without its own: nodes become ready; pods start, end, and are removed when deleted.
 
-`bayplan.cluster.kubelet` contains what it does with pods; this module decides when. It looks at the current pods, so that it makes
-no difference whether they were bound a moment ago or before the server was started. A running pod keeps running, and ends when the
+`bayplan.cluster.kubelet` implements the steps of pods; this module decides when to take them. It looks at the current pods, so it
+handles pods bound a moment ago like those bound before the server started. A running pod keeps running, and ends when the
 run time of its annotation has passed since its start.
 
 A node whose Lease another client renews has its own kubelet and is left alone.
@@ -45,13 +45,13 @@ class Kubelet(VirtualKubelet):
     """Run pods over the API.
 
     Args:
-        store: typed objects.
-        writer: writes them.
+        store: the typed objects.
+        writer: the writer of typed objects.
         options: see `KubeletOptions`.
-        recorder: of events for people.
+        recorder: the recorder of events.
 
     Attributes:
-        foreign: nodes that have a kubelet of their own.
+        foreign: the nodes that have their own kubelet.
     """
 
     def __init__(self, store: TypedStore, writer: ApiWriter, options: KubeletOptions, recorder: EventRecorder) -> None:
@@ -64,10 +64,10 @@ class Kubelet(VirtualKubelet):
         self._killing: dict[str, int] = {}
         self.foreign: dict[str, None] = {}
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- planning -----------------------------------------------------------------------------------------------------
 
     def observe(self, event: ChangeEvent, now_ns: int) -> None:
-        """Plan what a change makes necessary."""
+        """Plan the tasks that a change requires."""
         item = event.object
         if isinstance(item, Pod):
             if event.new is None:
@@ -120,14 +120,14 @@ class Kubelet(VirtualKubelet):
     # --- acting -------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `advance_one` has something to do next, 0 for at once, or None."""
+        """Return the next time at which `advance_one` has a task, 0 for at once, or None."""
         return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
 
     def advance_one(self, now_ns: int) -> bool:
         """Do the first task that is due; return whether there was one.
 
         Raises:
-            WriteRefused: the API refuses it.
+            WriteRefused: the API rejects the write.
         """
         if self._new_nodes:
             self._complete(self._new_nodes.popleft(), now_ns)
@@ -138,7 +138,7 @@ class Kubelet(VirtualKubelet):
         """Write the fields that a node with a condition Ready lacks; return whether there was such a node. Called when idle.
 
         Raises:
-            WriteRefused: the API refuses it.
+            WriteRefused: the API rejects the write.
         """
         if not self._incomplete_nodes:
             return False
@@ -159,7 +159,7 @@ class Kubelet(VirtualKubelet):
         try:
             super()._plan_end(pod, start_ns, now_ns)
         except InputError as problem:
-            # It runs until it is deleted, and says why.
+            # It runs until it is deleted; log the reason.
             self._recorder.record(
                 pod, "InvalidRunTime", str(problem), "kubelet", type_=WARNING, host=pod.spec.node_name
             )
@@ -174,7 +174,7 @@ class Kubelet(VirtualKubelet):
             for reason, text in (("Pulled", image), ("Created", "Container created"), ("Started", "Container started")):
                 self._recorder.of_container(pod, container.name, reason, text)
         started = super()._started(self._with_run_time(pod), now_ns)
-        # Its addresses come from the node's; a node that can't be written must not keep the pod from starting.
+        # Its addresses come from the node's; if the node cannot be written, the pod must start nevertheless.
         with suppress(WriteRefused):
             self._complete(pod.spec.node_name, now_ns)
         pod_ip, host_ip = pod_addresses(pod, self._store)
@@ -196,7 +196,7 @@ class Kubelet(VirtualKubelet):
     def _remove(self, pod: Pod, now_ns: int) -> None:
         self._together.gone(pod)
         if pod.metadata.finalizers and not is_finished(pod):
-            # The owners of its finalizers have to see that it has ended.
+            # The owners of its finalizers must see that it has ended.
             status = ended_status(pod, format_time(now_ns), _EXIT_CODE_OF_SIGTERM, container_statuses=True)
             self._pods.update(replace(pod, status=status))
         if not pod.metadata.finalizers or pod.metadata.deletion_grace_period_seconds != 0:

@@ -35,7 +35,7 @@ def _merged_fields(document: Document, before: Document, after: Document) -> Doc
     result = dict(document)
     for name in before:
         if name not in after:
-            # At its default now, which is what an absent field means.
+            # The value is now the default, which an absent field means.
             result.pop(name, None)
     for name, value in after.items():
         was = before.get(name, _ABSENT)

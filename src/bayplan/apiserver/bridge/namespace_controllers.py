@@ -1,6 +1,6 @@
-"""Namespace controllers: empty and remove deleted namespaces; give every other its default service account and root certificate.
+"""Namespace controllers: empty and remove deleted namespaces; create default service accounts and root certificates.
 
-Pods go first, and then the rest, as upstream has it since namespaces are emptied in order.
+Pods are deleted first, then everything else, as upstream does with ordered namespace deletion.
 
 Source: pkg/controller/namespace/deletion and pkg/controller/serviceaccount v1.36.3.
 """
@@ -66,7 +66,7 @@ class NamespaceController(DocumentController):
         """Delete the remaining objects of a namespace, report them in its status, and finalize it when it is empty.
 
         Raises:
-            WriteRefused: the API refuses it.
+            WriteRefused: the API rejects a write.
         """
         item = self.documents.get(_NAMESPACES, ("", key))
         if item is None or key not in self._going:
@@ -89,7 +89,7 @@ class NamespaceController(DocumentController):
         return now_ns + (_SHORT_WAIT_NS if count <= _FEW else _LONG_WAIT_NS)
 
     def _left(self, namespace: str) -> dict[str, list[Item]]:
-        """Return what there is in a namespace, by table."""
+        """Return the objects of a namespace, by table."""
         names = [name for name in self.documents.table_names() if name not in (GONE, _NAMESPACES)]
         return {name: found for name in names if (found := self.documents.between(name, namespace))}
 
@@ -177,7 +177,7 @@ class NamespaceFurnisher(DocumentController):
 
     Args:
         tools, documents, writer, ask: see `DocumentController`.
-        certificate: of the server, PEM; empty if it serves without TLS, as upstream's is without a root certificate.
+        certificate: the PEM certificate of the server; empty without TLS, like upstream's without a root certificate.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class NamespaceFurnisher(DocumentController):
         self._certificate = certificate
 
     def begin(self, now_ns: int) -> None:
-        """Look at every namespace."""
+        """Process all namespaces."""
         for item in self.documents.table(_NAMESPACES).items():
             self.ask(item.name, now_ns)
 
@@ -207,7 +207,7 @@ class NamespaceFurnisher(DocumentController):
         """Create the missing objects.
 
         Raises:
-            WriteRefused: the API refuses it.
+            WriteRefused: the API rejects a write.
         """
         item = self.documents.get(_NAMESPACES, ("", key))
         if item is None or item.fields.get("status.phase") == _TERMINATING:

@@ -33,18 +33,18 @@ class NumberPool:
     """Hand out free numbers round-robin, so that a released number is not reused at once.
 
     Args:
-        first, size: the numbers from `first` up to, but not including, `size`.
+        first, size: the range of numbers, from `first` up to, but not including, `size`.
     """
 
     def __init__(self, first: int, size: int) -> None:
         self._first = first
         self._size = size
         self._next = first
-        # Users of each number: manifests may give one to several nodes. One that was taken has none until `add`.
+        # Users of each number: manifests may give one number to several nodes. A taken number has none until `add`.
         self._users: dict[int, int] = {}
 
     def add(self, number: int, count: int = 1) -> None:
-        """Add a user of numbers, which may have been taken for it; numbers outside of the pool are ignored."""
+        """Add a user of numbers, which may have been taken for it; numbers outside the pool are ignored."""
         for each in range(max(number, self._first), min(number + count, self._size)):
             self._users[each] = self._users.get(each, 0) + 1
 
@@ -69,7 +69,7 @@ class NumberPool:
 
 
 class NodeAddresses:
-    """The pod CIDRs and internal addresses that nodes have."""
+    """The pod CIDRs and internal addresses of nodes."""
 
     def __init__(self) -> None:
         self._blocks = NumberPool(0, POD_NETWORK.num_addresses // _BLOCK)
@@ -77,7 +77,7 @@ class NodeAddresses:
         self._known: dict[str, tuple[str, str]] = {}
 
     def observe(self, node: Node, *, gone: bool) -> None:
-        """Note what a node has, or that it is gone."""
+        """Record the addresses of a node, or its deletion."""
         name = node.metadata.name
         now = ("", "") if gone else (node.spec.pod_cidr, internal_address(node))
         before = self._known.get(name, ("", ""))
@@ -103,7 +103,7 @@ class NodeAddresses:
             (self._hosts.add if used else self._hosts.discard)(number)
 
     def new_cidr(self, node: Node) -> str:
-        """Return a pod CIDR that no node has, large enough for the pods that the node allows; "" if none is left."""
+        """Return a free pod CIDR that is large enough for the pods that the node allows; "" if none is left."""
         pods = node.status.allocatable.get("pods") or node.status.capacity.get("pods")
         wanted = _RESERVED + (_DEFAULT_MAX_PODS if pods is None else value(pods))
         count = 1
@@ -116,7 +116,7 @@ class NodeAddresses:
         return f"{IPv4Address(start)}/{32 - (count * _BLOCK - 1).bit_length()}"
 
     def new_host(self) -> str:
-        """Return an internal address that no node has; "" if none is left."""
+        """Return a free internal address; "" if none is left."""
         number = self._hosts.take()
         return "" if number is None else str(IPv4Address(int(NODE_NETWORK.network_address) + number))
 
@@ -127,10 +127,10 @@ def internal_address(node: Node) -> str:
 
 
 def pod_addresses(pod: Pod, store: ObjectStore) -> tuple[str, str]:
-    """Return the IP of a pod that starts on its node, and that of the node; "" for what there is no address for.
+    """Return the IP of a pod that starts on its node, and the IP of the node; "" for one without an address.
 
-    Pods in the host's network have the node's address. Others have an address of the node's pod CIDR that no unfinished pod of the
-    node has; the search starts where a node that was only filled has its first free one.
+    Pods in the host network have the node's address. Other pods get an address of the node's pod CIDR that no unfinished pod of the
+    node has; the search starts at the first address that would be free if no pod had left the node.
     """
     node = store.nodes.get(pod.spec.node_name)
     if node is None:

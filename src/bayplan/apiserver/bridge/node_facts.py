@@ -39,8 +39,8 @@ def completed(node: Node, addresses: NodeAddresses, now: str) -> Node:
 
     Args:
         node: the stored node.
-        addresses: of all nodes, to take free ones from.
-        now: the time, as a timestamp.
+        addresses: the addresses of all nodes, to choose free ones.
+        now: the current time, as a timestamp.
     """
     return replace(node, spec=_spec(node, addresses), status=_status(node, addresses, now))
 
@@ -101,7 +101,8 @@ def with_identity(node: Document, status: Document) -> Document:
     """Return the status of a node with the identifiers that typed nodes do not hold, made from the uid.
 
     Args:
-        node: the stored node. status: the new status.
+        node: the stored node.
+        status: the new status.
     """
     info = part(status, "nodeInfo")
     if info.get("containerRuntimeVersion") != RUNTIME:

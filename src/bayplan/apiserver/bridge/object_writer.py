@@ -1,7 +1,7 @@
-"""Writes of controllers and kubelet, through the verbs that clients use: defaults, admission, validation, managed fields.
+"""Writes of controllers and the kubelet, through the verbs that clients use: defaults, admission, validation, managed fields.
 
-Nothing waits between reading an object and writing it, so there are no conflicts; what the API refuses comes back as
-`WriteRefused`, which a controller's turn ends with, as upstream's do with an error.
+Reads and writes of an object are not interrupted, so there are no conflicts; a rejected write raises
+`WriteRefused`, which ends a controller's reconcile, as errors do upstream.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ObjectWriter:
     """Writes objects of any kind.
 
     Args:
-        backend: of the API.
+        backend: the backend of the API.
 
     Attributes:
-        manager: owner of the fields in the next writes.
+        manager: the owner of the fields in the next writes.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -55,7 +55,7 @@ class ObjectWriter:
         found = self._resources.get(table)
         registry = self._backend.registry
         if found is None or registry.find(found.group, found.version, found.name) is not found:
-            # Of several versions the first that is served; a definition that changes makes new ones.
+            # The first served version; a changed definition replaces the resources.
             served = [each for each in registry.all() if each.table == table]
             found = next((each for each in served if each.converter is None), served[0] if served else None)
             if found is None:
@@ -71,7 +71,7 @@ class ObjectWriter:
         """Store a new object.
 
         Raises:
-            WriteRefused: as the API would refuse a client.
+            WriteRefused: the API rejects the object.
         """
         resource = self.resource(table)
         try:
@@ -85,15 +85,15 @@ class ObjectWriter:
             raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem.message) from None
 
     def create_alike(self, table: str, namespace: str, document: Document, likeness: Hashable) -> None:
-        """Store a new object that is written as the API would decode it, and has the same fields as others before.
+        """Store a new object that is already in decoded form and has the same fields as earlier ones.
 
         Args:
-            table, namespace: where.
-            document: complete, with nothing to be defaulted.
-            likeness: equal for documents with the same fields, whose owners are then worked out once.
+            table, namespace: where to store it.
+            document: the complete document, with all defaults set.
+            likeness: equal for documents with the same fields, whose ownership is then computed once.
 
         Raises:
-            WriteRefused: as the API would refuse a client.
+            WriteRefused: the API rejects the object.
         """
         resource = self.resource(table)
         info, options = RequestInfo("create", resource, namespace), WriteOptions(manager=self.manager)
@@ -125,13 +125,13 @@ class ObjectWriter:
         """Write an object with some of its parts (``metadata``, ``spec``, ``status``, ...) replaced.
 
         Args:
-            table, key: of the object.
-            changes: parts of the document.
-            subresource: or empty.
+            table, key: the table and key of the object.
+            changes: the new parts of the document.
+            subresource: the subresource, or empty.
             old: the current document, if the caller has read it.
 
         Raises:
-            WriteRefused: as the API would refuse a client; an object that is gone among the reasons.
+            WriteRefused: the API rejects the change, or the object does not exist.
         """
         resource = self.resource(table)
         info = RequestInfo("update", resource, *key, subresource)
@@ -153,7 +153,7 @@ class ObjectWriter:
     def _read(self, resource: Resource, old: Document, changes: Mapping[str, object], subresource: str) -> Document:
         """Return the new document as the API would read it from a client."""
         if subresource == "status" and resource.shape is not None:
-            # Nothing else of the object changes, so nothing else is read again.
+            # Nothing else of the object changes, so nothing else is decoded again.
             inner = resource.shape.fields["status"].inner
             if inner is not None and tuple(changes) == ("status",):
                 status = changes["status"]
@@ -180,7 +180,7 @@ class ObjectWriter:
         """Delete an object, unless it is gone or has been replaced.
 
         Raises:
-            WriteRefused: as the API would refuse a client.
+            WriteRefused: the API rejects the deletion.
         """
         resource = self.resource(table)
         item = self._backend.store.get(table, key)
@@ -200,7 +200,7 @@ class ObjectWriter:
         """Remove a finalizer from an object; an object that only waited for that is deleted.
 
         Raises:
-            WriteRefused: as the API would refuse a client.
+            WriteRefused: the API rejects the write.
         """
         item = self._backend.store.get(table, key)
         if item is None:

@@ -31,15 +31,15 @@ class PolicyController(DocumentController):
             self.ask(item.name, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Look at new and changed policies."""
+        """Process new and changed policies."""
         if write.table == POLICIES and write.type != DELETED:
             self.ask(write.new.name, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Bring the status of a policy up to date.
+        """Update the status of a policy.
 
         Raises:
-            WriteRefused: the API refuses it.
+            WriteRefused: the API rejects the write.
         """
         item = self.documents.get(POLICIES, ("", key))
         if item is None:

@@ -33,7 +33,7 @@ class QuotaController(DocumentController):
             self.ask(f"{item.namespace}/{item.name}", now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Look at quotas, and at what gives back amounts."""
+        """Process quotas, and changes that release amounts."""
         if not self.documents.table(QUOTAS):
             return
         item = write.new
@@ -45,10 +45,10 @@ class QuotaController(DocumentController):
                 self.ask(f"{quota.namespace}/{quota.name}", now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Bring the status of a quota up to date, and look again after the resync period.
+        """Update the status of a quota, and queue it again after the resync period.
 
         Raises:
-            WriteRefused: the API refuses it.
+            WriteRefused: the API rejects the write.
         """
         namespace, _, name = key.partition("/")
         item = self.documents.get(QUOTAS, (namespace, name))
@@ -64,7 +64,7 @@ class QuotaController(DocumentController):
         return now_ns + RESYNC_NS
 
     def _usages(self, namespace: str, hard: object) -> list[Usage]:
-        """Return what the objects of a namespace use, of the kinds that a quota may count."""
+        """Return the usage of a namespace's objects, for the kinds that a quota may count."""
         assert isinstance(hard, dict)
         tables = dict.fromkeys(_TABLES)
         for name in hard:
@@ -82,7 +82,7 @@ class QuotaController(DocumentController):
 
 
 def _has_ended(write: Write) -> bool:
-    """Return whether a pod has ended with this write."""
+    """Return whether a write ends a pod."""
     old: Item | None = write.old
     if write.table != "pods" or old is None:
         return False

@@ -1,4 +1,4 @@
-"""StatefulSets and DaemonSets that know their older templates after a restart: from the ControllerRevisions that are stored."""
+"""StatefulSets and DaemonSets that recover their older templates from the stored ControllerRevisions after a restart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Memory:
         self._met = SeenObjects()
 
     def forget(self, key: str) -> None:
-        """Forget a set that is gone."""
+        """Drop the history of a deleted set."""
         self._met.forget(key)
 
     def recall(
@@ -36,9 +36,9 @@ class _Memory:
         """Fill the history of a set, or drop it if the set is gone.
 
         Args:
-            key: of the set.
-            item: the set; None if it is gone.
-            history_of: returns a set's history by its uid.
+            key: the key of the set.
+            item: the set; None if it is deleted.
+            history_of: the function that returns a set's history by uid.
         """
         if item is None:
             self.forget(key)
@@ -46,7 +46,7 @@ class _Memory:
             self.fill(history_of(item.metadata.uid), item)
 
     def fill(self, history: RevisionHistory, item: StatefulSet | DaemonSet) -> None:
-        """Fill the empty history of a set that is seen for the first time with its stored revisions."""
+        """Fill the empty history of a set that is processed for the first time with its stored revisions."""
         if not self._met.is_new(item):
             return
         self._met.note(item)
@@ -79,7 +79,7 @@ class RememberingStatefulSets(StatefulSetController):
         self._stored = _Memory(documents)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remember, then take the steps that the order of the set allows; see `StatefulSetController.reconcile`."""
+        """Restore the history, then take the steps that the order of the set allows; see `StatefulSetController.reconcile`."""
         self._stored.recall(key, self.store.get(StatefulSet, key), self.history_of)
         return super().reconcile(key, now_ns)
 
@@ -97,6 +97,6 @@ class RememberingDaemonSets(DaemonSetController):
         self._stored = _Memory(documents)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remember, then create and delete pods on the nodes that changed; see `DaemonSetController.reconcile`."""
+        """Restore the history, then create and delete pods on changed nodes; see `DaemonSetController.reconcile`."""
         self._stored.recall(key, self.store.get(DaemonSet, key), self.history_of)
         return super().reconcile(key, now_ns)

@@ -1,4 +1,4 @@
-"""ControllerRevisions as documents: a template that a StatefulSet or DaemonSet has had, whole, and what is typed of it."""
+"""ControllerRevisions as documents: the whole template of a StatefulSet or DaemonSet, and its typed form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayplan.objects.workloads import DaemonSet, PodTemplateSpec, StatefulSet
 REVISIONS = "apps/controllerrevisions"
 
 SETS: dict[str, type[StatefulSet | DaemonSet]] = {"StatefulSet": StatefulSet, "DaemonSet": DaemonSet}
-"""The kinds whose templates are kept, by their names."""
+"""The kinds whose templates are stored, by name."""
 
 _decoder = ObjectDecoder()
 
@@ -23,7 +23,7 @@ def template_of(revision: Document) -> Document:
 
 
 def typed_template(revision: Document, kind: type[StatefulSet | DaemonSet]) -> PodTemplateSpec | None:
-    """Return the typed template in a ControllerRevision; None if it can't be read."""
+    """Return the typed template in a ControllerRevision, or None if it cannot be decoded."""
     whole: Document = {"metadata": {"name": "set"}, "spec": {"template": template_of(revision)}}
     try:
         return _decoder.decode(msgspec.json.encode(whole), kind).spec.template

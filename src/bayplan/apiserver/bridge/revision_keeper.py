@@ -1,7 +1,7 @@
-"""ControllerRevisions of StatefulSets and DaemonSets: what ``kubectl rollout history`` shows and ``rollout undo`` goes back to.
+"""ControllerRevisions of StatefulSets and DaemonSets, for ``kubectl rollout history`` and ``rollout undo``.
 
-The controllers of the virtual cluster remember templates themselves; these objects are for people and clients. A template that
-comes back is the newest revision again, under its old name.
+The controllers of the virtual cluster store templates themselves; these objects are for clients. A template that
+is used again becomes the newest revision, under its old name.
 
 Source: pkg/controller/history v1.36.3.
 """
@@ -34,7 +34,7 @@ class RevisionKeeper(Controller):
     Args:
         tools: see `ControllerTools`.
         documents: the API's store.
-        writer: writes to the API.
+        writer: the writer to the API.
     """
 
     kind = StatefulSet
@@ -61,10 +61,10 @@ class RevisionKeeper(Controller):
         return (f"{event.kind.__name__} {item.key}",)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Store the revision of the template, and forget the oldest of too many.
+        """Store the revision of the template, and delete the oldest revisions over the history limit.
 
         Raises:
-            WriteRefused: the API refuses it.
+            WriteRefused: the API rejects a write.
         """
         kind, _, place = key.partition(" ")
         item = self.store.get(SETS[kind], place)
@@ -72,7 +72,7 @@ class RevisionKeeper(Controller):
             return None
         known = self._revisions_of(item)
         digest = template_hash(item.spec.template, 0)
-        # A revision that comes from elsewhere has another name for the same template.
+        # A revision that another program created has a different name for the same template.
         name = self._same_template(item, known) or revision_name(item.metadata.name, digest)
         newest = max(known.values(), default=0)
         namespace = item.metadata.namespace
@@ -85,7 +85,7 @@ class RevisionKeeper(Controller):
         return None
 
     def _same_template(self, item: StatefulSet | DaemonSet, known: dict[str, int]) -> str | None:
-        """Return the name of the newest stored revision with the template that a set has now."""
+        """Return the name of the newest stored revision with a set's current template."""
         for name in reversed(known):
             stored = self._documents.get(REVISIONS, (item.metadata.namespace, name))
             if stored is not None and typed_template(decode_item(stored), type(item)) == item.spec.template:
@@ -93,7 +93,7 @@ class RevisionKeeper(Controller):
         return None
 
     def _revisions_of(self, item: StatefulSet | DaemonSet) -> dict[str, int]:
-        """Return the numbers of a set's revisions by their names, oldest first."""
+        """Return the revision numbers of a set by name, oldest first."""
         found: dict[str, int] = {}
         for each in self._documents.between(REVISIONS, item.metadata.namespace):
             if item.metadata.uid.encode() in each.raw:

@@ -1,4 +1,4 @@
-"""Status fields that typed objects leave out: images, IDs, lists of addresses, times of conditions."""
+"""Status fields that typed objects omit: images, IDs, lists of addresses, times of conditions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.workloads import Deployment, Job
 
-# The containers that a list of statuses is about.
+# The containers that a list of statuses describes.
 _CONTAINERS_OF = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
-# By kind, what says when a condition was written last, whether its status changed or not.
+# By kind, the time field of a condition that changes with every write, even if its status does not.
 _WRITTEN = {Deployment: "lastUpdateTime", Job: "lastProbeTime"}
 
 
@@ -29,7 +29,7 @@ def complete_status(
         document: the stored document.
         status: the status to write; changed in place, except for values that it shares with the document.
         before: the stored conditions.
-        now: the time.
+        now: the current time.
     """
     if isinstance(item, Pod):
         for statuses in _CONTAINERS_OF:

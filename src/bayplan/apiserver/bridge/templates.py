@@ -40,7 +40,7 @@ _MAX_SOURCES = 256
 
 
 def plain(item: object) -> object:
-    """Return a typed part as plain data, lists as lists, defaults left out."""
+    """Return a typed part as plain data, with tuples as lists and without defaults."""
     return msgspec.json.decode(msgspec.json.encode(item))
 
 
@@ -48,7 +48,7 @@ class Templates:
     """Makes the documents of new objects.
 
     Args:
-        typed: typed objects.
+        typed: the typed objects.
         documents: the API's store.
     """
 
@@ -120,7 +120,7 @@ class Templates:
             inner["spec"] = merged(source[0], source[2], plain(item.spec.template.spec))
 
     def _template_of_owner(self, item: KubernetesObject) -> tuple[Document, object, object] | None:
-        """Return the pod spec of an owner's template: document, typed, and the typed one as plain data."""
+        """Return the pod spec of an owner's template: document, typed form, and the typed form as plain data."""
         reference = item.metadata.controller()
         kind = _TEMPLATE_OWNERS.get(reference.kind) if reference is not None else None
         if reference is None or kind is None:
@@ -167,7 +167,7 @@ class Templates:
             document["spec"] = source[0]
 
     def _fill_claim(self, document: Document, claim: PersistentVolumeClaim) -> None:
-        """Take the spec from the claim template that the claim's spec is the very one of."""
+        """Take the spec from the claim template whose typed spec is the same object as the claim's."""
         for owner in self._typed.all(StatefulSet):
             for index, template in enumerate(owner.spec.volume_claim_templates):
                 if template.spec is claim.spec and owner.metadata.namespace == claim.metadata.namespace:

@@ -1,7 +1,7 @@
-"""The typed store that follows the API's: every committed write, decoded once, under the revision that the API gave it.
+"""The typed store that mirrors the API's: every committed write, decoded once, under the revision of the API.
 
-It is the `bayplan.cluster.ObjectStore` that controllers read. It is never ahead: what it holds is what the API's store
-holds, and `check` says so. Kinds that have no typed form are not in it.
+It is the `bayplan.cluster.ObjectStore` that controllers read. It never runs ahead of the API's store and has the same
+content, which `check` verifies. It has no kinds without a typed form.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _KEPT = ("spec", "status", "template")
 
 
 class TypedStore(ObjectStore):
-    """Typed objects in step with documents.
+    """Typed objects in sync with documents.
 
     Args:
         documents: the API's store.
         uid_stream: see `ObjectStore`; only objects without a uid need one.
 
     Attributes:
-        undecodable: why documents of typed kinds have no typed form, by ``table namespace/name``. They are left alone.
+        undecodable: why documents of typed kinds have no typed form, by ``table namespace/name``. They are left unchanged.
     """
 
     __slots__ = ("_decoder", "_documents", "undecodable")
@@ -51,10 +51,10 @@ class TypedStore(ObjectStore):
         self.undecodable: dict[str, InputError] = {}
         self.read_all()
 
-    # --- following ----------------------------------------------------------------------------------------------------
+    # --- synchronization ----------------------------------------------------------------------------------------------
 
     def follow(self, write: Write) -> None:
-        """Do what a write of the API did."""
+        """Apply a write of the API."""
         kind = KIND_OF_TABLE.get(write.table)
         if kind is None:
             return
@@ -64,7 +64,7 @@ class TypedStore(ObjectStore):
             self._take(kind, write.table, write.new, write.revision)
 
     def read_all(self) -> None:
-        """Come into step with everything that is stored, in the order of revisions: at the start, or after a gap."""
+        """Synchronize with everything that is stored, in the order of revisions: at the start, or after a gap."""
         found = [
             (item.revision, table, item) for table in KIND_OF_TABLE for item in self._documents.table(table).items()
         ]
@@ -78,7 +78,7 @@ class TypedStore(ObjectStore):
             self._take(KIND_OF_TABLE[table], table, item, revision)
         self.resource_version = moment
         if not is_first:
-            # Objects keep their versions when a snapshot is restored; what happened, happened now.
+            # Objects keep their versions when a snapshot is restored, but the changes happen now.
             journal = self.journal()
             journal[begun:] = [replace(event, resource_version=moment) for event in journal[begun:]]
 
@@ -97,7 +97,7 @@ class TypedStore(ObjectStore):
         if old is not None and old.metadata.resource_version == new.metadata.resource_version and old == new:
             return
         if old is not None and old.metadata.uid != new.metadata.uid:
-            # Another object has taken its name, in one step.
+            # A different object has taken its name, in one step.
             self._remove_typed(kind, key, revision)
             old = None
         self.resource_version = revision - 1
@@ -110,7 +110,7 @@ class TypedStore(ObjectStore):
         """Return the typed form of a document.
 
         Raises:
-            InputError: it has none.
+            InputError: the document has none.
         """
         try:
             return self._decoder.decode(item.raw, kind)
@@ -130,10 +130,10 @@ class TypedStore(ObjectStore):
         self.resource_version = revision - 1
         super().remove(kind, key)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def initial_events(self) -> list[ChangeEvent]:
-        """Return an event for everything there is, in the order of revisions: what a new listener begins with."""
+        """Return an event for every object, in the order of revisions: the initial events of a new listener."""
         events = [
             ChangeEvent(ADDED, kind, None, item, int(item.metadata.resource_version))
             for kind in self.kinds()
@@ -142,10 +142,10 @@ class TypedStore(ObjectStore):
         return sorted(events, key=lambda event: event.resource_version)
 
     def check(self) -> None:
-        """Compare everything with a fresh decode of the documents, and the indexes with fresh ones.
+        """Compare everything with freshly decoded documents, and the indexes with rebuilt ones.
 
         Raises:
-            InvariantError: they differ. Called by tests and by servers that check themselves.
+            InvariantError: they differ. Called by tests and by servers with the option `check`.
         """
         self.check_invariants()
         decoder = ObjectDecoder()
@@ -171,7 +171,7 @@ def _key(item: Item) -> str:
 
 
 def _sharing(new: T, old: T) -> T:
-    """Return the new version with the very parts of the old one that are equal: identity says that nothing changed."""
+    """Return the new version with the equal parts of the old one, so that an identity check finds unchanged parts."""
     changes: dict[str, object] = {}
     for name in _KEPT:
         before = getattr(old, name, None)

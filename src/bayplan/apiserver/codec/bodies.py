@@ -1,4 +1,4 @@
-"""Bodies of requests to JSON values: JSON (with repeated keys noted), YAML 1.1, protobuf."""
+"""Decoding of request bodies to JSON values: JSON (with repeated keys recorded), YAML 1.1, protobuf."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _BRACKETS = re.compile(rb"[][{}]")
 
 
 class BodyError(ValueError):
-    """A body that can't be read; the text is Go's."""
+    """A body that cannot be decoded; the text is Go's."""
 
 
 class Parsed(NamedTuple):
-    """A value and the paths of keys that stood twice in one object; the last one counted."""
+    """A value and the paths of keys that occurred twice in one object; the last one counts."""
 
     value: object
     duplicates: list[str]
 
 
 class _Repeated(dict[str, object]):
-    """An object in which a key stood twice."""
+    """An object in which a key occurred twice."""
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
@@ -37,10 +37,10 @@ class _Repeated(dict[str, object]):
 
 
 def parse_json(data: bytes) -> Parsed:
-    """Read JSON.
+    """Decode JSON.
 
     Raises:
-        BodyError: with what Go's decoder says.
+        BodyError: the message is that of Go's decoder.
     """
     plain = _read_plain(data)
     if plain is not None:
@@ -68,10 +68,10 @@ def parse_json(data: bytes) -> Parsed:
 
 
 def _read_plain(data: bytes) -> Parsed | None:
-    """Read JSON in which certainly no key stood twice; None for all other JSON.
+    """Decode JSON that certainly has no repeated key; return None for all other JSON.
 
-    A repeated key is gone after reading, and its colon with it: as many colons written again as were sent mean that none
-    is gone, as long as no colon was sent as an escape.
+    A repeated key is lost in decoding, and its colon with it. If encoding the value again gives as many colons as the body has, no
+    key is lost, provided that no colon was sent as an escape.
     """
     if b"\\u003a" in data or b"\\u003A" in data:
         return None
@@ -83,7 +83,7 @@ def _read_plain(data: bytes) -> Parsed | None:
 
 
 def _mended(value: object) -> object:
-    """Return a value with halves of surrogate pairs replaced, as Go does; nothing else could be written again."""
+    """Return a value with unpaired surrogates replaced, as Go does; such a value cannot be encoded otherwise."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, _Repeated):
@@ -120,16 +120,16 @@ def _list_repeated(value: object, path: str) -> list[str]:
 
 
 def parse_yaml(data: bytes) -> Parsed:
-    """Read one YAML document as Kubernetes does: version 1.1, keys as texts. JSON is YAML.
+    """Decode one YAML document as Kubernetes does: version 1.1, keys as strings. JSON is YAML.
 
     Raises:
         BodyError: it is not YAML.
     """
     if data.count(b"{") + data.count(b"[") > _DEEPEST and _depth(data) > _DEEPEST:
-        # The parser would notice, too, after a time that grows with the square of the depth.
+        # The parser would also detect this, but in time that grows with the square of the depth.
         raise BodyError(f"error converting YAML to JSON: yaml: exceeded max depth of {_DEEPEST}")
     if data[:1] == b"{" and b"\\" not in data and b"\t" not in data and not _FLOAT.search(data):
-        # Go clients send configurations to apply as JSON, in which YAML finds the same.
+        # Go clients send apply configurations as JSON, which the YAML decoder reads to the same value.
         plain = _read_plain(data)
         if plain is not None:
             return plain
@@ -150,11 +150,11 @@ def _depth(data: bytes) -> int:
 
 
 _MAX_SHOWN = 30
-"""Bytes of a body that a refusal shows."""
+"""Maximum number of bytes of a body that an error message shows."""
 
 
 def summarize(data: bytes) -> str:
-    """Return what a refusal shows of a body: text of what looks like JSON, else its bytes in hexadecimal."""
+    """Return the excerpt of a body for an error message: text if it looks like JSON, otherwise hexadecimal."""
     if not data:
         return "<empty>"
     rest = " ..." if len(data) > _MAX_SHOWN else ""

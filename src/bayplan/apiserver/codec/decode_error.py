@@ -1,4 +1,4 @@
-"""Why a body can't be read as an object of a kind, in the words of Go's decoder."""
+"""Errors of decoding a body as an object of a kind, in the words of Go's decoder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DecodeError(Exception):
         super().__init__(text)
 
     def inside(self, struct: str, field: str) -> None:
-        """Say that the value stands in a field of a struct; called from the inside out."""
+        """Prepend the field of a struct that contains the value; called from the inside out."""
         if not self._struct:
             self._struct = struct
         self._path.append(field)
@@ -38,7 +38,7 @@ class DecodeError(Exception):
 
 
 def go_kind(value: object) -> str:
-    """Return what Go's decoder calls a JSON value."""
+    """Return the name of a JSON value's type in Go's decoder."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, str):

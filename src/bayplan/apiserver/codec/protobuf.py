@@ -1,7 +1,7 @@
-"""Protobuf bodies to documents: a decoder of the wire format that is driven by the fields of Go types.
+"""Decoding of protobuf bodies to documents, driven by the fields of Go types.
 
 A stock kube-scheduler sends its writes in this format. Responses are JSON, which every client accepts as well. A body is
-``k8s\\0``, then a message Unknown: TypeMeta in field 1, the object in field 2. Fields by value are always on the wire, so
+``k8s\\0``, then a message Unknown: TypeMeta in field 1, the object in field 2. Non-pointer fields are always encoded, so
 an empty one is dropped unless the field is a pointer; unknown numbers are skipped.
 """
 
@@ -33,7 +33,7 @@ def decode_envelope(body: bytes) -> tuple[str, str, bytes]:
     """Return the apiVersion, the kind and the message in a body.
 
     Raises:
-        ProtobufError: it has no envelope.
+        ProtobufError: the body has no envelope.
     """
     if not body.startswith(MAGIC):
         prefix = " ".join(str(byte) for byte in MAGIC)
@@ -53,14 +53,14 @@ def decode_envelope(body: bytes) -> tuple[str, str, bytes]:
 
 
 def decode_message(type_name: str, data: bytes) -> Document:
-    """Return the document that a message holds.
+    """Return the document of a message.
 
     Args:
-        type_name: OpenAPI's name of the type.
+        type_name: the name of the type in OpenAPI.
         data: the message, without envelope.
 
     Raises:
-        ProtobufError: it is cut short, or a value has the wrong wire type.
+        ProtobufError: the message is truncated, or a value has the wrong wire type.
     """
     out: Document = {}
     table = _table(type_name)
@@ -183,7 +183,7 @@ def _text(value: int | bytes) -> object:
 
 
 def _list_message(read: Callable[[int | bytes], object]) -> Callable[[int | bytes], object]:
-    """Read a list that travels as a message of its own, as the values of some maps do."""
+    """Decode a list that is encoded as a message of its own, as the values of some maps are."""
 
     def decode(value: int | bytes) -> object:
         return [read(part) for number, part in _fields(_bytes(value)) if number == 1]

@@ -1,4 +1,4 @@
-"""Encoding of documents to protobuf bodies, as Go's generated code writes them: fields in order, values always, pointers if set.
+"""Encoding of documents as protobuf bodies, as Go's generated code does: fields in order, non-pointers always, pointers if set.
 
 Only clients that accept nothing else get protobuf: objects are stored as encoded JSON, which every client of Kubernetes accepts as
 well.
@@ -27,7 +27,7 @@ _Writer = Callable[[object], bytes]
 
 
 def encode_object(document: Document) -> bytes | None:
-    """Return an object, a list or a Status as a body; None for kinds that have no protobuf."""
+    """Return an object, a list or a Status as a body, or None for kinds without protobuf."""
     api_version, kind = str(document.get("apiVersion") or ""), str(document.get("kind") or "")
     message = _message(api_version, kind, document)
     if message is None:

@@ -1,6 +1,6 @@
 """Readers of single values: Go's kinds, and types with a JSON form of their own (quantities, times, int-or-string).
 
-A reader takes a JSON value that is not null and returns what Go would write back, or raises `DecodeError`.
+A reader takes a JSON value other than null and returns the value that Go would encode, or raises `DecodeError`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def canonical_quantity(text: str) -> str:
 
 
 def read_int_or_string(value: object) -> object:
-    """Take an integer of 32 bits or a string."""
+    """Return a 32-bit integer or a string."""
     if type(value) is str:
         return value
     if type(value) is int:
@@ -123,7 +123,7 @@ def read_int_or_string(value: object) -> object:
 
 
 def read_time(value: object) -> object:
-    """Return a time cut to seconds, in UTC, or None for an empty one."""
+    """Return a time truncated to seconds, in UTC, or None for an empty one."""
     if type(value) is not str:
         raise DecodeError(value=go_kind(value), go_type="string")
     return _time(value, micro=False)

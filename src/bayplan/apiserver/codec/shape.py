@@ -1,8 +1,8 @@
-"""The shape of a Go type: reads a document as Go would decode it, and returns what Go would write back.
+"""The shape of a Go type: decodes a document as Go would, and returns the document that Go would encode.
 
-One walk does what a trip through Go's struct does: it checks types, drops what the type does not know, drops null and
-what `omitempty` leaves out, writes quantities and times in their canonical form, and adds the empty values that Go shows
-(`status: {}`, `containers: null`). Shapes are compiled once a type from `bayplan.apiserver.schema.facts`.
+One pass does what decoding into Go's struct and encoding it does: it checks types, drops unknown fields, drops null and
+the values that `omitempty` omits, writes quantities and times in canonical form, and adds the empty values that Go encodes
+(`status: {}`, `containers: null`). Each type is compiled once from `bayplan.apiserver.schema.facts`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _DROPPED = object()
 
 
 class Emptied(dict[str, object]):
-    """A struct with lists or maps that were sent empty: Go leaves them out of what it writes, but its messages show them.
+    """A struct with lists or maps that were sent empty: Go omits them from its output, but its messages show them.
 
     Attributes:
-        empties: the empty values by field.
+        empties: the empty values, by field.
     """
 
     __slots__ = ("empties",)
@@ -57,12 +57,12 @@ class FieldShape:
     """Decoder of one field.
 
     Attributes:
-        read: takes a value that is not null; returns the value to store.
+        read: the function that decodes a value other than null.
         empty: the value to omit, or a marker that equals nothing.
-        nil_when_empty: storage does not distinguish an empty list from none.
-        inner: the shape of the structs at the core, if there are any.
-        containers: ``list`` and ``map`` around the core.
-        path: the name in errors, after those of embedded structs: ``VolumeSource.configMap``.
+        nil_when_empty: whether storage does not distinguish an empty list from none.
+        inner: the shape of the innermost structs, if there are any.
+        containers: the ``list`` and ``map`` types around them.
+        path: the name in errors, with the embedded structs before it: ``VolumeSource.configMap``.
     """
 
     __slots__ = ("containers", "empty", "inner", "nil_when_empty", "omit_zero", "path", "read", "struct")
@@ -89,10 +89,10 @@ class Shape:
     """A struct: its fields by JSON name, and the empty values that are shown.
 
     Attributes:
-        name: Go's name of the type without package, as error texts use it.
-        go_type: with the package, e.g. ``v1.PodSpec``.
-        fields: by JSON name, embedded structs flattened.
-        shown: field to a function that makes the value shown when the field is absent.
+        name: the name of the Go type without package, as in error messages.
+        go_type: the name with package, e.g. ``v1.PodSpec``.
+        fields: the fields by JSON name, with embedded structs flattened.
+        shown: functions that create the shown values of absent fields, by field.
     """
 
     __slots__ = ("fields", "go_type", "name", "shown", "type_name")
@@ -105,7 +105,7 @@ class Shape:
         self.shown: dict[str, Callable[[], object]] = {}
 
     def read(self, value: object) -> object:
-        """Return what Go would write back for a JSON value that is not null.
+        """Return the value that Go would encode for a JSON value other than null.
 
         Raises:
             DecodeError: a value does not fit its field.
@@ -135,11 +135,11 @@ class Shape:
         return out if empties is None else Emptied(out, empties)
 
     def zero(self) -> Plain:
-        """Return what Go writes for the zero value."""
+        """Return the value that Go encodes for the zero value."""
         return {name: make() for name, make in self.shown.items()}
 
     def unknown_fields(self, value: Plain, path: str = "") -> list[str]:
-        """Return the paths of fields that the type does not have, in document order: ``spec.containers[0].nope``."""
+        """Return the paths of unknown fields, in document order: ``spec.containers[0].nope``."""
         found: list[str] = []
         for name, item in value.items():
             here = f"{path}.{name}" if path else name
@@ -151,7 +151,7 @@ class Shape:
         return found
 
     def knows_all(self, value: Plain) -> bool:
-        """Return whether a document has no unknown field. The fast pass: most documents end here."""
+        """Return whether a document has no unknown field. A fast check: most documents need no more."""
         fields = self.fields
         for name, item in value.items():
             field = fields.get(name)
@@ -163,7 +163,7 @@ class Shape:
 
 
 def drop_empty_lists(shape: Shape, document: Plain) -> None:
-    """Show the empty lists of a document as storage gives them back, in place: as null."""
+    """Replace the empty lists of a document in place by null, as storage returns them."""
     for name, field, inner in _lists_of(shape.type_name):
         value = document.get(name)
         if value == [] and field.nil_when_empty:
@@ -183,7 +183,7 @@ def _drop_inside(field: FieldShape, value: object, containers: tuple[str, ...]) 
 
 @cache
 def _lists_of(type_name: str) -> tuple[tuple[str, FieldShape, bool], ...]:
-    """Return the fields of a type that may be such lists, or hold types with them; types inside themselves hold none."""
+    """Return the fields of a type that may be such lists, or contain types with them; a recursive type has none."""
     return _find_lists(shape_of(type_name), ())
 
 
@@ -227,7 +227,7 @@ def shape_of(type_name: str) -> Shape:
 
 
 def _make(type_name: str, made: dict[str, Shape]) -> Shape:
-    """Make a shape; types may refer to themselves, so `made` comes along."""
+    """Compile a shape; `made` has the shapes so far, because types may refer to themselves."""
     if type_name in made:
         return made[type_name]
     shape = made[type_name] = Shape(type_name)
@@ -265,12 +265,12 @@ def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
 
 
 def zero_value(facts: GoField) -> object:
-    """Return the value of a field that its writer left out, as Go has it; None for pointers, lists and maps."""
+    """Return Go's value of an absent field, or None for pointers, lists and maps."""
     return None if facts.containers else _ZEROS.get(facts.type)
 
 
 def _read_schema_or(value: object, other: str) -> object:
-    """Return what Go would write back for a schema that may be a boolean, a list of schemas or a list of names instead."""
+    """Return the value that Go would encode for a schema that may also be a boolean, a list of schemas or a list of names."""
     schema = shape_of(_EXTENSIONS + "JSONSchemaProps")
     if type(value) is dict:
         return schema.read(value)
@@ -294,7 +294,7 @@ def _reader(facts: GoField, inner: Shape | None) -> Callable[[object], object]:
     core = inner.read if inner is not None else _LEAVES.get(facts.type) or _scalar_reader(facts)
     wrapped = [each for each in facts.containers if each != "pointer"]
     go_types = [_element_type(facts.go_type, depth) for depth in range(len(wrapped))]
-    # Bytes that are null in a map become empty ones on the way through storage.
+    # Null bytes in a map become empty bytes in storage.
     zero: Callable[[], object] = (
         inner.zero if inner is not None else lambda: "" if facts.type == "[]uint8" else _zero_of(facts.type)
     )

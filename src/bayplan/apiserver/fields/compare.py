@@ -1,4 +1,4 @@
-"""Comparison of two documents of a type as sets of fields (added, modified, removed), and the field set of a document."""
+"""Comparison of two documents of a type as field sets (added, modified, removed), and the field set of a document."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _encode = msgspec.json.encode
 
 
 class Comparison(NamedTuple):
-    """Fields that the newer document has and the older lacks, that differ, and that it lacks."""
+    """The fields that the newer document adds, modifies and removes."""
 
     added: Node
     modified: Node
@@ -39,7 +39,7 @@ def compare(kind: FieldType, old: dict[str, object], new: dict[str, object]) -> 
 
 
 def element_of(kind: FieldType, item: object) -> str:
-    """Return the path element of a list's item: by its keys, or by its value."""
+    """Return the path element of a list item: its keys or its value."""
     if kind.merge is _KEYED and isinstance(item, dict):
         if len(kind.keys) == 1 and kind.keys[0] in item:
             (key,) = kind.keys
@@ -54,7 +54,7 @@ def element_of(kind: FieldType, item: object) -> str:
 
 
 def whole(kind: FieldType, value: object) -> Node:
-    """Return the node of a value that is there as a whole, containers and leaves alike."""
+    """Return the field set of a whole value, with both containers and leaves."""
     merge = kind.merge
     if merge is _LEAF or not value:
         return LEAF_NODE
@@ -77,7 +77,7 @@ def whole(kind: FieldType, value: object) -> Node:
 
 
 def deduced(kind: FieldType, value: object) -> FieldType:
-    """Return the type, or for an untyped one what the value makes of it: a map of untyped values, or a leaf."""
+    """Return the type; for an untyped value, the type that follows from it: a map of untyped values, or a leaf."""
     if kind.merge is not _UNTYPED:
         return kind
     return _UNTYPED_MAP if isinstance(value, dict) else LEAF
@@ -149,7 +149,7 @@ def _compare_items(kind: FieldType, old: list[object], new: list[object], out: t
 
 
 class _Repeated(list[object]):
-    """The items of a list that have one and the same element of a path."""
+    """The items of a list with the same path element."""
 
     def __eq__(self, other: object) -> bool:
         return list(self) == (list(other) if isinstance(other, _Repeated) else [other])
@@ -161,7 +161,7 @@ class _Repeated(list[object]):
 
 
 def _by_element(kind: FieldType, items: list[object]) -> dict[str, object]:
-    """Return the items by the element of a path that names them."""
+    """Return the items by path element."""
     elements = [element_of(kind, item) for item in items]
     found: dict[str, object] = dict(zip(elements, items, strict=True))
     if len(found) == len(items):
@@ -173,7 +173,7 @@ def _by_element(kind: FieldType, items: list[object]) -> dict[str, object]:
 
 
 def fields_of(kind: FieldType, value: object) -> Node:
-    """Return the set of fields that a document names: leaves, empty maps and items, but not the maps around them."""
+    """Return the field set of a document: leaves, empty maps and items, but not the maps around them."""
     kind = deduced(kind, value)
     merge = kind.merge
     children: Node = {}

@@ -1,8 +1,8 @@
-"""Sets of fields in the form of FieldsV1, with the operations that ownership needs.
+"""Field sets in the format of FieldsV1, with the operations that ownership requires.
 
 A node is a dict from path element to node: ``f:name`` is a field, ``k:{"name":"c"}`` an item by its keys, ``v:"x"`` an
-item by its value. A node that is empty, or holds ``.``, is itself a member of the set. Nodes are never changed once
-they are part of a set; operations share what they can.
+item by its value. A node that is empty, or contains ``.``, is itself a member of the set. Nodes are immutable once
+they are part of a set; operations share nodes where possible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Types as structured merge sees them: structs and maps that merge by key, lists by key, set or not at all, leaves.
+"""Types in structured merge: structs and maps that merge by key; lists that merge by key, as sets or not at all; leaves.
 
-Compiled once a type from `bayplan.formats.schema`. A type of which nothing is known (custom resources, raw extensions)
-is untyped: maps merge by key, lists and the rest are leaves.
+Each type is compiled once from `bayplan.formats.schema`. A type without a schema (custom resources, raw extensions)
+is untyped: its maps merge by key, its lists and other values are leaves.
 
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy
 """
@@ -32,11 +32,11 @@ class FieldType:
     """One type.
 
     Attributes:
-        merge: how values merge.
-        fields: of a struct.
-        element: of maps and lists.
-        keys: of a keyed list, in alphabetic order.
-        key_defaults: default values of absent keys.
+        merge: the merge strategy.
+        fields: the fields of a struct.
+        element: the type of a map's values or a list's items.
+        keys: the keys of a keyed list, in alphabetic order.
+        key_defaults: the default values of absent keys.
         is_list: whether a leaf is an atomic list, not a scalar.
     """
 
@@ -69,7 +69,7 @@ UNTYPED = FieldType(Merge.UNTYPED)
 
 @cache
 def field_type(type_name: str) -> FieldType:
-    """Return the type with OpenAPI's name; untyped if the pinned release has none of that name."""
+    """Return the type with a name of OpenAPI; untyped if the pinned release has no such type."""
     return _named(type_name, {})
 
 
@@ -98,7 +98,7 @@ def _of_field(
 ) -> FieldType:
     if not containers:
         if outermost and facts.map_type == "granular":
-            # A field may merge by parts although its type is one value everywhere else.
+            # A field may merge by parts although its type is atomic everywhere else.
             return _struct(facts.type, {})
         return LEAF if outermost and facts.map_type == "atomic" else _named(facts.type, made)
     element = _of_field(facts, containers[1:], made, outermost=False)

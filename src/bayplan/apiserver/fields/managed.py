@@ -1,4 +1,4 @@
-"""The managers of a document's fields: reads and writes ``metadata.managedFields``, follows updates, applies.
+"""The managers of a document's fields: read and write ``metadata.managedFields``, track updates, apply.
 
 Times follow the API server's rules: an entry gets a new time when its manager acquired or set a field. Entries of another API
 version are not changed.
@@ -27,7 +27,7 @@ _OLD_UPDATES = "ancient-changes"
 _BEFORE_FIRST_APPLY = "before-first-apply"
 
 _HEAD = {"f:apiVersion", "f:kind"}
-"""Fields of a configuration that a stored document lacks."""
+"""Maximum number of fields of a configuration that a stored document lacks."""
 _NEVER_OWNED: Node = {
     "f:apiVersion": {},
     "f:kind": {},
@@ -60,7 +60,7 @@ class Manager(msgspec.Struct, frozen=True):
 
 
 class Owned(msgspec.Struct, frozen=True):
-    """The fields of one manager, the version in which they are named, and when it last changed something."""
+    """The fields of one manager, the version in which they are named, and the time of its last change."""
 
     fields: Node
     api_version: str
@@ -71,11 +71,11 @@ class Request(msgspec.Struct):
     """A write, and its manager.
 
     Attributes:
-        manager: its name.
-        api_version: of the documents.
-        kind: their type.
-        time: of the write, as a timestamp.
-        subresource: of the request, or empty.
+        manager: the name of the manager.
+        api_version: the version of the documents.
+        kind: the kind of the documents.
+        time: the time of the write, as a timestamp.
+        subresource: the subresource of the request, or empty.
         reset_fields: fields that no writer can own through the endpoint.
     """
 
@@ -88,7 +88,7 @@ class Request(msgspec.Struct):
 
 
 class ApplyConflict(Exception):
-    """Other managers own fields of an applied configuration, with different values."""
+    """Other managers own fields of an apply configuration, with different values."""
 
     def __init__(self, conflicts: list[tuple[Manager, str]]) -> None:
         self.conflicts = conflicts
@@ -109,7 +109,7 @@ Managers = dict[Manager, Owned]
 
 
 def decode(entries: object) -> Managers:
-    """Return the managers of a list of entries; one that can't be read makes all of them unknown."""
+    """Return the managers of a list of entries; an entry that cannot be decoded makes all of them unknown."""
     managers: Managers = {}
     for entry in entries if isinstance(entries, list) else []:
         if not isinstance(entry, dict) or entry.get("operation") not in (APPLY, UPDATE):
@@ -130,7 +130,7 @@ def decode(entries: object) -> Managers:
 
 
 def encode(managers: Managers) -> list[object]:
-    """Return the entries of managers, in the order that the API server keeps: applied ones first, then by time."""
+    """Return the entries of managers, in the order of the API server: applied ones first, then by time."""
     order = sorted(
         managers.items(),
         key=lambda each: (each[0].operation, each[1].time, each[0].name, each[1].api_version, each[0].subresource),
@@ -162,11 +162,11 @@ def after_update(
 
     Args:
         request: the write.
-        live: the document before; for a create the zero document of the kind.
-        new: the document as it will be stored, without managedFields.
-        managers: before. Objects that never had any are not tracked from the middle of their life on.
+        live: the document before the write; for a create the zero document of the kind.
+        new: the document to store, without managedFields.
+        managers: the managers before the write. Objects that never had managers are not tracked later.
         is_create: whether the object is new.
-        known: by name of a part of a new object, the fields in it that are added; those need not be compared.
+        known: by name of a part of a new object, the fields added in it; those need not be compared.
     """
     if not managers and not is_create:
         return {}
@@ -201,7 +201,7 @@ def _filtered(found: Comparison, reset_fields: Node) -> Comparison:
 
 
 def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, spare: Manager | None) -> Managers:
-    """Return the managers without the fields that the request took or removed."""
+    """Return the managers without the fields that the request changed or removed."""
     left: Managers = {}
     for who, owned in managers.items():
         if who == spare or owned.api_version != request.api_version:
@@ -235,19 +235,18 @@ def _capped(managers: Managers) -> Managers:
 def apply(
     request: Request, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
 ) -> tuple[Document, Managers]:
-    """Return a document with a configuration applied to it, and its managers.
+    """Return a document with a configuration applied, and its managers.
 
     Args:
-        request: the apply.
+        request: the apply request.
         zero: the zero document of the kind.
         live: the document before; the zero document for a create.
-        config: the applied configuration.
+        config: the applied configuration; no list of it names an item twice.
         managers: before.
         force: take ownership of conflicting fields.
 
     Raises:
         ApplyConflict: others set a field to something else, and `force` is off.
-        DuplicateItemError: the configuration names an item of a list twice.
     """
     live = _bare(live)
     if not managers and live != zero:
@@ -260,7 +259,7 @@ def apply(
     managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
     merged = cast("Document", merge(kind, live, config))
     # Nothing is pruned if the configuration still names every field that it named before, which is the usual case.
-    if last is not None and last.fields != mine and difference(last.fields, mine):
+    if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
         merged = _prune(kind, merged, managers, last.fields, request.api_version)
     found = _filtered(compare(kind, live, merged), request.reset_fields)
     took = union(found.added, found.modified)
@@ -288,7 +287,7 @@ def _refuse_conflicts(managers: Managers, request: Request, who: Manager, took: 
 
 
 def _prune(kind: FieldType, merged: Document, managers: Managers, last: Node, api_version: str) -> Document:
-    """Remove fields that the manager applied before, does not apply now, and no other manager owns."""
+    """Remove fields that the manager applied before but no longer applies, and that no other manager owns."""
     pruned = cast("Document", remove(kind, merged, with_named_fields(kind, last)) or {})
     owned: Node = {}
     for each in managers.values():

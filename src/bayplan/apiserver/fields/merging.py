@@ -1,26 +1,19 @@
-"""Merge an applied configuration into a document, and take fields out of one, as structured merge does."""
+"""Merging of an apply configuration into a document, and removal of fields from one, as structured merge does."""
 
 from __future__ import annotations
 
-from collections import Counter
+import msgspec
 
 from bayplan.apiserver.fields.compare import deduced, element_of
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, children_of, is_member, make_node
 from bayplan.apiserver.fields.field_type import UNTYPED, FieldType, Merge
 
+_encode = msgspec.json.encode
 _LEAF, _STRUCT, _MAP = Merge.LEAF, Merge.STRUCT, Merge.MAP
 
 
-class DuplicateItemError(ValueError):
-    """An applied list names one key twice."""
-
-
 def merge(kind: FieldType, live: object, config: object) -> object:
-    """Return a document with a configuration merged into it; neither is changed.
-
-    Raises:
-        DuplicateItemError: a keyed list or set of the configuration repeats an item.
-    """
+    """Return a document with a configuration merged into it; neither is changed. No list of it names an item twice."""
     kind = deduced(kind, config if config is not None else live)
     if kind.merge is _LEAF:
         return config
@@ -39,12 +32,12 @@ def merge(kind: FieldType, live: object, config: object) -> object:
 
 
 def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> list[object]:
+    if _encode(live) == _encode(config):
+        # What is applied once more. Python finds 1 equal to True, which JSON does not.
+        return live
     left = [(element_of(kind, item), item) for item in live]
     right = [(element_of(kind, item), item) for item in config]
     ours, theirs = dict(left), dict(right)
-    if len(theirs) != len(right):
-        counts = Counter(element for element, _ in right)
-        raise DuplicateItemError("duplicate entries for key " + next(each for each, _ in right if counts[each] > 1))
     if not left:
         return [merge(kind.item, None, item) for item in config]
     shared = [element for element, _ in right if element in ours]
@@ -52,7 +45,7 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
     merged: set[str] = set()
     out: list[object] = []
     at = to = 0
-    # The order is that of the configuration, with the items it does not name left where they stand among the others.
+    # Items are in the order of the configuration; items that it does not have stay where they are among the others.
     while at < len(left) or to < len(right):
         if at < len(left):
             element, item = left[at]
@@ -108,7 +101,7 @@ def remove(kind: FieldType, value: object, fields: Node) -> object:
 
 
 def with_named_fields(kind: FieldType, fields: Node) -> Node:
-    """Return a set in which the struct fields that have members below them are members, too."""
+    """Return a set in which the struct fields with members below them are members, too."""
     out: Node = {}
     for name, node in children_of(fields).items():
         field = name[2:]

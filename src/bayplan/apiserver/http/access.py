@@ -1,4 +1,4 @@
-"""Access to the server: tokens, the names it is asked for by, and web pages of other origins."""
+"""Access to the server: tokens, host names, and web pages of other origins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.base.web_origin import FORM_TYPES, SAFE_METHODS, foreign_origin, fo
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
-"""Paths that can be read without a token: those that upstream's ClusterRole `system:public-info-viewer` lets anybody get."""
+"""Paths that need no token: those that upstream's ClusterRole `system:public-info-viewer` allows everyone to get."""
 
 WEBSOCKET = "WEBSOCKET"
 """The method of WebSockets: browsers let any page open one and read from it, so its origin counts as that of a write."""
@@ -23,8 +23,8 @@ class Access:
     """The check of every request.
 
     Args:
-        token: required of clients; empty allows every client on this machine.
-        allowed_origins: of web pages that may write, in addition to those of the server itself.
+        token: the token that clients must send; empty allows every client on this machine.
+        allowed_origins: the origins of web pages that may write, in addition to the server's own.
     """
 
     def __init__(self, token: str, *, allowed_origins: Collection[str] = ()) -> None:
@@ -34,17 +34,17 @@ class Access:
     def check(
         self, headers: Mapping[str, str], *, method: str, path: str = "", shown: str = "", forms: bool = False
     ) -> None:
-        """Refuse a request that may not be made.
+        """Raise unless a request is allowed.
 
         Args:
-            headers: of the request, names in lower case.
-            method: of the request, or `WEBSOCKET`.
-            path: of the request, for those that need no token.
-            shown: a token that was shown in another way than in the header ``Authorization``.
+            headers: the headers of the request, names in lower case.
+            method: the method of the request, or `WEBSOCKET`.
+            path: the path of the request, because some need no token.
+            shown: a token that was sent in a way other than the header ``Authorization``.
             forms: whether content types that a form can send are left to the caller.
 
         Raises:
-            ApiError: the token is missing or wrong; without a token, the request is for another host's name; or it is a
+            ApiError: the token is missing or wrong; without a token, the request is for a different host name; or it is a
                 write that a web page of another origin may have sent.
         """
         if self._token:
@@ -55,7 +55,7 @@ class Access:
             self._check_write(headers, forms=forms)
 
     def allows_origin(self, origin: str) -> bool:
-        """Return whether the user allowed pages of an origin to write and to read answers."""
+        """Return whether the user allowed pages of an origin to write and to read responses."""
         return origin in self.allowed_origins
 
     def _check_token(self, headers: Mapping[str, str], method: str, path: str, shown: str) -> None:
@@ -67,7 +67,7 @@ class Access:
             raise ApiError(401, "Unauthorized")
 
     def _check_is_local(self, headers: Mapping[str, str]) -> None:
-        """Refuse what a web page could send through its reader's browser, as requests from this machine need no token."""
+        """Reject requests that a web page could send through the browser, as requests from this machine need no token."""
         host, origin = headers.get("host"), headers.get("origin")
         foreign = origin is not None and not _is_local(origin) and origin not in self.allowed_origins
         if (host and not _is_local(f"//{host}")) or foreign:
@@ -84,10 +84,10 @@ class Access:
 
 
 def check_content_type(headers: Mapping[str, str]) -> None:
-    """Refuse a content type that an HTML form can send.
+    """Reject a content type that an HTML form can send.
 
     Raises:
-        ApiError: it is one, or a browser sent a body without any.
+        ApiError: it is such a type, or a browser sent a body without a content type.
     """
     media_type = form_type(headers)
     if media_type:

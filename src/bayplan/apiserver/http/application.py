@@ -1,4 +1,4 @@
-"""The API as a bare ASGI application: bodies with a limit, tokens, durable answers, streams that end cleanly."""
+"""The API as a plain ASGI application: size limits for bodies, tokens, durable responses, and streams that end cleanly."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _log = logging.getLogger("bayplan.apiserver")
 
 
 class Mount(Protocol):
-    """An application that answers some of the paths."""
+    """An application that handles some of the paths."""
 
     def answers(self, scope: Scope) -> bool:
-        """Return whether a request, or a WebSocket, is its own."""
+        """Return whether it handles a request or WebSocket."""
         ...
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer it."""
+        """Handle a request."""
         ...
 
 
@@ -43,15 +43,15 @@ class Application:
     """The ASGI application.
 
     Args:
-        api: that answers.
-        token: required of clients; empty allows every client.
+        api: the API that handles the requests.
+        token: the token that clients must send; empty allows every client.
         allowed_origins: see `Access`.
-        recorder: makes writes durable; None for a store in memory.
-        rate_limit: of each client's requests; None for none.
+        recorder: the recorder that makes writes durable; None for a store in memory.
+        rate_limit: the rate limit of each client; None for no limit.
 
     Attributes:
-        mounts: further applications, which are tried first; they check access themselves.
-        on_end: called when streams must end; mounted applications have their own streams.
+        mounts: additional applications, which are tried first; they check access themselves.
+        on_end: the function to call when streams must end; mounted applications have their own streams.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Application:
         self._ending: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one connection's request, or take part in the life of the server."""
+        """Handle the request of one connection, or the lifespan protocol of the server."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
@@ -89,14 +89,14 @@ class Application:
             await self._refuse_upgrade(scope, send)
 
     async def _refuse_upgrade(self, scope: Scope, send: Send) -> None:
-        """Answer a request for a WebSocket (exec, attach, port-forward) as a plain one: with what is wrong."""
+        """Answer a request for a WebSocket (exec, attach, port-forward) like a plain one, with its error."""
         if "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         answer = await self._answer({**scope, "method": "GET"}, headers, b"")
         status, body = (answer.status, answer.body) if isinstance(answer, Response) else (400, b"")
-        # A status of success would say that the connection is upgraded.
+        # A status of success would mean that the connection is upgraded.
         fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         start = {"type": "websocket.http.response.start", "status": max(status, 400), "headers": fields}
         await send(start)
@@ -123,9 +123,9 @@ class Application:
             await self._respond(answer, scope["method"], headers, send)
 
     async def _answer(self, scope: Scope, headers: dict[str, str], body: Receive | bytes) -> Response | Stream:
-        """Return the answer to a request, with its body or with what reads it."""
+        """Return the response to a request, given its body or the function that reads it."""
         try:
-            # Content types that forms send are refused with the others that the API does not read.
+            # The API rejects content types that forms send along with all other unsupported types.
             self._access.check(headers, method=scope["method"], path=scope["path"], forms=True)
             request = Request(
                 scope["method"],
@@ -157,7 +157,7 @@ class Application:
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
         if len(body) >= _MIN_COMPRESSED_BYTES and "gzip" in headers.get("accept-encoding", ""):
-            # A write is answered before controllers react to it, so nothing is awaited.
+            # The response to a write is sent before controllers react to it, so nothing is awaited.
             body = await asyncio.to_thread(gzip.compress, body, 1) if method == "GET" else gzip.compress(body, 1)
             fields.append((b"content-encoding", b"gzip"))
         if answer.content_type:
@@ -195,7 +195,7 @@ class Application:
                 each.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
         if ending.done():
-            # The server stops: the stream ends as it would at its timeout.
+            # The server is stopping: the stream ends as it would at its timeout.
             await send({"type": "http.response.body", "body": b""})
 
     async def _send_frames(self, answer: Stream, send: Send) -> None:
@@ -214,7 +214,7 @@ class Application:
                 await close()
 
     def end_streams(self) -> None:
-        """End all watches, so that a server that stops need not wait for them."""
+        """End all watches, so that a server can stop without waiting for them."""
         for end in self.on_end:
             end()
         for ending in list(self._ending):
@@ -223,7 +223,7 @@ class Application:
 
 
 async def _refuse_for_now(scope: Scope, send: Send) -> None:
-    """Say as kube-apiserver does that these are too many requests."""
+    """Return kube-apiserver's response to too many requests."""
     if scope["type"] != "http":
         await send({"type": "websocket.close", "code": 1013})
         return
@@ -235,11 +235,11 @@ async def _refuse_for_now(scope: Scope, send: Send) -> None:
 
 
 class _ClientGone(Exception):
-    """The client went away before all of its body was here: a part of a body means nothing."""
+    """The client disconnected before sending its whole body; a partial body is discarded."""
 
 
 def _nothing() -> None:
-    """Do nothing: a server other than ours gives no way to close a connection at once."""
+    """Do nothing: other ASGI servers offer no way to close a connection at once."""
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -253,8 +253,8 @@ async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
     """Return the whole body.
 
     Raises:
-        ApiError: it is too big, or its packing is broken.
-        _ClientGone: the client does not send the rest.
+        ApiError: the body is too large, or its compression is invalid.
+        _ClientGone: the client disconnected before the end.
     """
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_BODY_BYTES:

@@ -1,4 +1,4 @@
-"""Uvicorn's server with an orderly end: SIGTERM and SIGINT close it, requests get a grace period, and the exit code is 0."""
+"""Uvicorn's server with graceful shutdown: SIGTERM and SIGINT close it, requests get a grace period, and the exit code is 0."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ import uvicorn
 from bayplan.apiserver.http.limits import DescriptorWatch, descriptor_limit
 
 GRACE_S = 5.0
-"""Time that requests under way get after the signal."""
+"""Grace period for requests in progress after the signal."""
 
 EXIT_S = 20.0
-"""The process ends this long after the signal, also if a thread hangs; less than the 30 s that a kubelet waits."""
+"""Time from the signal to the end of the process, even if a thread hangs; less than the 30 s that a kubelet waits."""
 
 _POLL_S = 0.02
 _DESCRIPTOR_TICKS = 50
@@ -34,14 +34,14 @@ def _is_no_cancellation(record: logging.LogRecord) -> bool:
 
 
 class GracefulServer(uvicorn.Server):
-    """A server that ends in order.
+    """A server with graceful shutdown.
 
     Args:
-        config: uvicorn's.
-        on_ready: is called when requests are answered.
-        on_end: is called when the server begins to end; ends streams.
-        on_closed: is called when the last request has been answered or given up; closes what requests wrote to.
-        grace_s: how long requests may take after the signal.
+        config: the configuration of uvicorn.
+        on_ready: the function to call when the server accepts requests.
+        on_end: the function to call when the shutdown begins; ends streams.
+        on_closed: the function to call when no request is in progress any more; closes the stores that requests write to.
+        grace_s: the grace period for requests after the signal.
     """
 
     def __init__(
@@ -62,19 +62,19 @@ class GracefulServer(uvicorn.Server):
         self._is_closed = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer requests."""
+        """Start accepting requests."""
         await super().startup(sockets)
         if self._on_ready is not None:
             self._on_ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """Do what is due ten times a second; return whether to end."""
+        """Run the periodic work, ten times a second; return whether to stop."""
         if counter % _DESCRIPTOR_TICKS == 0:
             self._descriptors.check(len(self.server_state.connections))
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept nothing more, end streams, let requests end within the grace period, and give up the others."""
+        """Accept no more connections, end streams, let requests end within the grace period, and cancel the rest."""
         if self._on_end is not None:
             self._on_end()
         await asyncio.sleep(0)
@@ -102,7 +102,7 @@ class GracefulServer(uvicorn.Server):
             _log.warning("%d requests were not answered within %g s and are given up", len(tasks), self._grace_s)
         for connection in list(state.connections):
             connection.transport.abort()
-        # Requests learn first that their clients are gone, so that nothing is reported to them.
+        # Mark the clients of requests as disconnected first, so that nothing is reported to them.
         await asyncio.sleep(_POLL_S)
         if not tasks:
             return
@@ -118,7 +118,7 @@ class GracefulServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let SIGINT and SIGTERM end the server; unlike uvicorn's, they are not raised once more afterwards."""
+        """Let SIGINT and SIGTERM stop the server; unlike uvicorn's, they are not raised again afterwards."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -140,7 +140,7 @@ class GracefulServer(uvicorn.Server):
         self.should_exit = True
 
     def _exit(self) -> None:
-        """End the process although a thread of it hangs."""
+        """End the process although one of its threads hangs."""
         print(f"bayplan: a thread did not end within {EXIT_S:g} s; the process ends without it", file=sys.stderr)
         sys.stderr.flush()
         os._exit(0 if self._is_closed else 1)

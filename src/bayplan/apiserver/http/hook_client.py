@@ -1,6 +1,6 @@
 """Webhook calls over HTTPS: one connection each, with a deadline and a size limit, to allowed targets only.
 
-Redirects are not followed, proxies are not used, and no credentials are sent. Failures have the wording of Go's client.
+Redirects are not followed, proxies are not used, and no credentials are sent. Errors have the wording of Go's client.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 MAX_RESPONSE_BYTES = 3 * 1024 * 1024
-"""Of one answer: as much as a request may have."""
+"""Maximum size of one response: the same as that of a request."""
 MAX_CONCURRENT_CALLS = 64
 _ABORTS_TLS = sys.version_info < (3, 12, 7)
-"""Whether connections that are given up have to be aborted, because asyncio waits for the other side to say goodbye."""
+"""Whether cancelled connections must be aborted, because asyncio waits for the other side to close them."""
 _UNKNOWN_AUTHORITY, _EXPIRED = frozenset((2, 18, 19, 20, 21)), frozenset((9, 10))
-"""Numbers of OpenSSL's verification errors (X509_V_ERR_...)."""
+"""Codes of OpenSSL's verification errors (X509_V_ERR_...)."""
 _KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _REFUSALS = {
     400: "the server rejected our request for an unknown reason",
@@ -44,7 +44,7 @@ class HookClient:
     """Makes the calls of one server. Belongs to one event loop.
 
     Args:
-        outgoing: decides what may be called, and stores responses for controllers.
+        outgoing: the allowed targets, and the store of responses for controllers.
     """
 
     def __init__(self, outgoing: Outgoing) -> None:
@@ -54,18 +54,18 @@ class HookClient:
         outgoing.caller = self
 
     def close(self) -> None:
-        """Cancel what is under way."""
+        """Cancel calls in progress."""
         self._outgoing.caller = None
         for task in self._tasks:
             task.cancel()
 
     async def make(self, session: Session, calls: Sequence[Call]) -> None:
-        """Make the calls that a request needs, all at once, and keep the answers for it."""
+        """Make the calls that a request needs, in parallel, and store the responses for it."""
         for call, answer in zip(calls, await asyncio.gather(*map(self._make, calls)), strict=True):
             session.answers[call.digest()] = answer
 
     def send(self, call: Call, endpoint: Endpoint) -> None:
-        """Make a call in the background; its answer comes through `Outgoing.store`."""
+        """Make a call in the background and pass the response to `Outgoing.store`."""
         task = asyncio.get_running_loop().create_task(self._send(call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -91,16 +91,16 @@ class HookClient:
 
 
 def _with_uid(body: Document, path: tuple[str, ...], uid: str) -> Document:
-    """Return a copy of a review with its uid in front of the rest of the request."""
+    """Return a copy of a review with its uid before the rest of the request."""
     inner = cast("Document", body[path[0]])
     return {**body, path[0]: {path[1]: uid, **inner}}
 
 
 async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, str, bytes]:
-    """Send a review and return status, media type and body of the answer.
+    """Send a review and return the status, media type and body of the response.
 
     Raises:
-        ValueError: the answer is too long.
+        ValueError: the response is too long.
     """
     context = _context(str(call.client.get("caBundle") or ""))
     url = URL.build(
@@ -129,11 +129,11 @@ async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, str, 
 
 
 def _context(bundle: str) -> ssl.SSLContext:
-    """Return how a server is verified: by the bundle of the configuration (base64 of PEM), or by the system's authorities."""
+    """Return the TLS context of a server: with the bundle of the configuration (base64 of PEM), or the system's authorities."""
     if not bundle:
         return ssl.create_default_context()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Self-signed certificates without the flag of an authority are what many webhooks have, and Go takes them.
+    # Many webhooks have self-signed certificates without the CA flag, and Go accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     try:
         context.load_verify_locations(cadata=msgspec.json.decode(json.dumps(bundle), type=bytes).decode("ascii"))
@@ -143,7 +143,7 @@ def _context(bundle: str) -> ssl.SSLContext:
 
 
 def go_problem(problem: Exception, endpoint: Endpoint) -> str:
-    """Return a failure of a connection in the words of Go's client."""
+    """Return the error of a failed connection in the words of Go's client."""
     cause: BaseException = problem
     while isinstance(cause, aiohttp.ClientConnectorError) or (
         isinstance(cause, aiohttp.ClientError) and isinstance(cause.__cause__, OSError)

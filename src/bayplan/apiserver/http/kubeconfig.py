@@ -1,4 +1,4 @@
-"""Write a kubeconfig: a new file, or an entry of our own in a file that has others."""
+"""Writing of kubeconfig files: a new file, or an entry in an existing one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayplan.base.errors import InputError
 from bayplan.formats.yaml_text import YamlError, parse
 
 CONTEXT = "bayplan"
-"""Name of our cluster, user and context."""
+"""Name of the cluster, user and context in the entry."""
 
 LOCK_TIMEOUT_S = 5.0
 _LOCK_POLL_S = 0.05
@@ -31,7 +31,9 @@ def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str
     """Return a kubeconfig with one cluster, one user and one context, all named `CONTEXT`.
 
     Args:
-        server: URL of the API. token: of the user, or empty. certificate_authority: file in PEM, or empty.
+        server: the URL of the API.
+        token: the token of the user, or empty.
+        certificate_authority: the PEM file of the authority, or empty.
     """
     cluster = {"server": server}
     if certificate_authority:
@@ -47,19 +49,21 @@ def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str
 
 
 def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> bool:
-    """Write a kubeconfig, or merge one into an existing kubeconfig, as kind does.
+    """Write a kubeconfig, or merge an entry into an existing one, as kind does.
 
     Other clusters, users and contexts do not change, nor does the mode of the file; a new file has mode 0600. The file is replaced
     atomically and links are never followed. Nothing is written to the null device.
 
     Args:
-        path: of the file. entry: see `kubeconfig_entry`. lock_timeout_s: how long to wait for another writer.
+        path: the path of the file.
+        entry: see `kubeconfig_entry`.
+        lock_timeout_s: how long to wait for another process's lock.
 
     Returns:
-        whether the file holds other entries as well.
+        True if the file has other entries as well.
 
     Raises:
-        InputError: the path is a link, no regular file or no kubeconfig; it is locked; or it can't be written.
+        InputError: the path is a link, not a regular file or not a kubeconfig; it is locked; or it cannot be written.
     """
     if _is_null_device(path):
         return False
@@ -75,7 +79,7 @@ def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: fl
 
 
 class _Existing:
-    """An existing file: its text, and who may read it."""
+    """An existing file: its text, and its permissions."""
 
     def __init__(self, text: str, status: os.stat_result) -> None:
         self.text = text
@@ -114,7 +118,7 @@ def _locked(path: Path, timeout_s: float) -> Iterator[None]:
 
 
 def _read(path: Path) -> _Existing | None:
-    """Return an existing file, None if there is none. The checks are made on what was opened, not on the name."""
+    """Return an existing file, or None if there is none. The checks apply to the opened file, not to the name."""
     wanted = "a new file, or a kubeconfig"
     try:
         descriptor = os.open(path, _READ)
@@ -162,7 +166,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
 
 
 def _merge(document: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document with our entries in place of earlier ones of the same names, or behind the others."""
+    """Return a document with the entry in place of an earlier one with the same names, or at the end."""
     merged = {"apiVersion": "v1", "kind": "Config", **document}
     for field in ("clusters", "users", "contexts"):
         entries = list(merged.get(field) or [])

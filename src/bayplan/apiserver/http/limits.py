@@ -1,4 +1,4 @@
-"""Limits of HTTP before a request is authenticated: header size and time, number of connections, rate of each client."""
+"""HTTP limits that apply before authentication: header size and time, number of connections, rate of each client."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import msgspec
 from bayplan.base.token_bucket import TokenBucket
 
 MAX_CONNECTIONS = 16_384
-"""More are never taken by default: each costs about 15 kB."""
+"""Default maximum of open connections: each costs about 15 kB."""
 
 RESERVED_DESCRIPTORS = 128
-"""File descriptors that connections of clients leave for the store, extenders, plugins and followed clusters."""
+"""File descriptors reserved for the store, extenders, plugins and source clusters."""
 
 MAX_REFUSALS = 64
-"""Connections that get the answer that there is no room, at the same time; more are closed without an answer. They take half of the
-reserved descriptors."""
+"""Maximum number of connections that get a 503 response at the same time; further ones are closed without a response. They use half
+of the reserved descriptors."""
 
 _MIN_CONNECTIONS = 16
 _LOG_INTERVAL_S = 10.0
@@ -32,12 +32,12 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits on unauthenticated clients. Defaults are kube-apiserver's, if it has such a limit.
 
     Attributes:
-        header_bytes: of request line and header fields; Go's `DefaultMaxHeaderBytes`.
-        header_seconds: until the header is complete; upstream's `ReadHeaderTimeout`.
-        body_seconds: until the body is complete; upstream's `--request-timeout`.
-        body_bytes_per_second: every this many bytes extend the body's deadline by a second, for imports over slow connections.
-        unfinished_bytes: of all headers together that are not complete.
-        connections: at the same time; 0 for as many as the file descriptors allow, up to `MAX_CONNECTIONS`.
+        header_bytes: the size limit of request line and header fields; Go's `DefaultMaxHeaderBytes`.
+        header_seconds: the time limit of the header; upstream's `ReadHeaderTimeout`.
+        body_seconds: the time limit of the body; upstream's `--request-timeout`.
+        body_bytes_per_second: this many received bytes extend the body's deadline by a second, for imports over slow connections.
+        unfinished_bytes: the size limit of all incomplete headers together.
+        connections: the maximum of open connections; 0 for as many as the file descriptors allow, up to `MAX_CONNECTIONS`.
     """
 
     header_bytes: int = 1 << 20
@@ -52,23 +52,24 @@ class Closable(Hashable, Protocol):
     """A connection."""
 
     def close_idle(self) -> None:
-        """Close it: no request is being answered on it."""
+        """Close the connection: it has no request in progress."""
         ...
 
 
 class ConnectionTable:
-    """The connections of a server, and which of them wait for a request.
+    """The open connections of a server, and which of them are idle.
 
     Args:
-        limits: of connections and headers.
-        clock: returns seconds; never goes back.
+        limits: the limits of connections and headers.
+        clock: the function that returns monotonic seconds.
 
     Attributes:
-        limits: as given, with the number of connections worked out.
-        open: number of connections, WebSockets and those that are refused for what they sent included.
-        unfinished_bytes: of all headers that are not complete.
-        closed: how many connections were closed to make room. refused: how many found no room.
-        refusals: connections without room that are open until they have the answer.
+        limits: the given limits, with the number of connections resolved.
+        open: the number of connections, including WebSockets and connections that are being rejected.
+        unfinished_bytes: the size of all incomplete headers.
+        closed: the number of connections closed to make room.
+        refused: the number of connections rejected for lack of room.
+        refusals: the number of rejected connections that are still open to send the response.
     """
 
     def __init__(self, limits: HttpLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -79,13 +80,13 @@ class ConnectionTable:
         self.closed = 0
         self.refused = 0
         self.refusals = 0
-        # In the order in which they began to wait.
+        # In the order in which they became idle.
         self._waiting: dict[Closable, None] = {}
         self._clock = clock
         self._logged_at = -_LOG_INTERVAL_S
 
     def add(self, connection: Closable) -> bool:
-        """Take a connection in; return whether there is room for it. The longest idle one makes room if need be."""
+        """Add a connection; return whether there is room for it. If necessary, close the connection that is idle longest."""
         if self.open >= self.max_connections:
             oldest = next(iter(self._waiting), None)
             self._log_full()
@@ -100,27 +101,27 @@ class ConnectionTable:
         return True
 
     def begin_refusal(self) -> bool:
-        """Count a connection without room that is to get an answer; return False if too many are getting one."""
+        """Count a connection that gets a 503 response; return False if too many are getting one."""
         if self.refusals >= MAX_REFUSALS:
             return False
         self.refusals += 1
         return True
 
     def end_refusal(self) -> None:
-        """Forget a connection that was counted by `begin_refusal`."""
+        """Remove a connection that was counted by `begin_refusal`."""
         self.refusals -= 1
 
     def discard(self, connection: Closable) -> None:
-        """Forget a connection that was taken in."""
+        """Remove a connection."""
         self.open -= 1
         self._waiting.pop(connection, None)
 
     def wait(self, connection: Closable) -> None:
-        """Count a connection as waiting for a request."""
+        """Mark a connection as idle."""
         self._waiting[connection] = None
 
     def work(self, connection: Closable) -> None:
-        """Count a connection as having a request that is answered."""
+        """Mark a connection as having a request in progress."""
         self._waiting.pop(connection, None)
 
     def _log_full(self) -> None:
@@ -136,7 +137,7 @@ class ConnectionTable:
 
 
 def default_connections() -> int:
-    """Return how many connections the limit of file descriptors allows, up to `MAX_CONNECTIONS`."""
+    """Return the number of connections that the file descriptor limit allows, up to `MAX_CONNECTIONS`."""
     limit = descriptor_limit()
     return (
         MAX_CONNECTIONS if limit is None else max(_MIN_CONNECTIONS, min(MAX_CONNECTIONS, limit - RESERVED_DESCRIPTORS))
@@ -144,7 +145,7 @@ def default_connections() -> int:
 
 
 def descriptor_limit() -> int | None:
-    """Return how many file descriptors the process may have; None for any number, or on systems without that limit."""
+    """Return the process's limit of file descriptors, or None if there is no limit, or on systems without one."""
     try:
         import resource
     except ImportError:
@@ -154,7 +155,7 @@ def descriptor_limit() -> int | None:
 
 
 def raise_descriptor_limit() -> None:
-    """Let the process have as many file descriptors as its hard limit allows, as programs in Go do at their start."""
+    """Raise the soft limit of file descriptors to the hard limit, as programs in Go do at start."""
     try:
         import resource
 
@@ -169,7 +170,8 @@ class DescriptorWatch:
     """Logs when file descriptors run out: the kernel then drops new connections, and nothing else reports it.
 
     Args:
-        limit: of the process. count: returns how many are open; raises OSError if there is none left to count with.
+        limit: the limit of the process.
+        count: the function that returns the number of open descriptors; raises OSError if none is left to count with.
     """
 
     SHARE = 0.9
@@ -180,10 +182,10 @@ class DescriptorWatch:
         self._scarce = False
 
     def check(self, connections: int) -> bool:
-        """Log if almost all are in use, once until they are not; return whether they are.
+        """Log once when almost all are in use; return whether they are.
 
         Args:
-            connections: of clients, for the message.
+            connections: the number of client connections, for the message.
         """
         if self._limit is None:
             return False
@@ -209,7 +211,7 @@ class DescriptorWatch:
 
 
 def open_descriptors() -> int:
-    """Return how many file descriptors the process has open."""
+    """Return the number of file descriptors that the process has open."""
     folder = next((each for each in _DESCRIPTORS if os.path.isdir(each)), "")
     if not folder:
         raise FileNotFoundError(_DESCRIPTORS[0])
@@ -221,11 +223,11 @@ _BURST_SECONDS = 2.0
 
 
 class RateLimit:
-    """A limit.
+    """The rate limit of each client, as token buckets.
 
     Args:
-        per_second: requests of one client; a pause lets it save up those of two seconds.
-        clock: returns seconds; never goes back.
+        per_second: the requests per second of one client; a bucket holds those of two seconds.
+        clock: the function that returns monotonic seconds.
     """
 
     def __init__(self, per_second: float, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -234,7 +236,7 @@ class RateLimit:
         self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, client: str) -> bool:
-        """Take one token from a client's bucket; return whether there was one left."""
+        """Take a token from a client's bucket; return whether there was one."""
         now = self._clock()
         bucket = self._buckets.get(client)
         if bucket is None:
@@ -244,6 +246,6 @@ class RateLimit:
         return bucket.take(now)
 
     def _forget_full(self, now: float) -> None:
-        """Forget clients whose buckets are full again; all of them, where none is."""
+        """Remove clients with full buckets; if there are none, all clients."""
         kept = {client: bucket for client, bucket in self._buckets.items() if not bucket.is_full(now)}
         self._buckets = kept if len(kept) < _MAX_CLIENTS else {}

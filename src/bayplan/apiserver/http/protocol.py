@@ -1,7 +1,7 @@
-"""Uvicorn's HTTP protocol with limits, and with the writes of one turn of the loop sent as one.
+"""Uvicorn's HTTP protocol with limits, and with the writes of one loop iteration sent together.
 
-Uvicorn writes the head and the body of an answer one after the other, and uvloop passes each to the kernel at once; a call
-of the kernel costs as much as a tenth of a create. Uvicorn has no limits of its own for headers, slow clients and trailers.
+Uvicorn writes the head and the body of a response one after the other, and uvloop passes each to the kernel at once; a system
+call costs as much as a tenth of a create. Uvicorn has no limits of its own for headers, slow clients and trailers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
 
 _MAX_WAITING = 64 * 1024
 _SLOP = 4096
-"""As many bytes more than the limit does Go read of a header."""
+"""Number of bytes over the limit that Go accepts in a header."""
 
 _MAX_PARSED_URL = 60_000
 _CHUNK_OVERHEAD = 16
@@ -29,15 +29,15 @@ _TOO_LARGE = b"431 Request Header Fields Too Large"
 _REFUSAL_HEADER = b"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 _NONE, _HEADER, _BODY = 0, 1, 2  # The part of a request that is being received.
 ABORT = "bayplan.abort"
-"""The key of a request's scope under which stands what closes its connection at once."""
+"""Key in the scope of a request, with the function that closes its connection at once."""
 
 
 class GatheringTransport(asyncio.Transport):
-    """A transport that passes on at the end of a turn of the loop what was written in it.
+    """A transport that sends the data of one loop iteration at its end.
 
     Args:
-        transport: to the client.
-        loop: whose turns count.
+        transport: the transport to the client.
+        loop: the event loop.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -48,7 +48,7 @@ class GatheringTransport(asyncio.Transport):
         self._size = 0
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        """Buffer data; a large amount is sent at once, so that a slow client is noticed."""
+        """Buffer data; send a large amount at once, so that a slow client is noticed."""
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
@@ -62,7 +62,7 @@ class GatheringTransport(asyncio.Transport):
             self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
 
     def close(self) -> None:
-        """Pass on what waits, and close."""
+        """Send buffered data, and close."""
         self._flush()
         self._transport.close()
 
@@ -72,7 +72,7 @@ class GatheringTransport(asyncio.Transport):
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        """Return whether it is closed or about to be."""
+        """Return whether the transport is closed or closing."""
         return self._transport.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
@@ -80,30 +80,30 @@ class GatheringTransport(asyncio.Transport):
         return self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:
-        """Read no more for now."""
+        """Pause reading."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Resume reading."""
         self._transport.resume_reading()
 
     def release(self) -> asyncio.Transport:
-        """Pass on what waits, and return the transport itself."""
+        """Send buffered data, and return the inner transport."""
         self._flush()
         return self._transport
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """Uvicorn's protocol of WebSockets, which reports its end; a refusal with an answer of its own is no error.
+    """Uvicorn's WebSocket protocol that reports the end of its connection and does not log a rejection with a response as an error.
 
     Attributes:
-        on_lost: called when the connection is lost.
+        on_lost: the function to call when the connection is lost.
     """
 
     on_lost: Callable[[], None] | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End a connection."""
+        """Close a connection."""
         super().connection_lost(exc)
         if self.on_lost is not None:
             self.on_lost()
@@ -112,12 +112,12 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         """Send a message of the application."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
-            # Uvicorn would log that there was no handshake. There is none to come after an answer.
+            # Uvicorn would log a missing handshake, but none is expected after a response.
             self.handshake_complete = True
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """Uvicorn's protocol over a gathering transport, with limits that hold before a request is authenticated.
+    """Uvicorn's protocol over a buffering transport, with limits that apply before a request is authenticated.
 
     Args:
         table: the server's connections and its limits. The other arguments are uvicorn's.
@@ -141,7 +141,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- connections --------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin a connection, if there is room for it."""
+        """Open a connection, if there is room for it."""
         super().connection_made(GatheringTransport(transport, self.loop))
         self._known = self._table.add(self)
         if not self._known:
@@ -156,7 +156,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(self._limits.header_seconds, self._check_time)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End a connection."""
+        """Close a connection."""
         self._end_request()
         self._leave_table()
         super().connection_lost(exc)
@@ -174,18 +174,18 @@ class LimitedProtocol(HttpToolsProtocol):
             self._table.end_refusal()
 
     def close_idle(self) -> None:
-        """Close the connection to make room for another."""
+        """Close the connection to make room for a new one."""
         self.transport.close()
 
     def shutdown(self) -> None:
-        """Close the connection, at once if its request has not come in full; a request that is answered may end."""
+        """Close the connection: at once if its request is incomplete, else after the response."""
         if self._part != _NONE:
             self.transport.abort()
         else:
             super().shutdown()
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection to the WebSocket protocol. It counts towards the limit until it closes."""
+        """Pass the connection to the WebSocket protocol. It counts towards the limit until it closes."""
         assert isinstance(self.transport, GatheringTransport)
         self._end_request()
         self._table.work(self)
@@ -197,17 +197,17 @@ class LimitedProtocol(HttpToolsProtocol):
         else:
             self._leave_table()
 
-    # --- what comes ---------------------------------------------------------------------------------------------------
+    # --- receiving ----------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Take in a piece of a request, and check the limits if the request is not complete with it."""
+        """Receive a part of a request, and check the limits if the request is still incomplete."""
         if self._refused:
             return
         before = self._part
         self._received += len(data)
         super().data_received(data)
         if not isinstance(self.transport, GatheringTransport):
-            # The WebSocket protocol owns the connection now; a timer of this one would end it.
+            # The WebSocket protocol owns the connection now; a timer of this protocol would close it.
             return
         if self._part == _NONE:
             if self._timer is None and before == _NONE and self._answering():
@@ -217,7 +217,7 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._answering():
                 self._stop_timer()
             elif self._timer is None and self.timeout_keep_alive_task is None:
-                # Only line breaks came, which may stand before a request.
+                # Only line breaks were received, which are allowed before a request.
                 self._start_timer()
             return
         if self._timer is None or before == _NONE:
@@ -230,17 +230,17 @@ class LimitedProtocol(HttpToolsProtocol):
             if over or self._table.unfinished_bytes > self._limits.unfinished_bytes:
                 self._refuse(_TOO_LARGE if over else b"503 Service Unavailable")
         elif self._received - self._body_received - _CHUNK_OVERHEAD * self._chunks > 2 * self._limits.header_bytes:
-            # Trailers, or extensions of chunks, without end.
+            # Endless trailers or chunk extensions.
             self._refuse(b"400 Bad Request")
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Start a request."""
         super().on_message_begin()
         self._part = _HEADER
         self._body_received = self._chunks = 0
 
     def on_headers_complete(self) -> None:
-        """Begin to answer a request, or refuse it for its header; the answer may close the connection at once."""
+        """Start handling a request, or reject it for its header; the handler may close the connection at once."""
         cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
         self._part = _BODY
         self._table.work(self)
@@ -254,7 +254,7 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def _with_long_url(self, complete: Callable[[], None]) -> None:
-        # The parser's positions have 16 bits, while Go's URLs may fill the header.
+        # The parser's positions have 16 bits, but Go allows URLs as long as the header.
         url, self.url = self.url, b"/"
         target = url if url.startswith(b"/") else b"/" + url.partition(b"://")[2].partition(b"/")[2]
         raw_path, _, query = target.partition(b"#")[0].partition(b"?")
@@ -267,19 +267,19 @@ class LimitedProtocol(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_chunk_header(self) -> None:
-        """Count a chunk; trailers after the last one are passed over."""
+        """Count a chunk; ignore trailers after the last one."""
         if not self._chunks:
-            # The request has the list of before, and what comes now goes to another.
+            # The request has the list of headers already; collect trailers in a new one.
             self.headers = []
         self._chunks += 1
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of a body."""
+        """Receive a part of a body."""
         self._body_received += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End a request; its answer may still be under way."""
+        """End a request; its response may still be in progress."""
         self._part = _NONE
         self._received = 0
         super().on_message_complete()
@@ -310,7 +310,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _check_time(self) -> None:
-        """Close a connection whose client takes too long; a body gets more time for each byte, and while reading is paused."""
+        """Close the connection of a slow client; a body gets more time for each byte, and while reading is paused."""
         self._timer = None
         if self.transport.is_closing():
             return
@@ -324,7 +324,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _refuse(self, status: bytes) -> None:
-        """Answer in Go's words, read no more, and close the connection when the client has had time to read the answer."""
+        """Send an error in Go's words, stop reading, and close the connection when the client has had time to read it."""
         self._refused = True
         self._end_request()
         self._table.work(self)
@@ -336,7 +336,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def limited_protocol(limits: HttpLimits) -> type[asyncio.Protocol]:
-    """Return a protocol with limits, for the configuration of one server."""
+    """Return a protocol class with the limits of one server's configuration."""
     return cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=ConnectionTable(limits)))
 
 

@@ -43,16 +43,16 @@ class ServerOptions:
     """Options of a server.
 
     Attributes:
-        listen: address; one other than loopback requires a token.
-        port: 0 for a free one.
-        token: required of clients; empty allows every client.
-        certificate, key: of TLS, as files in PEM; both or none.
-        store: file of a durable store; None keeps everything in memory.
-        rate_limit: requests per second and client; 0 for no limit.
-        allowed_origins: origins of web pages that may write, in addition to the server's own.
-        limits: on unauthenticated clients.
-        webhooks: allowed targets of webhooks, see `Targets`; none by default.
-        admits_service_accounts: pods need their service account and mount its token.
+        listen: the address to listen on; one other than loopback requires a token.
+        port: the port; 0 for a free one.
+        token: the token that clients must send; empty allows every client.
+        certificate, key: the PEM files for TLS; both or neither.
+        store: the file of a durable store; None stores everything in memory.
+        rate_limit: the requests per second and client; 0 for no limit.
+        allowed_origins: the origins of web pages that may write, in addition to the server's own.
+        limits: the limits on unauthenticated clients.
+        webhooks: the allowed targets of webhooks, see `Targets`; none by default.
+        admits_service_accounts: whether pods need their service account and mount its token.
     """
 
     listen: str = "127.0.0.1"
@@ -69,7 +69,7 @@ class ServerOptions:
 
 
 def check_options(options: ServerOptions) -> None:
-    """Refuse options that contradict one another, or would let the world in.
+    """Raise if options conflict, or allow access to other hosts without protection.
 
     Raises:
         InputError: they do.
@@ -95,15 +95,16 @@ class ApiServer:
     """An assembled server, not yet running.
 
     Args:
-        options: checked.
-        clock: returns the server's time in seconds since 1970.
+        options: the checked options.
+        clock: the function that returns the server's time in seconds since 1970.
 
     Attributes:
-        backend: for loading documents before it runs. api: handles requests, for callers in this process.
-        url: where clients reach it; known from the start, because the socket is bound at once.
+        backend: the backend, for loading documents before the server runs.
+        api: the API that handles requests, for callers in this process.
+        url: the URL of the server; known from the start, because the socket is bound at once.
 
     Raises:
-        InputError: the options are wrong, the address is taken, or the file is no store.
+        InputError: the options are invalid, the address is in use, or the file is not a store.
     """
 
     def __init__(self, options: ServerOptions, *, clock: Callable[[], float] = time.time) -> None:
@@ -138,7 +139,8 @@ class ApiServer:
         """Serve an application next to the API; the first of several that accepts a request handles it.
 
         Args:
-            application: the application. on_end: ends its streams when the server stops.
+            application: the application.
+            on_end: the function that ends its streams when the server stops.
         """
         self._application.mounts.append(application)
         if on_end is not None:
@@ -163,7 +165,7 @@ class ApiServer:
         """Serve until SIGINT or SIGTERM.
 
         Args:
-            on_ready: called once requests are accepted.
+            on_ready: the function to call once requests are accepted.
 
         Raises:
             InputError: a write of a durable store to disk failed.
@@ -205,7 +207,7 @@ class ApiServer:
             raise InputError(f"--store: {self._failure}", where=str(self.options.store), wanted="a disk that works")
 
     def _begin(self, on_ready: Callable[[], None] | None) -> None:
-        """Do what is due on the loop when requests are answered."""
+        """Run the periodic work on the loop while the server runs."""
         if self.backend.outgoing.is_on:
             self._hooks = self.api.calls = HookClient(self.backend.outgoing)
         if on_ready is not None:
@@ -222,7 +224,7 @@ class ApiServer:
             self._server.should_exit = True
 
     def close(self) -> None:
-        """Close socket and store."""
+        """Close the socket and the store."""
         self._socket.close()
         self._close_store()
 
@@ -232,7 +234,7 @@ class ApiServer:
             self._recorder = None
 
     def kubeconfig(self) -> dict[str, Any]:
-        """Return a kubeconfig that reaches the server."""
+        """Return a kubeconfig for the server."""
         certificate = self.options.certificate
         authority = "" if certificate is None else str(certificate.resolve())
         return kubeconfig_entry(self.url, token=self.options.token, certificate_authority=authority)

@@ -1,1 +1,1 @@
-"""Behaviour of individual kinds beyond the table of facts: defaults, admission, preparation, validation, subresources."""
+"""Behavior of individual kinds beyond the table of facts: defaults, admission, preparation, validation, subresources."""

@@ -1,7 +1,7 @@
-"""HorizontalPodAutoscalers in autoscaling/v1: stored as v2; what v1 has no fields for travels in annotations.
+"""HorizontalPodAutoscalers in autoscaling/v1: stored as v2; fields that v1 lacks are in annotations.
 
-v1 knows one target, the utilisation of CPU. Other metrics, behaviour, conditions and current metrics are JSON in annotations that
-exist only in v1, in the form that upstream writes them.
+v1 has one target, the CPU utilization. Other metrics, behavior, conditions and current metrics are JSON in annotations that
+exist only in v1, in upstream's format.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INTERNAL_RULES = ("StabilizationWindowSeconds", "SelectPolicy", "Policies", "To
 
 
 def autoscaler_to_v2(autoscaler: Document) -> Document:
-    """Return an autoscaler of v1 as v2 has it, with the default metric if it has none."""
+    """Return the v2 form of a v1 autoscaler, with the default metric if it has none."""
     spec, status = _part(autoscaler, "spec"), _part(autoscaler, "status")
     annotations = _part(_part(autoscaler, "metadata"), "annotations")
     stored = {name: spec[name] for name in _SPEC if name in spec}
@@ -61,7 +61,7 @@ def autoscaler_to_v2(autoscaler: Document) -> Document:
 
 
 def autoscaler_from_v2(autoscaler: Document) -> Document:
-    """Return a stored autoscaler as v1 shows it."""
+    """Return the v1 form of a stored autoscaler."""
     spec, status = _part(autoscaler, "spec"), _part(autoscaler, "status")
     shown = {name: spec[name] for name in _SPEC if name in spec}
     state = {name: status[name] for name in _STATUS if name in status}
@@ -118,7 +118,7 @@ def _cpu_metric(name: str, utilization: object) -> Document:
     return {"type": "Resource", "resource": {"name": _CPU, name: value}}
 
 
-# Fields of v1, where each is in v2: value and average under the target (or the current value), the rest under the metric.
+# Fields of v1 and their place in v2: value and average below the target (or the current value), the rest below the metric.
 _VALUES = {
     "pods": {"AverageValue": "averageValue"},
     "object": {"Value": "value", "averageValue": "averageValue"},
@@ -206,12 +206,12 @@ def _lower(name: str) -> str:
 
 
 def _text(order: tuple[str, ...], values: list[Document]) -> str:
-    """Return a list as Go writes it: fields in the order of the struct."""
+    """Return a list as Go encodes it: fields in the order of the struct."""
     return _compact([{name: each[name] for name in order if name in each} for each in values])
 
 
 def _metric_text(metrics: list[Document], *, current: bool = False) -> str:
-    """Return metrics as Go writes them, amounts that its structs always show among them."""
+    """Return metrics as Go encodes them, with the amounts that its structs always include."""
     prefix, ordered = "current" if current else "target", []
     for metric in metrics:
         source = _SOURCES.get(str(metric.get("type")), "")

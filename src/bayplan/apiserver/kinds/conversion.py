@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from bayplan.apiserver.model.resources import Resource
 
 
-# events.k8s.io/v1 to core/v1; fields of other names are the same in both.
+# events.k8s.io/v1 to core/v1; all other fields have the same name in both.
 _EVENT_FIELDS = {
     "regarding": "involvedObject",
     "note": "message",
@@ -27,12 +27,12 @@ _SHOWN_IN_CORE: Document = {"reportingComponent": "", "reportingInstance": "", "
 
 
 def is_converted(resource: Resource) -> bool:
-    """Return whether objects of a resource are stored in another version."""
+    """Return whether objects of a resource are stored in a different version."""
     return resource.converter is not None or (resource.group, resource.version, resource.name) in _CONVERTERS
 
 
 def to_storage(resource: Resource, document: Document) -> Document:
-    """Return a document in the form in which its kind is worked on; of custom resources that is the version of the request."""
+    """Return a document in the version that is processed internally; for custom resources, the version of the request."""
     converters = _CONVERTERS.get((resource.group, resource.version, resource.name))
     return document if converters is None else converters[0](document)
 
@@ -44,12 +44,12 @@ def from_storage(resource: Resource, document: Document) -> Document:
 
 
 def stored_form(resource: Resource, document: Document) -> Document:
-    """Return the stored form of a document; raise `CallsNeededError` if a webhook has to convert it first."""
+    """Return the stored form of a document; raise `CallsNeededError` if a webhook must convert it first."""
     return to_storage(resource, document) if resource.converter is None else resource.converter.to_storage(document)
 
 
 def served_form(resource: Resource, document: Document) -> Document:
-    """Return a stored document in the version of a resource; a webhook may have to be asked first (`CallsNeededError`)."""
+    """Return a stored document in the version of a resource; raise `CallsNeededError` if a webhook must convert it first."""
     return from_storage(resource, document) if resource.converter is None else resource.converter.from_storage(document)
 
 

@@ -13,12 +13,12 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class NodeStrategy(Strategy):
-    """Nodes: a new one is tainted until it is ready, and keeps the status it was created with."""
+    """Nodes: a new one is tainted until it is ready, and keeps the status that it was created with."""
 
     keeps_status_on_create = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Drop the source of a kubelet configuration, which no kubelet reads any more; make the fields for pod CIDRs agree."""
+        """Drop the source of a kubelet configuration, which no kubelet reads any more; synchronize the fields for pod CIDRs."""
         super().prepare_create(context, document)
         part(document, "spec").pop("configSource", None)
         _unify_pod_cidrs(document)
@@ -32,24 +32,24 @@ class NodeStrategy(Strategy):
             spec["taints"] = [*taints, {"key": _NOT_READY, "effect": "NoSchedule"}]
 
     def admit_whole(self, context: Context, document: Document) -> None:
-        """Leave the taints to a node that is known to be ready or not: they follow from that where it comes from."""
+        """Leave the taints of a node whose readiness is known: its source cluster derived them from it."""
         if all(each.get("type") != "Ready" for each in parts(part(document, "status"), "conditions")):
             self.admit(context, document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Make the two fields for pod CIDRs agree."""
+        """Synchronize the two fields for pod CIDRs."""
         super().prepare_update(context, new, old)
         _unify_pod_cidrs(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Drop what was reported of a kubelet configuration, which no kubelet reads any more."""
+        """Drop the reported kubelet configuration, which no kubelet reads any more."""
         super().prepare_status(context, new, old)
         if "config" not in part(old, "status"):
             part(new, "status").pop("config", None)
 
 
 def _unify_pod_cidrs(node: Document) -> None:
-    """Let ``podCIDR`` be the first of ``podCIDRs``; if both are there, ``podCIDR`` wins."""
+    """Set ``podCIDR`` and the first of ``podCIDRs`` to the same value; if they differ, ``podCIDR`` wins."""
     spec = part(node, "spec")
     first, every = spec.get("podCIDR"), texts(spec, "podCIDRs")
     if first and (not every or every[0] != first):
@@ -59,25 +59,25 @@ def _unify_pod_cidrs(node: Document) -> None:
 
 
 class LimitRangeStrategy(Strategy):
-    """Limit ranges: one without a name gets a uid for it."""
+    """Limit ranges; one without a name gets a uid as its name."""
 
     create_on_update = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Give a name to one that has none."""
+        """Set the name of a limit range without one."""
         super().prepare_create(context, document)
         metadata = part(document, "metadata")
         metadata["name"] = metadata.get("name") or context.cluster.new_uid()
 
 
 class NamespaceStrategy(Strategy):
-    """Namespaces: active with a finalizer; terminating until that is taken off."""
+    """Namespaces: active with a finalizer; terminating until the finalizer is removed."""
 
     name_check = "label"
     returns_deleted = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Begin as active, labelled with the name, held by the finalizer of namespaces."""
+        """Set the phase Active, the name label, and the finalizer of namespaces."""
         metadata = part(document, "metadata")
         labels = dict(part(metadata, "labels"))
         labels["kubernetes.io/metadata.name"] = metadata.get("name")
@@ -95,25 +95,25 @@ class NamespaceStrategy(Strategy):
 
 
 class ServiceStrategy(Strategy):
-    """Services: cluster addresses are given, and stay."""
+    """Services: cluster addresses are allocated once, and do not change."""
 
     returns_deleted = True
     create_on_update = True
     name_check = "label"
 
     def allocate(self, context: Context, document: Document, before: Document | None) -> None:
-        """Give cluster addresses and node ports."""
+        """Allocate cluster addresses and node ports."""
         if context.subresource != "status":
             allocate(context, document, before)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Drop what the new type does not need."""
+        """Drop fields that the new type does not need."""
         super().prepare_update(context, new, old)
         drop_unused(part(new, "spec"), part(old, "spec"))
 
 
 class VolumeStrategy(Strategy):
-    """Persistent volumes: protected, pending until bound, with a source that stays."""
+    """Persistent volumes: protected, pending until bound, with an immutable source."""
 
     returns_deleted = True
 
@@ -122,11 +122,11 @@ class VolumeStrategy(Strategy):
         add_finalizer(document, "kubernetes.io/pv-protection")
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Begin as pending."""
+        """Set the phase Pending."""
         document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.cluster.now()}
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Note when the phase changes."""
+        """Set the time of a phase change."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
         time, time_before = (each.get("lastPhaseTransitionTime") for each in (status, before))
@@ -138,12 +138,12 @@ class VolumeStrategy(Strategy):
 
 
 class ClaimStrategy(Strategy):
-    """Persistent volume claims: protected, pending until bound, with a spec that stays."""
+    """Persistent volume claims: protected, pending until bound, with an immutable spec."""
 
     returns_deleted = True
 
     def admit(self, context: Context, document: Document) -> None:
-        """Protect a new claim, and give it the default storage class where it names none."""
+        """Protect a new claim, and set the default storage class if it has none."""
         add_finalizer(document, "kubernetes.io/pvc-protection")
         spec = part(document, "spec")
         if spec.get("storageClassName") is None:
@@ -152,17 +152,17 @@ class ClaimStrategy(Strategy):
                 spec["storageClassName"] = default
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Begin as pending, and name the source of the data in both ways."""
+        """Set the phase Pending, and set both fields of the data source."""
         document["status"] = {"phase": "Pending"}
         _unify_data_sources(part(document, "spec"), {})
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Name the source of the data in both ways, also for clients that know only the older one."""
+        """Set both fields of the data source, also for clients that know only the older one."""
         super().prepare_update(context, new, old)
         _unify_data_sources(part(new, "spec"), part(old, "spec"))
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check a new claim, and what limit ranges say about it."""
+        """Check a new claim, also against limit ranges."""
         causes = super().validate(context, document)
         if not causes:
             check_claim_limits(context, document)
@@ -170,11 +170,11 @@ class ClaimStrategy(Strategy):
 
 
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
-"""Groups and kinds to which `dataSource` could point from the beginning."""
+"""Groups and kinds that `dataSource` has always supported."""
 
 
 def _unify_data_sources(spec: Document, before: Document) -> None:
-    """Fill one of `dataSource` and `dataSourceRef` from the other (KEP 1495); drop what never was a source."""
+    """Set `dataSource` or `dataSourceRef` from the other (KEP 1495); drop unsupported sources."""
     reference = spec.get("dataSourceRef")
     if isinstance(reference, dict) and reference.get("namespace") and before.get("dataSourceRef") is None:
         # The gate CrossNamespaceVolumeDataSource is off.
@@ -193,7 +193,7 @@ def _unify_data_sources(spec: Document, before: Document) -> None:
 
 
 class ServiceAccountStrategy(Strategy):
-    """Service accounts, which keep only the names of their secrets."""
+    """Service accounts; of their secrets, only the names are stored."""
 
     returns_deleted = True
 
@@ -214,7 +214,7 @@ def _name_secrets(account: Document) -> None:
 
 
 class EndpointSliceStrategy(Strategy):
-    """Endpoint slices: all but metadata counts as a generation, labels too; the old topology is not written any more."""
+    """Endpoint slices: every change except of metadata counts as a generation, and of labels too; the old topology is dropped."""
 
     counts_generations = True
 
@@ -259,7 +259,7 @@ def _default_class(context: Context) -> object:
 
 
 class EventStrategy(Strategy):
-    """Events, of both groups; stored as those of the core group. The group of the request decides which rules hold."""
+    """Events of both groups, stored in the core group. The group of the request determines which rules apply."""
 
     create_on_update = True
     name_check = "path"
@@ -269,7 +269,7 @@ class EventStrategy(Strategy):
         return check_event(document, is_core=context.resource.group == "")
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
-        """Check changes of metadata, but not those through the core group."""
+        """Check changes of metadata, except through the core group."""
         return () if context.resource.group == "" else ("change",)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
@@ -278,7 +278,7 @@ class EventStrategy(Strategy):
 
 
 class LeaseStrategy(Strategy):
-    """Leases: an update names its version, and one of what is not there creates it."""
+    """Leases: an update must have the resource version, and creates a missing lease."""
 
     create_on_update = True
     unconditional_update = False

@@ -68,7 +68,7 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
 
 
 def _rules(schema: Document) -> SchemaRules | None:
-    """Return the rules of a schema; the language takes a while to import, and most schemas have none."""
+    """Return the rules of a schema. The CEL package is imported on demand: it is slow to import, and most schemas have no rules."""
     if not has_rules(schema):
         return None
     from bayplan.apiserver.validation import schema_rules
@@ -77,7 +77,7 @@ def _rules(schema: Document) -> SchemaRules | None:
 
 
 def _object_type(schema: Document) -> FieldType:
-    """Return how objects merge: by their schema, with metadata as everywhere."""
+    """Return the merge type of objects: that of their schema, with the standard metadata."""
     result = _field_type(schema) if schema else FieldType(Merge.STRUCT)
     result.fields["apiVersion"] = result.fields["kind"] = LEAF
     result.fields["metadata"] = field_type(_OBJECT_META)
@@ -85,7 +85,7 @@ def _object_type(schema: Document) -> FieldType:
 
 
 def _field_type(schema: Document) -> FieldType:
-    """Return how values of a structural schema merge."""
+    """Return the merge type of a structural schema's values."""
     kind = schema.get("type")
     if schema.get("x-kubernetes-map-type") == "atomic":
         return FieldType(Merge.LEAF)
@@ -109,7 +109,7 @@ def _field_type(schema: Document) -> FieldType:
 
 
 def prune(resource: Resource | None, value: Document) -> tuple[Document, list[str]]:
-    """Return an object without the fields that its schema lacks, with defaults, and the paths of what was dropped."""
+    """Return an object without unknown fields and with defaults, and the paths of the dropped fields."""
     schema: Document = {}
     if resource is not None and resource.custom is not None:
         schema = part(resource.custom, "schema", "openAPIV3Schema")
@@ -123,11 +123,11 @@ def prune(resource: Resource | None, value: Document) -> tuple[Document, list[st
 
 
 MAX_DEFAULTS = 500_000
-"""Defaults that one object may get. A schema of 1 MB could give each of 100,000 items 10,000 of them."""
+"""Maximum number of defaults of one object. A schema of 1 MB could give each of 100,000 items 10,000 of them."""
 
 
 class _Defaults:
-    """The properties with a default, looked for once in a schema however many values it has."""
+    """The properties with a default, determined once per schema however many values it has."""
 
     __slots__ = ("_known", "_left")
 
@@ -139,7 +139,7 @@ class _Defaults:
         """Return the properties of a schema that have a default.
 
         Raises:
-            ApiError: the object has got too many.
+            ApiError: the object has too many.
         """
         found = self._known.get(id(schema))
         if found is None:
@@ -177,17 +177,17 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
 
 
 MANAGER = "kube-apiserver"
-"""Owns the status of definitions."""
+"""Manager name of the status of definitions."""
 
 
 class DefinitionStrategy(Strategy):
-    """Definitions: a new one is accepted by a write of its own, as by upstream's controllers, but at once."""
+    """Definitions: a new one is accepted by a separate write, as by upstream's controllers, but at once."""
 
     counts_generations = True
     unconditional_update = False
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Fill in names, and say that they are accepted."""
+        """Fill in names and the condition that they are accepted."""
         super().prepare_create(context, document)
         _fill_in(document)
         document["status"] = {
@@ -197,7 +197,7 @@ class DefinitionStrategy(Strategy):
         }
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Keep the status in step with names and versions."""
+        """Update the status after changes of names and versions."""
         super().prepare_update(context, new, old)
         _fill_in(new)
         status = {**part(new, "status")}
@@ -208,7 +208,7 @@ class DefinitionStrategy(Strategy):
 
 
 def accepted_status(definition: Document, now: str) -> Document | None:
-    """Return the status of a definition that is accepted; None if it says so already."""
+    """Return the status of an accepted definition, or None if it is already set."""
     status = part(definition, "status")
     if any(each.get("type") == "Established" for each in parts(status, "conditions")):
         return None
@@ -241,7 +241,7 @@ def _condition(name: str, reason: str, message: str, now: str) -> Document:
 BLOCKING = frozenset(
     ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
 )
-"""Reasons for which rules are not run: expressions would fail on such values."""
+"""Reasons of errors after which rules are not run, because expressions would fail on such values."""
 _ENVELOPE = ("apiVersion", "kind", "metadata")
 
 
@@ -255,15 +255,15 @@ class CustomStrategy(Strategy):
         return _with_rules(context, document, None, validate_custom(_schema(context), _body(document)))
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check what has changed."""
+        """Check a change."""
         return _with_rules(context, new, old, validate_custom(_schema(context), _body(new), _body(old)))
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check what has changed: a status stands in the same schema."""
+        """Check a status change; the status is part of the same schema."""
         return self.validate_update(context, new, old)
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return the rules that an unchanged value breaks, in addition to what all kinds warn of."""
+        """Return warnings for the rules that an unchanged value breaks, in addition to those of all kinds."""
         found = super().warnings(context, document, before)
         rules = context.resource.rules
         return found if rules is None or before is None else [*found, *rules.check(document, before)[1]]
@@ -274,7 +274,7 @@ _NOT_CHECKED += "correct the existing errors to complete validation"
 
 
 def _with_rules(context: Context, new: Document, old: Document | None, causes: list[Cause]) -> list[Cause]:
-    """Return the errors of an object with those of its schema's rules, unless they can't be run on it."""
+    """Return the errors of an object with those of its schema's rules, unless the errors prevent the rules from running."""
     rules = context.resource.rules
     if rules is None:
         return causes

@@ -1,4 +1,4 @@
-"""Defaults that depend on something: on a tag, on another field, on what is left out. See `bayplan.apiserver.kinds.defaults`."""
+"""Defaults that depend on an image tag, another field, or a missing one. See `bayplan.apiserver.kinds.defaults`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFAULT_REPOSITORY = "library/"
 
 
 def image_tag(image: str) -> str:
-    """Return the tag of an image: ``latest`` if it has neither tag nor digest, empty if it is no image name at all."""
+    """Return the tag of an image: ``latest`` if it has neither tag nor digest, empty if it is not an image name."""
     if _IDENTIFIER.fullmatch(image):
         return ""
     domain, slash, rest = image.partition("/")
@@ -58,7 +58,7 @@ def _parts(document: Document, name: str) -> list[Document]:
 
 
 def default_pod(pod: Document) -> None:
-    """Fill requests from limits, host ports of a pod in the node's network, and service links."""
+    """Set requests from limits, host ports of a pod in the host network, and service links."""
     spec = _part(pod, "spec")
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
@@ -80,7 +80,7 @@ _POD_LEVEL = ("cpu", "memory")
 
 
 def _default_pod_requests(spec: Document) -> None:
-    """Request for a whole pod what its containers request together, else what it is limited to."""
+    """Set the pod-level requests to the sum of its containers' requests, else to its limits."""
     resources = _part(spec, "resources")
     requests, limits = dict(_part(resources, "requests")), _part(resources, "limits")
     containers: Document = {name: spec.get(name) for name in ("containers", "initContainers")}
@@ -99,20 +99,20 @@ def _default_pod_requests(spec: Document) -> None:
 
 
 def default_pod_spec(spec: Document) -> None:
-    """Let the service account stand under its older name, too."""
+    """Set the deprecated field of the service account, too."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if name:
         spec["serviceAccountName"] = spec["serviceAccount"] = name
 
 
 def default_image_pull_policy(container: Document) -> None:
-    """Pull always where the tag is ``latest`` or absent."""
+    """Set the pull policy Always if the tag is ``latest`` or absent."""
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = _pull_policy(str(container.get("image") or ""))
 
 
 def default_image_volume(source: Document) -> None:
-    """Pull an image that is a volume as one that is a container."""
+    """Set the pull policy of an image volume as for a container."""
     if not source.get("pullPolicy"):
         source["pullPolicy"] = _pull_policy(str(source.get("reference") or ""))
 
@@ -122,7 +122,7 @@ def _pull_policy(image: str) -> str:
 
 
 def default_volume(volume: Document) -> None:
-    """Make a volume without a source an empty directory."""
+    """Set the source of a volume without one to an empty directory."""
     if set(volume) <= {"name"}:
         volume[_SOURCELESS] = {}
 
@@ -137,13 +137,13 @@ def default_namespace(namespace: Document) -> None:
 
 
 def default_node_status(status: Document) -> None:
-    """Let all capacity be allocatable."""
+    """Set the allocatable resources to the capacity."""
     if not status.get("allocatable") and status.get("capacity"):
         status["allocatable"] = dict(_part(status, "capacity"))
 
 
 def default_node_spec(spec: Document) -> None:
-    """Bring `podCIDR` and the first of `podCIDRs` together; `podCIDR` wins."""
+    """Set `podCIDR` and the first of `podCIDRs` to the same value; `podCIDR` wins."""
     first, listed = spec.get("podCIDR"), spec.get("podCIDRs")
     networks = listed if isinstance(listed, list) else []
     if first and (not networks or networks[0] != first):
@@ -153,7 +153,7 @@ def default_node_spec(spec: Document) -> None:
 
 
 def default_service(spec: Document) -> None:
-    """Fill in type, affinity, traffic policies and target ports."""
+    """Set type, affinity, traffic policies and target ports."""
     spec.setdefault("sessionAffinity", "None")
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
@@ -174,7 +174,7 @@ def default_service(spec: Document) -> None:
 
 
 def default_service_object(service: Document) -> None:
-    """Fill in how the addresses of a load balancer are reached."""
+    """Set the IP mode of a load balancer's addresses."""
     if _part(service, "spec").get("type") == "LoadBalancer":
         for ingress in _parts(_part(_part(service, "status"), "loadBalancer"), "ingress"):
             if ingress.get("ip") and ingress.get("ipMode") is None:
@@ -182,7 +182,7 @@ def default_service_object(service: Document) -> None:
 
 
 def default_replication_controller(controller: Document) -> None:
-    """Take selector and labels from the template."""
+    """Set selector and labels from the template."""
     metadata, spec = _part(controller, "metadata"), _part(controller, "spec")
     labels = _part(_part(_part(spec, "template"), "metadata"), "labels")
     if labels:
@@ -193,7 +193,7 @@ def default_replication_controller(controller: Document) -> None:
 
 
 def default_limit_range_item(item: Document) -> None:
-    """Limits of containers default to the maximum, requests to the limit, then to the minimum."""
+    """Set default limits of containers to the maximum, requests to the limit, else to the minimum."""
     if item.get("type") != "Container":
         return
     default = {**_part(item, "max"), **_part(item, "default")}
@@ -205,7 +205,7 @@ def default_limit_range_item(item: Document) -> None:
 
 
 def default_deployment(deployment: Document) -> None:
-    """Roll by quarters."""
+    """Set a rolling update with 25 % surge and 25 % unavailable."""
     spec = _part(deployment, "spec")
     strategy = spec["strategy"] = dict(_part(spec, "strategy"))
     if not strategy.get("type"):
@@ -217,7 +217,7 @@ def default_deployment(deployment: Document) -> None:
 
 
 def default_stateful_set(spec: Document) -> None:
-    """Roll all, and retain claims."""
+    """Set a rolling update of all pods, and retention of claims."""
     default_claim_template(spec)
     strategy = spec["updateStrategy"] = dict(_part(spec, "updateStrategy"))
     if not strategy.get("type"):
@@ -231,7 +231,7 @@ def default_stateful_set(spec: Document) -> None:
 
 
 def default_daemon_set(spec: Document) -> None:
-    """Roll one node at a time."""
+    """Set a rolling update of one node at a time."""
     strategy = spec["updateStrategy"] = dict(_part(spec, "updateStrategy"))
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
@@ -240,25 +240,25 @@ def default_daemon_set(spec: Document) -> None:
         rolling.setdefault("maxUnavailable", 1)
         rolling.setdefault("maxSurge", 0)
     elif isinstance(strategy.get("rollingUpdate"), dict):
-        # Both are numbers inside the server, and zero where nothing was sent.
+        # Both are numbers inside the server, and zero if absent.
         strategy["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0} | _part(strategy, "rollingUpdate")
 
 
 def default_daemon_set_object(daemon_set: Document) -> None:
-    """Write the generation of the template as an annotation, as older clients read it."""
+    """Write the generation of the template as an annotation, for older clients."""
     metadata = _part(daemon_set, "metadata")
     metadata["annotations"] = {TEMPLATE_GENERATION: "0"} | _part(metadata, "annotations")
 
 
 def default_claim_template(spec: Document) -> None:
-    """Name kind and version of claim templates."""
+    """Set kind and version of claim templates."""
     for claim in _parts(spec, "volumeClaimTemplates"):
         if not claim.get("kind"):
             claim |= {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
 
 
 def default_definition_spec(spec: Document) -> None:
-    """Name one object and lists after the kind."""
+    """Set the names of one object and of lists from the kind."""
     names = _part(spec, "names")
     kind = str(names.get("kind") or "")
     names["singular"] = names.get("singular") or kind.lower()
@@ -269,7 +269,7 @@ def default_definition_spec(spec: Document) -> None:
 
 
 def default_job(job: Document) -> None:
-    """One pod, once, unless the job says otherwise."""
+    """Set one completion and a parallelism of one, unless the job sets them."""
     metadata, spec = _part(job, "metadata"), _part(job, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -290,25 +290,25 @@ def default_job(job: Document) -> None:
 
 
 def default_network_policy(spec: Document) -> None:
-    """A policy concerns ingress, and egress where it has rules for that."""
+    """Set the policy types: ingress, and egress if the policy has rules for it."""
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
 def default_subject(subject: Document) -> None:
-    """Users and groups are of the RBAC group, service accounts of the core group."""
+    """Set the API group of subjects: the RBAC group for users and groups, the core group for service accounts."""
     if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
         subject["apiGroup"] = "rbac.authorization.k8s.io"
 
 
 def default_device_count(request: Document) -> None:
-    """Ask for one device."""
+    """Request one device."""
     if request.get("allocationMode") == "ExactCount" and not request.get("count"):
         request["count"] = 1
 
 
 def default_autoscaler(spec: Document) -> None:
-    """Scale by processor time, 80 % of what is requested."""
+    """Set the metric CPU utilization with a target of 80 %."""
     if not spec.get("metrics"):
         target: Document = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
@@ -316,7 +316,7 @@ def default_autoscaler(spec: Document) -> None:
     if isinstance(behavior, dict):
         for name, rules in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
             sent = _part(behavior, name)
-            # Policies that were sent empty are not filled in: the change is refused.
+            # Policies that were sent empty are not filled in: validation rejects the change.
             empties = sent.empties if isinstance(sent, Emptied) else {}
             filled = {key: item for key, item in rules.items() if key not in empties}
             behavior[name] = Emptied(filled | sent, empties)

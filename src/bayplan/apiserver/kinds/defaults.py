@@ -1,9 +1,9 @@
-"""Defaults of the versioned types: what the API server fills in before anything else looks at an object.
+"""Defaults of the versioned types, which the API server sets before it processes an object.
 
-OpenAPI has next to none of them, so they stand here: constants a type, and functions where a default depends on
-something. Which types a kind holds is worked out once from their shapes, and branches without defaults are not walked.
+OpenAPI has next to none of them, so they are listed here: constants for each type, and functions if a default depends on
+other values. The types inside a kind are determined once from their shapes, and branches without defaults are skipped.
 
-Source: the API reference of the release (https://kubernetes.io/docs/reference/kubernetes-api/) and recorded answers.
+Source: the API reference of the release (https://kubernetes.io/docs/reference/kubernetes-api/) and recorded responses.
 """
 
 from __future__ import annotations
@@ -144,11 +144,11 @@ FUNCTIONS: dict[str, Callable[[Document], None]] = {
     _RESOURCE + "DeviceSubRequest": functions.default_device_count,
     "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec": functions.default_autoscaler,
 }
-"""By type: what depends on something. Runs after the constants."""
+"""By type: defaults that depend on other values. Run after the constants."""
 
 
 class _Plan:
-    """The defaults of a type and of what it holds; absent branches are those without defaults."""
+    """The defaults of a type and of its fields; branches without defaults are absent."""
 
     __slots__ = ("children", "constants", "function")
 
@@ -185,11 +185,11 @@ def _apply_inside(plan: _Plan, value: object, containers: tuple[str, ...]) -> No
 
 
 def apply_defaults(type_name: str, document: Document) -> None:
-    """Fill in the defaults of an object, in place.
+    """Set the defaults of an object, in place.
 
     Args:
-        type_name: OpenAPI's name of its type.
-        document: as its shape returned it.
+        type_name: the name of its type in OpenAPI.
+        document: the document as returned by its shape.
     """
     plan = _plan(type_name)
     if plan is not None:
@@ -202,7 +202,7 @@ def _plan(type_name: str) -> _Plan | None:
 
 
 def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
-    """Return the plan of a type; None if nothing in it has a default. Recursive types have none."""
+    """Return the defaults of a type, or None if it has none. Recursive types have none."""
     if shape.type_name in above:
         return None
     plan = _Plan(shape.type_name)
@@ -210,7 +210,7 @@ def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
     for name, field in shape.fields.items():
         inner = _make(field.inner, above) if field.inner is not None else None
         if inner is not None and name == "inlineVolumeSpec":
-            inner.constants = ()  # Only what is inside a volume has defaults there.
+            inner.constants = ()  # Defaults apply only inside a volume.
         if inner is not None:
             plan.children.append((name, field.containers, inner))
     return plan if plan.constants or plan.function or plan.children else None

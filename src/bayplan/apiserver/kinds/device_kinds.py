@@ -20,7 +20,7 @@ class DeviceStrategy(Strategy):
         self.name_check = name_check
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Drop the reports about devices that are not allocated any more."""
+        """Drop the status of devices that are not allocated any more."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
         gone = [each for each in _allocated(before) if each not in _allocated(status)]
@@ -30,7 +30,7 @@ class DeviceStrategy(Strategy):
                 del status["devices"]
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check a new object; devices for administrators are given only in namespaces that say so."""
+        """Check a new object; admin access is allowed only in namespaces with the label for it."""
         causes = super().validate(context, document)
         spec = part(document, "spec")
         requests = parts(part(spec, "devices") or part(spec, "spec", "devices"), "requests")
@@ -51,18 +51,18 @@ def _allocated(status: Document) -> list[tuple[object, ...]]:
 
 
 class DeviceSliceStrategy(Strategy):
-    """Slices of devices: taints say since when they are there."""
+    """Resource slices, with the time when each taint was added."""
 
     counts_generations = True
     returns_deleted = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Note when taints came."""
+        """Set the time of new taints."""
         super().prepare_create(context, document)
         _date_taints(context, document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Note when taints came."""
+        """Set the time of new taints."""
         _date_taints(context, new)
         super().prepare_update(context, new, old)
 

@@ -1,4 +1,4 @@
-"""The condition Dangling of FlowSchemas: whether the priority level that each names exists."""
+"""The condition Dangling of FlowSchemas: whether the priority level that each references exists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUILT_IN = frozenset(
 
 
 def refresh_dangling(cluster: Cluster, schema: Document) -> bool:
-    """Bring the condition of a FlowSchema up to date; return whether it changed."""
+    """Update the condition of a FlowSchema; return whether it changed."""
     status = {**part(schema, "status")}
     conditions = parts(status, "conditions")
     wanted = dangling_condition(cluster, schema)

@@ -1,4 +1,4 @@
-"""Fields whose feature gates are off in the release: the API server drops them from what is written, unless the object had them.
+"""Fields behind feature gates that are off: the API server drops them from new values, unless the old object has them.
 
 Source: the functions dropDisabledFields and the strategies of v1.36.3, and the defaults of its feature gates.
 """
@@ -39,6 +39,7 @@ _PATHS: dict[str, tuple[str, ...]] = {
         ),  # DRAListTypeAttributes
     ),
     "batch/jobs": ("spec.schedulingGroup",),  # WorkloadWithJob
+    "storage.k8s.io/csidrivers": ("spec.preventPodSchedulingIfMissing",),  # VolumeLimitScaling
 }
 _TOKENS: dict[str, tuple[tuple[str, ...], ...]] = {
     table: tuple(
@@ -53,15 +54,15 @@ _TOKENS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
-    """Drop what the release doesn't know yet from an object that is written, in place.
+    """Drop disabled fields from an object before it is stored, in place.
 
     Args:
-        table: of the object.
-        new: as it was sent; parts that change are copied.
-        old: the object as it was, None for a create.
+        table: the table of the object.
+        new: the object as sent; changed parts are copied.
+        old: the stored object, None for a create.
     """
     if isinstance(new.get("spec"), RememberedSpec):
-        return  # A spec with such fields is not remembered.
+        return  # A spec with such fields is not cached.
     for path in _TOKENS.get(table, ()):
         if _holds(new, path) and (old is None or not _holds(old, path)):
             changed = _without(new, path)
@@ -82,7 +83,7 @@ def _holds(value: object, path: tuple[str, ...]) -> bool:
 
 
 def _without(value: object, path: tuple[str, ...]) -> object:
-    """Return a value without the field at a path; what doesn't hold it is shared."""
+    """Return a value without the field at a path; parts without it are shared."""
     name, *rest = path
     if name == "[]" and isinstance(value, list):
         return [_without(each, tuple(rest)) for each in value]

@@ -1,4 +1,4 @@
-"""Admission by limit ranges: documents of pods and claims against the rules of `bayplan.objects.limit_ranges`."""
+"""Admission by limit ranges: applies the rules of `bayplan.objects.limit_ranges` to documents of pods and claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 def _limits(context: Context) -> list[Limit]:
-    """Return the limits of the namespace's limit ranges, ranges in the order of their names."""
+    """Return the limits of the namespace's limit ranges, sorted by the name of the range."""
     found = [
         each
         for each in context.cluster.all("limitranges")
@@ -26,7 +26,7 @@ def _limits(context: Context) -> list[Limit]:
 
 
 def admit_limits(context: Context, pod: Document) -> None:
-    """Give containers the requests and limits that limit ranges have for those who state none."""
+    """Set the default requests and limits of containers without them."""
     limits = _limits(context)
     if not any(each.type == CONTAINER and (each.default or each.default_request) for each in limits):
         return
@@ -51,10 +51,10 @@ def admit_limits(context: Context, pod: Document) -> None:
 
 
 def check_pod_limits(context: Context, pod: Document) -> None:
-    """Refuse a pod that asks for less or more than limit ranges allow.
+    """Reject a pod with less or more than limit ranges allow.
 
     Raises:
-        ApiError: it does.
+        ApiError: it is outside the limits.
     """
     limits = _limits(context)
     if limits:
@@ -62,10 +62,10 @@ def check_pod_limits(context: Context, pod: Document) -> None:
 
 
 def check_claim_limits(context: Context, claim: Document) -> None:
-    """Refuse a claim that asks for less or more than limit ranges allow.
+    """Reject a claim with less or more than limit ranges allow.
 
     Raises:
-        ApiError: it does.
+        ApiError: it is outside the limits.
     """
     limits = _limits(context)
     if limits:

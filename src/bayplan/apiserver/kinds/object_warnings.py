@@ -1,4 +1,4 @@
-"""Warnings for writers of kinds other than pods: one function per table; workloads include those of their templates.
+"""Warnings for clients about kinds other than pods: one function per table; workloads include those of their templates.
 
 Source: the functions GetWarningsFor... and WarningsOnCreate of v1.36.3.
 """
@@ -55,10 +55,10 @@ _TOKENS_LOGGED = (
 
 
 def object_warnings(table: str, document: Document, before: Document | None) -> list[str]:
-    """Return the warnings for the writer of an object.
+    """Return the warnings about an object.
 
     Args:
-        table: of the object.
+        table: the table of the object.
         document: the stored document.
         before: the previous object, None for a create; workloads only warn when their spec has changed.
     """
@@ -81,12 +81,12 @@ def _generation(document: Document) -> object:
 
 
 def pod_warnings(pod: Document) -> list[str]:
-    """Return what the writer of a pod should know."""
+    """Return the warnings about a pod."""
     return [*host_name_warnings(pod), *template_warnings(pod, "")]
 
 
 def host_name_warnings(pod: Document) -> list[str]:
-    """Return what is wrong with the name of a pod as a host name."""
+    """Return the warning about the name of a pod as a host name."""
     name = str(part(pod, "metadata").get("name") or "")
     problems = check_dns1123_label(name)
     if not problems:
@@ -156,7 +156,7 @@ def _service(document: Document) -> Iterator[str]:
 
 
 def _address(value: object, field: str) -> Iterator[str]:
-    """Yield what is wrong with an address that is written in another way than usual."""
+    """Yield warnings about addresses in non-standard notation."""
     text = str(value or "")
     if not text:
         return
@@ -174,7 +174,7 @@ def _address(value: object, field: str) -> Iterator[str]:
 
 
 def _network(text: str, field: str) -> Iterator[str]:
-    """Yield what is wrong with a CIDR that is written in another way than usual."""
+    """Yield warnings about CIDRs in non-standard notation."""
     network, address = parse_cidr(text.strip()), parse_ip(text.strip().partition("/")[0])
     if network is None or address is None:
         return
@@ -232,7 +232,7 @@ def _endpoint_slice(document: Document) -> Iterator[str]:
 
 
 _FIRST_HAND = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
-"""Controllers that mend the addresses that they write."""
+"""Controllers that correct the addresses that they write."""
 
 
 def _endpoint_addresses(document: Document) -> Iterator[str]:

@@ -17,10 +17,10 @@ _PREEMPTS = "PreemptLowerPriority"
 
 
 def admit_priority(context: Context, pod: Document) -> None:
-    """Fill in priority and preemption policy from the pod's class, or from the default one.
+    """Set priority and preemption policy from the pod's class, or from the default one.
 
     Raises:
-        ApiError: there is no such class, or the pod brings other values.
+        ApiError: there is no such class, or the pod sets different values.
     """
     spec, name = part(pod, "spec"), str(part(pod, "metadata").get("name") or "")
     class_name = spec.get("priorityClassName")
@@ -58,7 +58,7 @@ def _value(priority_class: Document) -> int:
 
 
 def admit_tolerations(pod: Document) -> None:
-    """Let a pod stay for five minutes on a node that is not ready or not reachable, unless it says otherwise."""
+    """Tolerate nodes that are not ready or not reachable for five minutes, unless the pod has tolerations for that."""
     spec = part(pod, "spec")
     tolerations = list(parts(spec, "tolerations"))
     for taint in _TAINTS:
@@ -73,10 +73,10 @@ def _covers(toleration: Document, taint: str) -> bool:
 
 
 def admit_runtime(context: Context, pod: Document) -> None:
-    """Fill in what the pod's runtime class costs, and where it runs.
+    """Set the overhead and scheduling constraints of the pod's runtime class.
 
     Raises:
-        ApiError: there is no such class, or the pod says otherwise.
+        ApiError: there is no such class, or the pod sets different values.
     """
     spec = part(pod, "spec")
     class_name, given = spec.get("runtimeClassName"), spec.get("overhead") or None
@@ -115,7 +115,7 @@ def _admit_scheduling(pod: Document, spec: Document, scheduling: Document) -> No
 
 
 def _includes(wide: Document, narrow: Document) -> bool:
-    """Return whether a toleration covers everything that another tolerates."""
+    """Return whether one toleration tolerates everything that another one does."""
     if wide == narrow:
         return True
     exists = wide.get("operator") == "Exists"

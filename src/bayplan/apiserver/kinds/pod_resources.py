@@ -1,4 +1,4 @@
-"""Documents to amounts: what limit ranges, quotas and the quality-of-service class look at."""
+"""Conversion of documents to amounts, for limit ranges, quotas and the quality-of-service class."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def amounts_of(resources: Document) -> dict[str, Quantity]:
 
 
 def pod_amounts(pod: Document) -> PodAmounts:
-    """Return what a pod asks for."""
+    """Return the requests of a pod."""
     spec, status = part(pod, "spec"), part(pod, "status")
     stated = part(spec, "resources")
     deadline = spec.get("activeDeadlineSeconds")
@@ -67,7 +67,7 @@ def limits_of(limit_range: Document) -> list[Limit]:
 
 
 def quota_of(quota: Document) -> Quota:
-    """Return a quota with the amounts that its status has, which are what admission goes by."""
+    """Return a quota with the amounts in its status, which admission compares with."""
     spec, status = part(quota, "spec"), part(quota, "status")
     scopes = [Scope(name) for name in texts(spec, "scopes")]
     scopes += [
@@ -100,6 +100,6 @@ def quality_of_service(pod: Document) -> str:
 
 
 def _amounts(resources: Document) -> dict[str, Quantity]:
-    """Return what is asked for of the resources that count, without zeros."""
+    """Return the requests of CPU and memory, without zeros."""
     found = {name: amount_of(str(resources[name])) for name in _COUNTED if name in resources}
     return {name: amount for name, amount in found.items() if amount.sign() > 0}

@@ -19,7 +19,7 @@ _LISTS = ("containers", "initContainers")
 
 
 def keep_the_rest(new: Document, old: Document, subresource: str) -> None:
-    """Undo what an endpoint does not change."""
+    """Restore the parts that an endpoint does not change."""
     spec, before = part(new, "spec"), part(old, "spec")
     kept = dict(before)
     if subresource == EPHEMERAL:
@@ -50,7 +50,7 @@ def _resized(new: list[Document], old: list[Document]) -> list[Document]:
 
 
 def check_resize(new: Document, old: Document) -> list[Cause]:
-    """Check that only amounts of processor and memory have changed, and no quality of service."""
+    """Check that only amounts of CPU and memory have changed, and that the quality of service stays the same."""
     spec, before = part(new, "spec"), part(old, "spec")
     causes: list[Cause] = []
     if part(before, "os").get("name") == "windows":

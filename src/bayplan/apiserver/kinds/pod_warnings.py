@@ -1,4 +1,4 @@
-"""Warnings for writers of pods and pod templates: deprecated labels, annotations and volumes, duplicates, odd amounts.
+"""Warnings for clients about pods and pod templates: deprecated labels, annotations and volumes, duplicates, unusual amounts.
 
 Source: pkg/api/pod/warnings.go v1.36.3.
 """
@@ -22,7 +22,7 @@ DEPRECATED_LABELS = {
     "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
-"""Labels of nodes, and what replaces each."""
+"""Deprecated node labels, and their replacements."""
 _VOLUMES = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
@@ -52,11 +52,11 @@ _NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def template_warnings(template: Document, field: str) -> list[str]:
-    """Return what the writer of a pod template should know.
+    """Return the warnings about a pod template.
 
     Args:
-        template: a pod or a pod template, with metadata and spec.
-        field: path of the template, with a dot at its end; empty for a pod.
+        template: the pod or pod template, with metadata and spec.
+        field: the path of the template, with a dot at its end; empty for a pod.
     """
     spec, annotations = part(template, "spec"), part(template, "metadata", "annotations")
     found = list(_selector_warnings(spec, f"{field}spec"))
@@ -82,7 +82,7 @@ def template_warnings(template: Document, field: str) -> list[str]:
 
 
 def selector_term_warnings(term: Document, field: str, *, values: bool = False) -> Iterator[str]:
-    """Yield the deprecated labels in a node selector term, and with `values` what is no label value."""
+    """Yield the deprecated labels in a node selector term and, with `values`, invalid label values."""
     for index, expression in enumerate(parts(term, "matchExpressions")):
         here, key = f"{field}.matchExpressions[{index}]", str(expression.get("key"))
         if key in DEPRECATED_LABELS:
@@ -122,7 +122,7 @@ def _annotation_warnings(spec: Document, annotations: Document, field: str) -> I
         name, own = str(container.get("name")), part(container, "securityContext")
         if _SECCOMP_CONTAINER + name in annotations and not own.get("seccompProfile"):
             yield f"{field}[{_SECCOMP_CONTAINER}{name}]: {seccomp}"
-        # A pod has got the field from its annotation by now.
+        # Defaulting has already set the field of a pod from its annotation.
         if _APP_ARMOR + name in annotations and (field == "metadata.annotations" or not own.get("appArmorProfile")):
             yield f'{field}[{_APP_ARMOR}{name}]: deprecated since v1.30; use the "appArmorProfile" field instead'
 
@@ -143,7 +143,7 @@ def _list_warnings(spec: Document, field: str) -> Iterator[str]:
 
 
 def _overlaps(spec: Document) -> Iterator[str]:
-    """Yield the paths within volumes that are in each other's way."""
+    """Yield warnings about conflicting paths within projected volumes."""
     for volume in parts(spec, "volumes"):
         name = quote(str(volume.get("name")))
         for kind, label in (
@@ -201,7 +201,7 @@ def _repeated(items: Iterable[Document], name: str, field: str) -> Iterator[str]
 
 
 def byte_warnings(amounts: Document, field: str, names: Iterable[str] = _BYTES) -> Iterator[str]:
-    """Yield the amounts of bytes that are not whole."""
+    """Yield the amounts with a fraction of a byte."""
     for name in names:
         amount = str(amounts.get(name) or "0")
         if amount.endswith(("m", "u", "n")) and amount_of(amount).milli_value() % 1000:

@@ -1,4 +1,4 @@
-"""Pods: admission, quality of service, gates, graceful deletion, and what may change when."""
+"""Pods: admission, quality of service, gates, graceful deletion, and the fields that may change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PodStrategy(Strategy):
     status_reset: ClassVar[Node] = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 
     def admit(self, context: Context, document: Document) -> None:
-        """Fill in what limit ranges say, the service account, priority, default tolerations, and what a runtime class says."""
+        """Apply limit ranges, the service account, priority, default tolerations, and the runtime class."""
         admit_limits(context, document)
         if context.cluster.admits_service_accounts and not context.imported:
             admit_service_account(context, document)
@@ -41,7 +41,7 @@ class PodStrategy(Strategy):
         admit_runtime(context, document)
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Begin as Pending, with its quality of service, and as gated where it has gates."""
+        """Set the phase Pending, the quality of service, and the condition for scheduling gates."""
         part(document, "metadata")["generation"] = 1
         spec = part(document, "spec")
         seconds = spec.get("terminationGracePeriodSeconds")
@@ -79,7 +79,7 @@ class PodStrategy(Strategy):
             raise_generation(new, old)
 
     def _admit_update(self, new: Document, old: Document) -> None:
-        """Fill in again what admission filled in when the pod came: manifests that replace it don't have it."""
+        """Set again the fields that admission set on creation, which manifests for a replace lack."""
         spec, before = part(new, "spec"), part(old, "spec")
         for name in ("priority", "preemptionPolicy"):
             if spec.get(name) is None:
@@ -92,7 +92,7 @@ class PodStrategy(Strategy):
         status, before = part(new, "status"), part(old, "status")
         first, every = status.get("podIP"), parts(status, "podIPs")
         if first and (not every or every[0].get("ip") != first):
-            # The older field wins, as for kubelets that know only that.
+            # The older field wins, as for kubelets that know only that field.
             status["podIPs"] = [{"ip": first}]
         elif every:
             status["podIP"] = every[0].get("ip")
@@ -116,7 +116,7 @@ class PodStrategy(Strategy):
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check that only what may change has changed."""
+        """Check that only mutable fields have changed."""
         if context.subresource in (RESIZE, EPHEMERAL):
             if new.get("spec") == old.get("spec"):
                 return []
@@ -125,7 +125,7 @@ class PodStrategy(Strategy):
             causes = check_resize(new, old)
             node = part(new, "spec").get("nodeName")
             if not causes and node and context.cluster.find("nodes", "", str(node)) is None:
-                # The plugin NodeDeclaredFeatureValidator asks what the node can do.
+                # The plugin NodeDeclaredFeatureValidator requires features of the node.
                 raise forbidden(
                     "pods", "", str(part(new, "metadata").get("name")), f"node {quote(str(node))} not found"
                 )
@@ -133,7 +133,7 @@ class PodStrategy(Strategy):
         return super().validate_update(context, new, old)
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return warnings about a new pod; updates are too many for that."""
+        """Return warnings about a new pod; updates get none because there are too many."""
         if before is not None:
             return []
         spec = document.get("spec")
@@ -144,7 +144,7 @@ class PodStrategy(Strategy):
         return [*host_name_warnings(document), *spec.facts.warnings]
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Wait as long as is asked for, or as the pod says; not for one that does not run."""
+        """Return the requested grace period, or the pod's; 0 for one that is not running."""
         spec = part(document, "spec")
         grace = wanted
         if grace is None:
@@ -156,12 +156,12 @@ class PodStrategy(Strategy):
 
 
 def _depends_on_name(spec: Document) -> bool:
-    """Return whether rules about a spec depend on the name of its pod: claims are named after it."""
+    """Return whether the rules for a spec depend on the pod's name: claims are named after it."""
     return any("ephemeral" in volume for volume in parts(spec, "volumes"))
 
 
 def _set_app_armor_profiles(pod: Document) -> None:
-    """Set the AppArmor profiles of containers whose profile stands in an annotation only."""
+    """Set the AppArmor profiles of containers that have one only in an annotation."""
     annotations = part(pod, "metadata", "annotations")
     if not any(name.startswith(_APP_ARMOR) for name in annotations):
         return

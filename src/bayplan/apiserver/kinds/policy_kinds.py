@@ -18,7 +18,7 @@ class BudgetStrategy(Strategy):
 
 
 class PriorityClassStrategy(Strategy):
-    """Priority classes: one global default, values that stay."""
+    """Priority classes: one global default, and immutable values."""
 
     counts_generations = True
     generation_fields = ()
@@ -27,7 +27,7 @@ class PriorityClassStrategy(Strategy):
         """Refuse a second global default.
 
         Raises:
-            ApiError: there is one.
+            ApiError: one exists.
         """
         self._refuse_second_default(context, document)
 
@@ -42,12 +42,12 @@ class PriorityClassStrategy(Strategy):
                 raise forbidden("priorityclasses", "scheduling.k8s.io", str(name), why)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Refuse a second global default, and check what stays."""
+        """Reject a second global default, and changes of immutable fields."""
         self._refuse_second_default(context, new)
         return super().validate_update(context, new, old)
 
 
 class StorageClassStrategy(Strategy):
-    """Storage classes: all but labels and expansion stays."""
+    """Storage classes: everything except labels and volume expansion is immutable."""
 
     returns_deleted = True

@@ -12,11 +12,11 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.base.plain_data import Document, part, parts
 
 USER_GROUPS = ("system:masters", "system:authenticated")
-"""Groups of every client: there are no others."""
+"""Groups of every client: there are no other groups."""
 
 
 class _Plain(Strategy):
-    """A kind of which only facts matter here."""
+    """A kind with default rules, configured by facts."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class _Plain(Strategy):
 
 
 class SigningRequestStrategy(Strategy):
-    """Certificate signing requests, which say who made them."""
+    """Certificate signing requests, which record the user who created them."""
 
     name_check = "any"
 
@@ -73,7 +73,7 @@ class SigningRequestStrategy(Strategy):
         copy_part(new, old, "spec")
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Keep the spec, and the decision or the certificate; say since when conditions hold."""
+        """Keep the spec, and the decision or the certificate; set the times of conditions."""
         copy_part(new, old, "spec")
         status, before = part(new, "status"), part(old, "status")
         conditions = [dict(each) for each in parts(status, "conditions")]
@@ -91,7 +91,7 @@ class SigningRequestStrategy(Strategy):
         new["status"] = status
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
-        """Return the spec, which has no owner because it never changes."""
+        """Return the spec, which has no field manager because it never changes."""
         spec: Node = {"f:spec": {}}
         if subresource == "status":
             return {**spec, "f:status": {"f:conditions": {}}}
@@ -102,7 +102,7 @@ _DECISIONS = ("Approved", "Denied")
 
 
 def _keep_decision(conditions: list[Document], before: list[Document], kind: str) -> None:
-    """Undo changes of a decision that was there; one that was added or removed is refused later."""
+    """Undo changes of an existing decision; validation rejects one that was added or removed."""
     known = [each for each in before if each.get("type") == kind]
     places = [place for place, each in enumerate(conditions) if each.get("type") == kind]
     if len(known) == len(places):
@@ -111,7 +111,7 @@ def _keep_decision(conditions: list[Document], before: list[Document], kind: str
 
 
 def _date(condition: Document, before: list[Document], now: str) -> None:
-    """Say since when a condition holds, and when it was last updated."""
+    """Set the times at which a condition changed and was last updated."""
     condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
     if not condition.get("lastTransitionTime"):
         same = [each for each in before if all(each.get(name) == condition.get(name) for name in ("type", "status"))]
@@ -192,5 +192,5 @@ _STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_of(table: str, *, custom: bool = False) -> Strategy:
-    """Return the strategy of a resource; kinds without rules of their own share one."""
+    """Return the strategy of a resource; kinds without special rules share one."""
     return _CUSTOM if custom else _STRATEGIES.get(table, _DEFAULT)

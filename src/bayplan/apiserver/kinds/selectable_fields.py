@@ -68,7 +68,7 @@ ALIASES = {
 
 
 def field_problem(resource: Resource, field: str) -> str:
-    """Return what is wrong with a field that objects of a resource can't be selected by; nothing if they can."""
+    """Return the error for a field that cannot be selected, or None."""
     table = resource.table
     if field == "metadata.name" or (field == "metadata.namespace" and table not in _WITHOUT_NAMESPACE):
         return ""
@@ -89,7 +89,7 @@ def canonical_field(table: str, field: str) -> str:
 
 
 def selectable_values(table: str, document: Document) -> dict[str, str]:
-    """Return the values of a document's fields that it can be selected by; empty ones are left out."""
+    """Return the non-empty values of a document's selectable fields."""
     fields = _FIELDS.get(table)
     if fields is None:
         return {}

@@ -12,19 +12,19 @@ _VOLUME_PREFIX = "kube-api-access-"
 _MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _MIRROR = "kubernetes.io/config.mirror"
 _TOKEN_SECONDS = 3607
-"""An hour and seven seconds, by which tokens that a pod mounts are told from others."""
+"""An hour and seven seconds, the lifetime that identifies tokens mounted by this plugin."""
 
 
 def admit_service_account(context: Context, pod: Document) -> None:
-    """Give a pod the account that it runs under, the volume with its token, and the account's image pull secrets.
+    """Set the account of a pod, and add the volume with its token and the account's image pull secrets.
 
     Raises:
-        ApiError: there is no such account.
+        ApiError: the account does not exist.
     """
     metadata, spec = part(pod, "metadata"), part(pod, "spec")
     if _MIRROR in part(metadata, "annotations"):
         return
-    # A remembered spec is shared by pods, but the volumes of their tokens have names of their own.
+    # Pods share a cached spec, but their token volumes have different names.
     spec = Emptied(spec, spec.empties if isinstance(spec, Emptied) else {})
     pod["spec"] = spec
     name = str(spec.get("serviceAccountName") or _DEFAULT_ACCOUNT)
@@ -41,7 +41,7 @@ def admit_service_account(context: Context, pod: Document) -> None:
 
 
 def _mount_token(spec: Document, new_name: str) -> None:
-    """Mount the token in every container that has nothing at its place."""
+    """Mount the token in every container that has no mount at its path."""
     volumes = parts(spec, "volumes")
     names = [str(each.get("name") or "") for each in volumes]
     known = next((name for name in names if name.startswith(_VOLUME_PREFIX)), "")

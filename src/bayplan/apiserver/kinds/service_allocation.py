@@ -1,7 +1,7 @@
 """Allocation for Services: cluster IPs, IP families, node ports. The cluster has one range of IPv4 addresses.
 
 A create or update first keeps earlier allocations, then allocates what is missing; a request for an address or port that is taken
-or out of range is refused. A dry run allocates nothing: it returns the first address of the range and the next port.
+or out of range is rejected. A dry run allocates nothing: it returns the first address of the range and the next port.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def allocate(context: Context, service: Document, before: Document | None) -> No
     """Allocate the missing addresses and ports of a Service.
 
     Args:
-        context: of the write.
-        service: admitted; changed in place.
-        before: the Service as it was, None for a create.
+        context: the context of the write.
+        service: the admitted Service; changed in place.
+        before: the stored Service, None for a create.
 
     Raises:
-        ApiError: it asks for an address, family or port that it can't have.
+        ApiError: it requests an address, family or port that is not available.
     """
     spec = part(service, "spec")
     old = part(before, "spec") if before is not None else {}
@@ -51,7 +51,7 @@ def allocate(context: Context, service: Document, before: Document | None) -> No
 
 
 def drop_unused(spec: Document, old: Document) -> None:
-    """Drop from a changed Service what its former type needed and its new one does not, unless the writer changed it."""
+    """Drop fields that only the former type of a Service needed, unless the client changed them."""
     if old.get("type") != "ExternalName" and spec.get("type") == "ExternalName":
         same = all(spec.get(name) == old.get(name) for name in ("clusterIP", "clusterIPs"))
         for name in _ALLOCATED:
@@ -93,7 +93,7 @@ def _refuse(name: str, causes: list[Cause]) -> None:
 
 
 def _keep_allocated(spec: Document, old: Document) -> None:
-    """Fill in addresses and ports that the writer left out."""
+    """Set addresses and ports that the client omitted."""
     if "ExternalName" not in (spec.get("type"), old.get("type")):
         if not spec.get("clusterIP"):
             copy_part(spec, old, "clusterIP")
@@ -111,7 +111,7 @@ def _keep_allocated(spec: Document, old: Document) -> None:
 
 
 def _normalize_addresses(spec: Document, old: Document) -> None:
-    """Bring the first of `clusterIPs` and `clusterIP` together, whichever the writer changed."""
+    """Set `clusterIP` and the first of `clusterIPs` to the same value, whichever the client changed."""
     address, addresses = spec.get("clusterIP") or "", texts(spec, "clusterIPs")
     if not old:
         if address and not addresses:
@@ -130,7 +130,7 @@ def _normalize_addresses(spec: Document, old: Document) -> None:
 
 
 def _set_families(spec: Document, old: Document) -> list[Cause]:
-    """Fill in family policy and families; refuse what a cluster of one family can't give."""
+    """Set family policy and families; reject families that a single-stack cluster does not have."""
     headless = spec.get("clusterIP") == "None" and not part(spec, "selector")
     if not spec.get("ipFamilyPolicy"):
         spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy") or ("RequireDualStack" if headless else "SingleStack")
@@ -192,7 +192,7 @@ def _address_problem(context: Context, wanted: str) -> str:
     try:
         address = ipaddress.ip_address(wanted)
     except ValueError:
-        return ""  # Validation refuses it.
+        return ""  # Validation rejects it.
     if address not in SERVICE_NETWORK:
         if not context.dry_run:
             return f"{wanted}: the provided network does not match the current range"
@@ -211,7 +211,7 @@ def _allocates_ports(spec: Document) -> bool:
 
 
 def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cause]:
-    """Give node ports; ports of one number and different protocols share theirs in a new Service."""
+    """Allocate node ports; in a new Service, ports with one number and different protocols share theirs."""
     operation = _PortOperation(context)
     kept = _node_ports(old) if old.get("type") in _WITH_PORTS else set()
     by_port: dict[object, int] = {}
@@ -243,7 +243,7 @@ def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cau
 
 
 def _requested(ports: Iterable[Document], number: object) -> int:
-    """Return the node port that any port of a number asks for, 0 if none does."""
+    """Return the node port that any port with a number requests, or 0 if none does."""
     for port in ports:
         wanted = port.get("nodePort")
         if port.get("port") == number and isinstance(wanted, int) and wanted:
@@ -252,7 +252,7 @@ def _requested(ports: Iterable[Document], number: object) -> int:
 
 
 class _PortOperation:
-    """The node ports that one write takes."""
+    """The node ports that one write allocates."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -270,7 +270,7 @@ class _PortOperation:
         return ""
 
     def allocate_next(self) -> int:
-        """Take a free port."""
+        """Allocate a free port."""
         if self._context.dry_run:
             port = max((*self.allocated, 0)) + 1 if self.allocated else _DRY_RUN_PORT + 1
         else:

@@ -1,7 +1,7 @@
 """Cache of pod specs: pods of one template send the same spec thousands of times.
 
 The key is the exact JSON of the spec as sent, except the node name; the value is the decoded and defaulted spec, the fields that
-its writer owns, and whether it is valid. Values that depend on the cluster (priority, tolerations) are not included: admission
+its client owns, and whether it is valid. Values that depend on the cluster (priority, tolerations) are not included: admission
 works on a copy. Specs whose label keys are merged with the pod's labels are not cached, because the merge changes them.
 """
 
@@ -31,12 +31,12 @@ class SpecFacts:
     """Cached facts about a spec.
 
     Attributes:
-        spec: decoded and defaulted; never changed.
-        owned: the fields that the writer of a create owns, once computed.
-        objects: the fields of a whole object with this spec that the writer of a create owns, by the outline of its metadata.
+        spec: the decoded and defaulted spec; never changed.
+        owned: the fields that the client of a create owns, once computed.
+        objects: the fields of a whole object with this spec that the client of a create owns, by the outline of its metadata.
         valid: whether it has passed validation, with any node name.
         quality: the quality-of-service class, once computed.
-        warnings: about the spec, once computed.
+        warnings: the warnings about the spec, once computed.
     """
 
     spec: Document
@@ -48,11 +48,11 @@ class SpecFacts:
 
 
 class RememberedSpec(Emptied):
-    """A copy of a spec that admission may add to, with what is known of it.
+    """A copy of a spec that admission may change, with its cached facts.
 
     Attributes:
-        facts: of the spec as it was sent.
-        repeats: the very same spec has come before.
+        facts: the facts of the spec as sent.
+        repeats: whether the same spec was sent before.
     """
 
     __slots__ = ("facts", "repeats")
@@ -66,7 +66,7 @@ class RememberedSpec(Emptied):
 
 
 class SpecMemory:
-    """Specs by their JSON, the most recent ones."""
+    """The most recent specs, by their JSON."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, SpecFacts] = {}
@@ -76,10 +76,10 @@ class SpecMemory:
 
         Args:
             sent: the spec from the request.
-            work_out: returns the decoded and defaulted spec, or None if it must not be cached (unknown fields).
+            work_out: the function that returns the decoded and defaulted spec, or None if it must not be cached (unknown fields).
 
         Returns:
-            None if the spec can't be cached; then it is processed like any other object.
+            None if the spec cannot be cached; then it is processed like any other object.
         """
         node_name = sent.get(_NODE_NAME)
         if isinstance(node_name, str) and node_name:
@@ -95,7 +95,7 @@ class SpecMemory:
             if spec is None:
                 return None
             if len(self._known) >= _MOST:
-                # A few at a time: to free a thousand specs takes as long as fifty creates.
+                # Remove a few at a time: freeing a thousand specs takes as long as fifty creates.
                 for oldest in list(islice(self._known, _FORGOTTEN)):
                     del self._known[oldest]
             facts = self._known[key] = SpecFacts(spec)

@@ -1,7 +1,7 @@
 """Write strategies of kinds. The base class has the steps of every kind; kinds override single steps.
 
-The order of a create is: decode, default, note the owners of fields, `admit`, `allocate`, `prepare_create`, `validate`,
-`warnings`; of an update likewise with `prepare_update` and `validate_update`.
+The order of a create is: decode, default, compute field ownership, `admit`, `allocate`, `prepare_create`, `validate`,
+`warnings`; an update has `prepare_update` and `validate_update` instead.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bayplan.base.plain_data import Document, part, texts
 
 
 class KindRules(Protocol):
-    """The rules of a kind; `bayplan.apiserver.validation` has them."""
+    """The validation rules of a kind; `bayplan.apiserver.validation` implements them."""
 
     @property
     def create(self) -> Callable[[Document, str, list[Cause]], None]:
@@ -27,7 +27,7 @@ class KindRules(Protocol):
 
     @property
     def update(self) -> Callable[[Document, Document, list[Cause]], None]:
-        """Check a change, given the new object and the old one."""
+        """Check a change, given the new and the old object."""
 
     @property
     def status(self) -> Callable[[Document, Document, list[Cause]], None]:
@@ -43,7 +43,7 @@ class Cluster(Protocol):
 
     @property
     def admits_service_accounts(self) -> bool:
-        """Whether pods run under accounts, whose tokens they mount (the plugin ServiceAccount)."""
+        """Whether pods run under service accounts and mount their tokens (the plugin ServiceAccount)."""
 
     def find(self, table: str, namespace: str, name: str) -> Document | None:
         """Return a decoded document, or None."""
@@ -55,7 +55,7 @@ class Cluster(Protocol):
         """Return the time as a timestamp of whole seconds."""
 
     def allocate_address(self) -> str:
-        """Return a cluster address that no service has."""
+        """Return a free cluster address."""
 
     def addresses_in_use(self) -> set[str]:
         """Return the cluster addresses of all services."""
@@ -74,17 +74,17 @@ class Cluster(Protocol):
 
 
 class Context(msgspec.Struct, frozen=True):
-    """Of one write.
+    """The context of one write.
 
     Attributes:
-        resource: that is written.
-        cluster: for what strategies look up.
-        rules: of the kind.
-        namespace: of the request.
-        subresource: or empty.
-        dry_run: nothing will be stored.
-        imported: the object comes from a file or another cluster, where addresses may be of other ranges.
-        user: of the request.
+        resource: the resource that is written.
+        cluster: the cluster state that strategies read.
+        rules: the validation rules of the kind.
+        namespace: the namespace of the request.
+        subresource: the subresource, or empty.
+        dry_run: whether nothing will be stored.
+        imported: whether the object comes from a file or another cluster, with addresses of possibly different ranges.
+        user: the user of the request.
     """
 
     resource: Resource
@@ -98,20 +98,20 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Strategy:
-    """A kind without rules of its own.
+    """A kind without special rules.
 
     Attributes:
-        graceful: deletion waits until a kubelet has stopped the pod.
-        returns_deleted: a deletion answers with the object and not with a Status.
-        orphans_by_default: dependents stay unless the deletion sets a propagation policy.
+        graceful: whether deletion waits until a kubelet has stopped the pod.
+        returns_deleted: whether a deletion returns the object instead of a Status.
+        orphans_by_default: whether dependents stay unless the deletion sets a propagation policy.
         delete_warning: the warning for a deletion without a propagation policy.
-        keeps_metadata_of_status: the status endpoint changes no labels, annotations, finalizers and owners.
-        create_on_update: an update of a missing object creates it.
-        unconditional_update: an update may leave the resource version out.
-        counts_generations: ``metadata.generation`` moves with the spec.
+        keeps_metadata_of_status: whether the status endpoint leaves labels, annotations, finalizers and owners unchanged.
+        create_on_update: whether an update of a missing object creates it.
+        unconditional_update: whether an update may omit the resource version.
+        counts_generations: whether ``metadata.generation`` is incremented when the spec changes.
         generation_fields: the fields that increment it.
         name_check: the format of names: ``subdomain``, ``label`` or ``path``.
-        status_reset: fields that the status endpoint never changes, in addition to the spec.
+        status_reset: the fields that the status endpoint never changes, in addition to the spec.
     """
 
     graceful = False
@@ -128,39 +128,39 @@ class Strategy:
     status_reset: ClassVar[Node] = {}
 
     def admit(self, context: Context, document: Document) -> None:
-        """Change a new object as admission plugins do; refuse it with `ApiError`."""
+        """Change a new object as admission plugins do; raise `ApiError` to deny it."""
 
     def admit_whole(self, context: Context, document: Document) -> None:
         """Admit an object imported from another cluster with its status."""
         self.admit(context, document)
 
     def allocate(self, context: Context, document: Document, before: Document | None) -> None:
-        """Give an object what the cluster has a limited number of; refuse it with `ApiError`.
+        """Allocate limited resources for an object, such as addresses; raise `ApiError` if one is not available.
 
         Called before the object is prepared and validated.
 
         Args:
-            context: of the write.
-            document: admitted; changed in place.
-            before: the object as it was, None for a create.
+            context: the context of the write.
+            document: the admitted object; changed in place.
+            before: the stored object, None for a create.
         """
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set what users may not set on a new object."""
+        """Set the fields that users may not set on a new object."""
         if context.resource.has_status and not self.keeps_status_on_create:
             reset_status(context.resource, document)
         if self.counts_generations:
             part(document, "metadata")["generation"] = 1
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Undo what users may not change through the main endpoint."""
+        """Restore the fields that users may not change through the main endpoint."""
         if context.resource.has_status:
             copy_part(new, old, "status")
         if self.counts_generations and any(new.get(name) != old.get(name) for name in self.generation_fields):
             raise_generation(new, old)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Undo what users may not change through the status endpoint."""
+        """Restore the fields that users may not change through the status endpoint."""
         for name in ("spec", *(each for each in old if each not in _ENVELOPE)):
             copy_part(new, old, name)
         reset = [name.removeprefix("f:") for name in self.status_reset.get("f:metadata", {})]
@@ -191,15 +191,15 @@ class Strategy:
         return context.rules.metadata
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return what a writer should know about an object: about a new one if `before` is None."""
+        """Return the warnings about an object; if `before` is None, about a new one."""
         return object_warnings(context.resource.table, document, before)
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return how long a deletion waits; None if the kind has no grace period."""
+        """Return the grace period of a deletion, or None if the kind has none."""
         return None
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
-        """Return the fields that an endpoint never lets a writer own."""
+        """Return the fields that no client can own through an endpoint."""
         if subresource == "status":
             metadata: Node = {"f:metadata": {}} if self.keeps_metadata_of_status else {}
             return {"f:spec": {}, **self.status_reset, **metadata}
@@ -211,7 +211,7 @@ _ENVELOPE = ("apiVersion", "kind", "metadata", "status")
 
 
 def add_finalizer(document: Document, finalizer: str) -> None:
-    """Add a finalizer to an object that lacks it."""
+    """Add a finalizer unless the object has it."""
     metadata = part(document, "metadata")
     finalizers = texts(metadata, "finalizers")
     if finalizer not in finalizers:
@@ -219,7 +219,7 @@ def add_finalizer(document: Document, finalizer: str) -> None:
 
 
 def reset_status(resource: Resource, document: Document) -> None:
-    """Give an object the status of a new one."""
+    """Set the status of a new object."""
     document.pop("status", None)
     if resource.shape is not None and "status" in resource.shape.shown:
         document["status"] = resource.shape.shown["status"]()
@@ -234,6 +234,6 @@ def copy_part(new: Document, old: Document, name: str) -> None:
 
 
 def raise_generation(new: Document, old: Document) -> None:
-    """Count a change of what an object asks for."""
+    """Increment the generation if the spec changed."""
     generation = part(old, "metadata").get("generation", 0)
     part(new, "metadata")["generation"] = (generation if isinstance(generation, int) else 0) + 1

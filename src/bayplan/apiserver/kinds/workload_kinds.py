@@ -1,4 +1,4 @@
-"""Strategies of workloads: generations, and what the API server generates for Jobs."""
+"""Strategies of workloads: generations, and the generated fields of Jobs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DaemonSetStrategy(WorkloadStrategy):
     """DaemonSets, which have no replicas."""
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the template generation to the writer's value, or 1 if that is lower."""
+        """Set the template generation to the client's value, or 1 if that is lower."""
         super().prepare_create(context, document)
         _set_template_generation(document, max(_template_generation(document), 1))
 
@@ -73,7 +73,7 @@ class ControllerStrategy(WorkloadStrategy):
 
 
 class JobStrategy(WorkloadStrategy):
-    """Jobs: selector and labels of the pods are generated from the uid unless the job says that it has its own."""
+    """Jobs: selector and labels of the pods are generated from the uid unless the job has a manual selector."""
 
     orphans_by_default = True
     delete_warning = (
@@ -94,7 +94,7 @@ class JobStrategy(WorkloadStrategy):
         generated |= {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name}
         labels = part(inner, "labels")
         own = metadata.get("labels")
-        # Without labels of its own the Job has those of its pods, the generated ones among them.
+        # Without labels of its own the Job has those of its pods, including the generated ones.
         shared = not own or own is labels
         inner["labels"] = {**generated, **labels}
         if shared:
@@ -104,12 +104,12 @@ class JobStrategy(WorkloadStrategy):
         selector["matchLabels"] = {name_of_uid: uid, **part(selector, "matchLabels")}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Show the labels of the pods on a Job without labels of its own."""
+        """Add the labels of the pods to a Job without labels of its own."""
         super().prepare_update(context, new, old)
         _show_labels(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Show the labels of the pods on a Job without labels of its own."""
+        """Add the labels of the pods to a Job without labels of its own."""
         super().prepare_status(context, new, old)
         _show_labels(new)
 

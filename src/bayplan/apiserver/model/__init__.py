@@ -1,1 +1,1 @@
-"""What requests are about: resources, metadata, field values, selectors, expressions, and what is wrong with them."""
+"""The model of API requests: resources, metadata, field values, selectors, expressions, and errors."""

@@ -1,4 +1,4 @@
-"""Refusals as the API server words them: Status objects with reason, details, causes and code."""
+"""Errors in the API server's words: Status objects with reason, details, causes and code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASONS = {
 
 
 class Cause(NamedTuple):
-    """One reason of a refusal: a field that is wrong, and how."""
+    """One cause of an error: an invalid field, and why."""
 
     reason: str
     message: str
@@ -26,15 +26,15 @@ class ApiError(Exception):
     """An error response of the API.
 
     Args:
-        code: of HTTP.
-        message: for people.
-        reason: for programs; empty if upstream has none.
-        details: of the Status; None if upstream has none.
-        headers: of the response.
-        metadata: of the Status (a 410 hands out a continue token there).
+        code: the HTTP status code.
+        message: the message for people.
+        reason: the reason for programs; empty if upstream has none.
+        details: the details of the Status; None if upstream has none.
+        headers: the headers of the response.
+        metadata: the metadata of the Status (a 410 has a continue token there).
 
     Attributes:
-        warnings: warnings from admission hooks before the refusal.
+        warnings: the warnings from admission hooks before the error.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ def object_details(name: str, group: str, kind: str, causes: Sequence[Cause] = (
     details: Document = {"name": name, "group": group, "kind": kind}
     details = {key: value for key, value in details.items() if value}
     if causes:
-        # Thousands of causes may be alike: those of the owner references of one object name no index.
+        # Thousands of causes may be equal: those of one object's owner references name no index.
         documents = {cause: _document_of(cause) for cause in dict.fromkeys(causes)}
         details["causes"] = [documents[cause] for cause in causes]
     return details
@@ -94,7 +94,7 @@ def qualified(resource: str, group: str) -> str:
 
 
 def bad_request(message: str) -> ApiError:
-    """400: the request can't be parsed."""
+    """400: the request cannot be parsed."""
     return ApiError(400, message)
 
 
@@ -121,7 +121,7 @@ def method_not_allowed() -> ApiError:
 
 
 def already_exists(resource: str, group: str, name: str, *, going: bool = False) -> ApiError:
-    """409: the name is taken, maybe by an object that is being deleted."""
+    """409: the name is taken, possibly by an object that is being deleted."""
     text = f'{qualified(resource, group)} "{name}" already exists'
     if going:
         text = f"object is being deleted: {text}"
@@ -129,25 +129,25 @@ def already_exists(resource: str, group: str, name: str, *, going: bool = False)
 
 
 def conflict(resource: str, group: str, name: str, why: str) -> ApiError:
-    """409: the state of the object forbids it."""
+    """409: the state of the object does not allow the request."""
     text = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
     return ApiError(409, text, details=object_details(name, group, resource))
 
 
 def modified(resource: str, group: str, name: str) -> ApiError:
-    """409: the object has another resource version than the writer saw."""
+    """409: the resource version of the object is not the expected one."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, group, name, why)
 
 
 def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[Cause] = ()) -> ApiError:
-    """403: admission refuses."""
+    """403: admission denies the request."""
     text = f'{qualified(resource, group)} "{name}" is forbidden: {why}'
     return ApiError(403, text, details=object_details(name, group, resource, causes))
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """422: fields are wrong; the message lists them all."""
+    """422: fields are invalid; the message lists them all."""
     distinct = dict.fromkeys(causes)
     texts = list(
         dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in distinct)
@@ -158,12 +158,12 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
 
 
 def internal(message: str) -> ApiError:
-    """500 as upstream gives it for plain errors: without reason or details."""
+    """500, as upstream returns it for plain errors: without reason or details."""
     return ApiError(500, message, reason="")
 
 
 def internal_error(why: str) -> ApiError:
-    """500 as upstream gives it for errors that it expects: with a reason."""
+    """500, as upstream returns it for expected errors: with a reason."""
     text = f"Internal error occurred: {why}"
     return ApiError(500, text, reason="InternalError", details={"causes": [{"message": why}]})
 
@@ -172,32 +172,32 @@ def internal_error(why: str) -> ApiError:
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """A field that must be there."""
+    """A required field is missing."""
     return Cause("FieldValueRequired", "Required value" + (f": {detail}" if detail else ""), field)
 
 
 def invalid_value(field: str, shown: str, detail: str) -> Cause:
-    """A value that is wrong; `shown` is the value as Go prints it."""
+    """An invalid value; `shown` is the value as Go prints it."""
     text = f"Invalid value: {shown}: {detail}" if detail else f"Invalid value: {shown}"
     return Cause("FieldValueInvalid", text, field)
 
 
 def forbidden_value(field: str, detail: str) -> Cause:
-    """A field that must not be set, or not like this."""
+    """A field that must not be set, or not to this value."""
     return Cause("FieldValueForbidden", f"Forbidden: {detail}", field)
 
 
 def duplicate(field: str, shown: str) -> Cause:
-    """A value that is there twice."""
+    """A duplicate value."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown}", field)
 
 
 def not_supported(field: str, shown: str, supported: Sequence[str]) -> Cause:
-    """A value that is not one of a list."""
+    """A value that is not in the list of supported values."""
     listed = ", ".join(f'"{each}"' for each in supported)
     return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
 
 
 def too_long(field: str, limit: int) -> Cause:
-    """A text that is too long."""
+    """A value that is too long."""
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)

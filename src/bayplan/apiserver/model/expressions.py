@@ -1,4 +1,4 @@
-"""Expressions of admission: their variables and types, compiled once, evaluated within a budget.
+"""CEL expressions of admission: their variables and types, compiled once, evaluated within a cost budget.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/cel; https://kubernetes.io/docs/reference/using-api/cel/.
 """
@@ -37,9 +37,9 @@ from bayplan.cel.types import (
 from bayplan.cel.values import CelMap, Uint
 
 BUDGET = 10_000_000
-"""Cost that all expressions of a policy may have for one request."""
+"""Maximum cost of all expressions of a policy for one request."""
 MATCH_BUDGET = BUDGET // 4
-"""Likewise for match conditions."""
+"""Maximum cost of match conditions."""
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 OBJECT, JSON_PATCH = CelType("object", "Object"), CelType("object", "JSONPatch")
@@ -98,7 +98,7 @@ _PATCH_FIELDS: Mapping[str, CelType] = {"op": STRING, "path": STRING, "from": ST
 
 
 class OutOfBudgetError(Exception):
-    """All expressions of a policy together cost too much for one request."""
+    """All expressions of a policy together exceed the cost budget of one request."""
 
     def __init__(self) -> None:
         super().__init__(_OUT_OF_BUDGET)
@@ -108,10 +108,10 @@ class Expression(NamedTuple):
     """A compiled expression.
 
     Attributes:
-        text: as written.
-        code: None if it can't be compiled.
-        problem: why it can't.
-        type: of its value.
+        text: the source text.
+        code: the compiled code; None if it cannot be compiled.
+        problem: the compile error.
+        type: the type of its value.
     """
 
     text: str
@@ -121,13 +121,13 @@ class Expression(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Variables of expressions, in addition to the objects, the request and the namespace.
+    """The variables of expressions, in addition to the objects, the request and the namespace.
 
     Attributes:
-        params: the policy has parameters.
+        params: whether the policy has parameters.
         authorizer: whether they may use `authorizer`.
-        patches: whether they may create objects and JSON patches.
-        variables: names and types; None if there are no variables at all.
+        patches: whether expressions may create objects and JSON patches.
+        variables: their names and types; None if there are no variables at all.
     """
 
     params: bool = False
@@ -145,9 +145,9 @@ def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()
     """Return a compiled expression, or its error.
 
     Args:
-        text: of the expression.
-        scope: what it may name.
-        wanted: types of which its value must be one; any if there are none.
+        text: the source text of the expression.
+        scope: the variables that it may use.
+        wanted: the allowed types of its value; any if there are none.
     """
     names, objects = environment(scope)
     try:
@@ -162,7 +162,7 @@ def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()
 
 
 def environment(scope: Scope) -> tuple[dict[str, CelType], dict[str, Mapping[str, CelType]]]:
-    """Return what expressions may name: the types of variables, and the fields of object types."""
+    """Return the environment of expressions: the types of variables, and the fields of object types."""
     names: dict[str, CelType] = {"object": DYN, "oldObject": DYN, "namespaceObject": _NAMESPACE, "request": _REQUEST}
     objects: dict[str, Mapping[str, CelType]] = dict(_FIELDS)
     if scope.params:
@@ -185,7 +185,7 @@ def _wrong_type(wanted: tuple[CelType, ...], found: CelType) -> str:
 
 
 def variable_type(expression: Expression) -> CelType:
-    """Return the type as which other expressions see a variable: those without one of the language's are dynamic."""
+    """Return the type of a variable in other expressions: dynamic unless it is one of the language's types."""
     return _declared(expression.type) if expression.code is not None else DYN
 
 
@@ -201,17 +201,17 @@ def _declared(kind: CelType) -> CelType:
 
 
 def cel_value(value: object) -> object:
-    """Return a value of a document as expressions see it."""
+    """Return the expression value of a document value."""
     if isinstance(value, dict):
         return CelMap.of_texts({name: cel_value(item) for name, item in value.items()})
     return [cel_value(item) for item in value] if isinstance(value, list) else value
 
 
 def plain_value(value: object) -> object:
-    """Return a value of an expression as it stands in a document.
+    """Return the document value of an expression value.
 
     Raises:
-        RunProblem: it can't stand there.
+        RunProblem: it has no document form.
     """
     if isinstance(value, Message):
         return {name: plain_value(item) for name, item in value.fields.items()}
@@ -233,7 +233,7 @@ def plain_value(value: object) -> object:
     raise RunProblem("unsupported conversion to JSON")
 
 
-# --- runs -------------------------------------------------------------------------------------------------------------
+# --- evaluation -------------------------------------------------------------------------------------------------------
 
 
 class Budget:
@@ -245,10 +245,10 @@ class Budget:
         self.left = left
 
     def spend(self, cost: int) -> None:
-        """Take a cost off.
+        """Deduct a cost.
 
         Raises:
-            OutOfBudgetError: it is more than is left.
+            OutOfBudgetError: it exceeds the remaining budget.
         """
         if cost > self.left:
             raise OutOfBudgetError
@@ -256,11 +256,11 @@ class Budget:
 
 
 class Evaluation:
-    """The values that the expressions of one policy see for one request.
+    """The values of variables in the expressions of one policy for one request.
 
     Args:
         names: the variables of the request, as values.
-        variables: of the policy, in order; they are worked out at most once, and again for each group of expressions.
+        variables: the variables of the policy, in order; each is evaluated at most once per group of expressions.
     """
 
     __slots__ = ("_names", "_spent", "_variables")
@@ -272,7 +272,7 @@ class Evaluation:
         self.begin_group()
 
     def begin_group(self) -> None:
-        """Forget the values of variables, as upstream does between validations, messages and annotations."""
+        """Discard the values of variables, as upstream does between validations, messages and annotations."""
         self._names["variables"] = Variables(
             {name: partial(self.variable, name, each) for name, each in self._variables}
         )
@@ -281,7 +281,7 @@ class Evaluation:
         """Return the value of a variable.
 
         Raises:
-            RunProblem: it can't be compiled, or fails.
+            RunProblem: it cannot be compiled, or fails.
         """
         if expression.code is None:
             raise RunProblem(f'composited variable "{name}" fails to compile: {expression.problem}')
@@ -297,8 +297,8 @@ class Evaluation:
         """Return the value of an expression.
 
         Raises:
-            RunProblem: it can't be compiled, or fails; the text is what a refusal says.
-            OutOfBudgetError: it costs more than is left.
+            RunProblem: it cannot be compiled, or fails; the text is the message of the denial.
+            OutOfBudgetError: it exceeds the remaining budget.
         """
         if expression.code is None:
             raise RunProblem(f"compilation error: {expression.problem}")
@@ -322,4 +322,4 @@ AUTHORIZATION: Document = {
     "authorizer": library_authorization.AUTHORIZER,
     "authorizer.requestResource": library_authorization.RESOURCE_CHECK,
 }
-"""The authorizer as a value: everybody may do everything here."""
+"""The authorizer as a value: every user is allowed everything."""

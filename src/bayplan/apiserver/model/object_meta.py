@@ -1,4 +1,4 @@
-"""Checks of metadata that every kind has: names, labels, annotations, owners, finalizers; and of changes to them."""
+"""Validation of metadata that every kind has: names, labels, annotations, owners, finalizers; and of changes to them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _IMMUTABLE = "field is immutable"
 
 
 def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]:
-    """Return what is wrong with a name.
+    """Return the errors of a name.
 
     Args:
-        name: to check.
-        rule: ``subdomain``, ``long`` (the same in other words), ``class`` (as well, prefixes unchecked), ``label``, ``label1035``,
-            ``path``, ``address`` or ``any``.
-        prefix: it is the beginning of a generated name, so a dash at its end is fine.
+        name: the name to check.
+        rule: ``subdomain``, ``long`` (the same with a different message), ``class`` (likewise, prefixes unchecked), ``label``,
+            ``label1035``, ``path``, ``address`` or ``any``.
+        prefix: whether it is the prefix of a generated name, which may end with a dash.
     """
     if prefix and name.endswith("-") and len(name) > 1:
         name = f"{name[:-1]}a" if rule != "path" else name
@@ -49,7 +49,7 @@ def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]
 
 
 def check_canonical_address(name: str) -> tuple[str, ...]:
-    """Return what is wrong with a name that is an IP address."""
+    """Return the errors of a name that is an IP address."""
     try:
         address = ipaddress.ip_address(_LEADING_ZEROS.sub("", name) if ":" not in name else name)
     except ValueError:
@@ -62,7 +62,7 @@ def check_canonical_address(name: str) -> tuple[str, ...]:
 
 
 def check_path_segment(name: str) -> tuple[str, ...]:
-    """Return what is wrong with a name that only has to fit into a path."""
+    """Return the errors of a name that only has to be a valid path segment."""
     if name in (".", ".."):
         return (f"may not be '{name}'",)
     return tuple(f"may not contain '{each}'" for each in ("/", "%") if each in name)
@@ -71,14 +71,14 @@ def check_path_segment(name: str) -> tuple[str, ...]:
 def check_metadata(
     metadata: Document, namespaced: bool, rule: str, field: str = "metadata", *, standard: bool = False
 ) -> list[Cause]:
-    """Return what is wrong with the metadata of an object.
+    """Return the errors of an object's metadata.
 
     Args:
-        metadata: of the object.
+        metadata: the metadata of the object.
         namespaced: whether it must have a namespace.
         rule: see `check_name`.
         field: the path of the metadata.
-        standard: finalizers without a domain must be standard ones; most kinds want that, and list it a second time.
+        standard: whether finalizers without a domain must be standard ones; most kinds require that, and report it a second time.
     """
     causes: list[Cause] = []
     prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
@@ -115,11 +115,11 @@ _REPEATED_OWNERS = (
 
 
 def drop_repeated_owners(metadata: Document, *, when: str = "") -> list[str]:
-    """Drop owners that are there twice, in place; return a warning about them.
+    """Drop duplicate owner references, in place; return a warning about them.
 
     Args:
-        metadata: of an object.
-        when: they were found, for the warning.
+        metadata: the metadata of an object.
+        when: when they were found, for the warning.
     """
     owners = parts(metadata, "ownerReferences")
     kept: dict[bytes, Document] = {}
@@ -134,7 +134,7 @@ def drop_repeated_owners(metadata: Document, *, when: str = "") -> list[str]:
 
 
 def check_labels(labels: Document, field: str) -> list[Cause]:
-    """Return what is wrong with labels, in the order of their keys."""
+    """Return the errors of labels, sorted by key."""
     causes: list[Cause] = []
     for key, value in sorted(labels.items()):
         causes += [invalid_value(field, quote(key), each) for each in check_qualified_name(key)]
@@ -143,7 +143,7 @@ def check_labels(labels: Document, field: str) -> list[Cause]:
 
 
 def check_annotations(annotations: Document, field: str) -> list[Cause]:
-    """Return what is wrong with annotations."""
+    """Return the errors of annotations."""
     causes: list[Cause] = []
     total = 0
     for key, value in annotations.items():
@@ -190,7 +190,7 @@ def _check_finalizers(metadata: Document, field: str) -> list[Cause]:
 
 
 def check_standard_finalizers(metadata: Document, field: str = "metadata") -> list[Cause]:
-    """Return which finalizers have no domain and are none of the standard ones."""
+    """Return the errors of finalizers without a domain that are not standard ones."""
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         invalid_value(f"{field}.finalizers[{index}]", quote(name), text)
@@ -200,7 +200,7 @@ def check_standard_finalizers(metadata: Document, field: str = "metadata") -> li
 
 
 def check_metadata_update(new: Document, old: Document, field: str = "metadata") -> list[Cause]:
-    """Return what is wrong with a change of metadata."""
+    """Return the errors of a change of metadata."""
     causes: list[Cause] = []
     if old.get("deletionTimestamp"):
         known = texts(old, "finalizers")

@@ -1,4 +1,4 @@
-"""Requests as the verbs get them: the resource that one is about, and the options of lists, writes and deletions."""
+"""Requests as the verbs receive them: the resource concerned, and the options of lists, writes and deletions."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class ListOptions(msgspec.Struct, frozen=True):
     """Options of a list or a watch.
 
     Attributes:
-        resource_version: None if none was given.
-        match: of the resource version.
+        resource_version: the requested resource version; None if there is none.
+        match: the match type of the resource version.
     """
 
     label_selector: str = ""
@@ -54,12 +54,12 @@ class WriteOptions(msgspec.Struct, frozen=True):
     """Options of a create, an update or a patch.
 
     Attributes:
-        dry_run: nothing is stored.
-        manager: name of the field manager.
-        validation: of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
-        force: of an apply.
-        user: of the request; empty for components of the cluster.
-        query: of the request, for admission.
+        dry_run: whether nothing is stored.
+        manager: the name of the field manager.
+        validation: the validation of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
+        force: whether an apply takes ownership of conflicting fields.
+        user: the user of the request; empty for components of the cluster.
+        query: the query of the request, for admission.
     """
 
     dry_run: bool = False
@@ -74,13 +74,13 @@ class DeleteOptions(msgspec.Struct):
     """Options of a deletion.
 
     Attributes:
-        grace_seconds: None for the object's own.
-        uid, resource_version: preconditions, or empty.
+        grace_seconds: the grace period; None for the object's own.
+        uid, resource_version: the preconditions, or empty.
         propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
-        orphan: the deprecated form of that.
-        dry_run: store nothing.
-        user: of the request; empty for components of the cluster.
-        warnings: for the client, after the deletion.
+        orphan: the deprecated form of the propagation policy.
+        dry_run: whether nothing is stored.
+        user: the user of the request; empty for components of the cluster.
+        warnings: the warnings for the client, after the deletion.
     """
 
     grace_seconds: int | None = None

@@ -1,4 +1,4 @@
-"""The resources that are served: built-in ones from the table of facts, custom ones from their definitions."""
+"""The served resources: built-in ones from the table of facts, custom ones from their definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import schema
 
-# Kinds that Go's scheme has under the same type in another group; one table holds both.
+# Kinds that Go's scheme has under the same type in another group; one table stores both.
 _SHARED_TABLES = {("events.k8s.io", "events"): "events"}
 
 
@@ -28,10 +28,10 @@ class Converter(Protocol):
 
 
 class SchemaRules(Protocol):
-    """The rules in CEL of a custom resource's schema."""
+    """The CEL rules of a custom resource's schema."""
 
     def check(self, document: Document, old: Document | None) -> tuple[list[Cause], list[str]]:
-        """Return the errors of an object, and warnings about those that were there before."""
+        """Return the errors of an object, and warnings about errors that the old object has, too."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,19 +39,19 @@ class Resource:
     """One resource in one version.
 
     Attributes:
-        group: empty for the core group.
-        version: of the API.
-        name: plural, as in paths.
-        kind: of its objects.
-        namespaced: whether its objects live in namespaces.
-        facts: discovery data, subresources by name.
-        type_name: OpenAPI's; empty for custom resources.
-        table: name of the store's table.
-        shape: how Go decodes its objects; None for custom resources, whose objects are stored unchanged.
+        group: the API group; empty for the core group.
+        version: the API version.
+        name: the plural name, as in paths.
+        kind: the kind of its objects.
+        namespaced: whether its objects are in namespaces.
+        facts: the discovery data, with subresources by name.
+        type_name: the name of the type in OpenAPI; empty for custom resources.
+        table: the name of the store's table.
+        shape: the decoder of its objects; None for custom resources, whose objects are stored unchanged.
         fields: the type for ownership and patches.
-        custom: the definition, of a custom resource.
-        converter: to the stored version and back, if a webhook does the conversion.
-        rules: of a custom resource's schema, in CEL; None if it has none.
+        custom: the definition of a custom resource.
+        converter: the converter to and from the stored version, if a webhook does the conversion.
+        rules: the CEL rules of a custom resource's schema; None if it has none.
     """
 
     group: str
@@ -76,7 +76,7 @@ class Resource:
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written through an endpoint of its own."""
+        """Whether the status has a separate endpoint."""
         return "status" in self.subresources
 
     @property
@@ -133,7 +133,7 @@ class ResourceRegistry:
         return list(self._by_path.values())
 
     def by_table(self) -> dict[str, Resource]:
-        """Return a resource for each table; if several versions share one, the first in discovery order."""
+        """Return one resource for each table; if several versions share one, the first in discovery order."""
         found: dict[str, Resource] = {}
         for resource in self._by_path.values():
             found.setdefault(resource.table, resource)

@@ -24,7 +24,7 @@ class FieldRequirement(msgspec.Struct, frozen=True):
 
 
 class _LabelParser:
-    """A recursive descent over the tokens of a label selector."""
+    """A recursive-descent parser of label selectors."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _TOKEN.findall(text)
@@ -127,7 +127,7 @@ def _check_key(key: str) -> None:
 
 
 class _Unparsable(ValueError):
-    """A selector that can't be read."""
+    """A selector that cannot be parsed."""
 
 
 def _unparsable(text: str) -> _Unparsable:
@@ -135,7 +135,7 @@ def _unparsable(text: str) -> _Unparsable:
 
 
 def _misplaced(text: str) -> _Unparsable:
-    """A separator between requirements is wrong, not a requirement."""
+    """A separator between requirements is invalid, not a requirement."""
     return _Unparsable(text)
 
 
@@ -143,7 +143,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
     """Return the requirements of a label selector.
 
     Raises:
-        ApiError: it can't be read.
+        ApiError: it cannot be parsed.
     """
     if not text.strip():
         return ()
@@ -157,11 +157,11 @@ def parse_fields(text: str, refuse: Callable[[str], str]) -> tuple[FieldRequirem
     """Return the requirements of a field selector.
 
     Args:
-        text: terms ``field=value``, ``field==value``, ``field!=value``, with a comma between; backslash escapes.
-        refuse: returns the error for a field that the resource can't be selected by, and nothing for other fields.
+        text: terms ``field=value``, ``field==value``, ``field!=value``, separated by commas; backslash escapes.
+        refuse: the function that returns the error for an unsupported field, and None for other fields.
 
     Raises:
-        ApiError: it can't be read, or names a field that is not supported.
+        ApiError: it cannot be parsed, or names a field that is not supported.
     """
     found: list[FieldRequirement] = []
     for term in _split_terms(text):

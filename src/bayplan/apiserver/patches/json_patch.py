@@ -11,21 +11,24 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 MAX_OPERATIONS = 10_000
-"""Operations of a patch, as kube-apiserver limits them."""
+"""Maximum number of operations of a patch; kube-apiserver's limit."""
 MAX_COPIED_BYTES = 3 * 1024 * 1024
-"""JSON that the copies of a patch may add, as kube-apiserver limits it."""
-MAX_MOVED_ITEMS = 400_000_000
-"""Items of lists that insertions and removals may move, half a second of them. Upstream copies the whole list each time."""
+"""Maximum size of JSON that the copies of a patch may add; kube-apiserver's limit."""
+MAX_MOVED_ITEMS = 200_000_000
+"""Maximum number of list items that insertions and removals may move: a quarter second of work. Upstream copies whole lists."""
 
 
 class JsonPatchError(ValueError):
-    """An operation that can't be carried out: a path that is not there, a test that fails, an unknown operation."""
+    """An operation that cannot be applied: a path that does not exist, a test that fails, an unknown operation."""
 
 
 def merge_patch(document: object, patch: object) -> object:
-    """Return a document with a merge patch applied; neither is changed."""
+    """Return a document with a merge patch applied; neither is changed.
+
+    As in the library that upstream uses, objects in lists are put in without their fields that are null.
+    """
     if not isinstance(patch, dict):
-        return patch
+        return patch if isinstance(document, dict) else _without_nulls(patch)
     out = dict(document) if isinstance(document, dict) else {}
     for name, value in patch.items():
         if value is None:
@@ -35,11 +38,19 @@ def merge_patch(document: object, patch: object) -> object:
     return out
 
 
+def _without_nulls(value: object) -> object:
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return value
+
+
 def json_patch(document: object, operations: list[dict[str, object]]) -> object:
     """Return a document with operations applied in order.
 
     Raises:
-        JsonPatchError: one of them can't be carried out, or they copy or move too much; the document is as it was.
+        JsonPatchError: one of them cannot be applied, or they copy or move too much; the document is not changed.
     """
     work = _Work()
     document = msgspec.json.decode(msgspec.json.encode(document))
@@ -61,13 +72,13 @@ class _Work:
         self.moved_items = 0
 
     def copy(self, size: int) -> None:
-        """Count bytes of JSON that are copied; too many are refused with JsonPatchError."""
+        """Count bytes of JSON that are copied; raise JsonPatchError over the limit."""
         self.copied_bytes += size
         if self.copied_bytes > MAX_COPIED_BYTES:
             raise JsonPatchError(f"copies of {self.copied_bytes} bytes, which is more than {MAX_COPIED_BYTES}")
 
     def move(self, count: int) -> None:
-        """Count items that an insertion or a removal moves; too many are refused with JsonPatchError."""
+        """Count items that an insertion or a removal moves; raise JsonPatchError over the limit."""
         self.moved_items += count
         if self.moved_items > MAX_MOVED_ITEMS:
             raise JsonPatchError(f"insertions and removals that move more than {MAX_MOVED_ITEMS} items of lists")
@@ -85,7 +96,7 @@ def _replace(document: object, operation: dict[str, object], work: _Work) -> obj
     tokens = _tokens(operation["path"])
     if not tokens or not isinstance(_find(document, tokens[:-1]), dict):
         _find(document, tokens)
-    # A member of an object need not be there: upstream's library only misses items of lists.
+    # A member of an object need not exist: upstream's library only reports missing items of lists.
     return _put(document, tokens, operation.get("value"), None)
 
 
@@ -99,7 +110,7 @@ def _copy(document: object, operation: dict[str, object], work: _Work) -> object
     source = _find(document, tokens)
     text = msgspec.json.encode(source)
     work.copy(len(text))
-    # It stays text until an operation looks into it: copies of copies that are refused in the end never become objects.
+    # It stays text until an operation looks into it, so copies of copies that end in an error never become objects.
     return _put(document, _tokens(operation["path"]), msgspec.Raw(text), work)
 
 
@@ -141,7 +152,7 @@ def _index(items: list[object], token: str, *, insert: bool) -> int:
 
 
 def _find(document: object, tokens: list[str]) -> object:
-    """Return what a path leads to; copies on the way become objects."""
+    """Return the value at a path; copies on the way become objects."""
     for token in tokens:
         if isinstance(document, dict) and token in document:
             document = _member(document, token)
@@ -167,7 +178,7 @@ def _item(parent: list[object], index: int) -> object:
 
 
 def _same(found: object, wanted: object) -> bool:
-    """Return whether two values are the same JSON: true is not 1."""
+    """Return whether two values are equal as JSON: true is not 1."""
     if isinstance(found, dict) and isinstance(wanted, dict):
         return found.keys() == wanted.keys() and all(_same(_member(found, name), item) for name, item in wanted.items())
     if isinstance(found, list) and isinstance(wanted, list):
@@ -176,7 +187,7 @@ def _same(found: object, wanted: object) -> bool:
 
 
 def _put(document: object, tokens: list[str], value: object, inserts: _Work | None) -> object:
-    """Set a member or an item; with a count of work insert an item."""
+    """Set a member or an item; with a count of work, insert an item."""
     if not tokens:
         return value
     parent = _find(document, tokens[:-1])

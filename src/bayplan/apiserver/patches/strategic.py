@@ -1,4 +1,4 @@
-"""Strategic merge patch: lists merge by the keys that the schema names, with directives for what merging can't say.
+"""Strategic merge patch: lists merge by the keys of the schema, and directives express what merging cannot.
 
 Directives: ``$patch`` (replace, delete, merge), ``$retainKeys``, ``$setElementOrder/LIST``, ``$deleteFromPrimitiveList/LIST``.
 
@@ -36,16 +36,16 @@ class StrategicPatchError(ValueError):
 
 
 class UndeclaredKeyError(StrategicPatchError):
-    """An item of a list that lacks the key by which items are merged; upstream calls that an error of the server."""
+    """An item of a list that lacks the merge key; upstream reports an internal error."""
 
 
 def strategic_merge(type_name: str, document: Document, patch: Document) -> Document:
     """Return a document with a strategic merge patch applied; neither is changed.
 
     Args:
-        type_name: OpenAPI's name of the type.
+        type_name: the name of the type in OpenAPI.
         document: the current document.
-        patch: what to change.
+        patch: the patch.
 
     Raises:
         StrategicPatchError: a directive is invalid, or an item lacks its merge key.
@@ -129,7 +129,7 @@ def _merge_value(facts: FieldFacts | None, original: object, value: object) -> o
 
 
 def _without_directives(facts: TypeFacts, value: Document) -> Document:
-    """Return what a patch for something absent makes of it."""
+    """Return the result of a patch for an absent value."""
     return {} if _PATCH in value else _merge_map(facts, {}, value)
 
 
@@ -186,7 +186,7 @@ Key: TypeAlias = "tuple[str, str]"
 
 
 def _key(value: object) -> Key:
-    """Return what values that are the same have in common, for dictionaries; values themselves may be lists."""
+    """Return a key that is equal for equal values, for dictionaries; values themselves may be lists."""
     return type(value).__name__, str(value)
 
 
@@ -218,7 +218,7 @@ def _in_order(facts: FieldFacts, merged: list[object], order: list[object], serv
 
 
 def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) -> None:
-    """Merge a list whose order the patch gives."""
+    """Merge a list whose order the patch specifies."""
     field = facts.fields.get(name, FieldFacts("any"))
     order = patch[_ORDER + name]
     original, changes = out.get(name), patch.get(name)

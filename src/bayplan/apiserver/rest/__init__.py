@@ -1,1 +1,1 @@
-"""The REST API: from a request to a response, verb by verb."""
+"""The REST API: the implementation of each verb."""

@@ -1,6 +1,6 @@
-"""The API: one function from a request to a response or a stream. Knows no sockets.
+"""The API: one function from a request to a response or a stream, independent of sockets.
 
-What a verb does is in a module of its own; this one finds out what is asked, calls it, and writes the answer in the form
+Each verb has a module of its own; this one determines the verb, calls it, and encodes the response in a format
 that the client accepts.
 """
 
@@ -62,21 +62,21 @@ _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 
 
 class Calls(Protocol):
-    """Makes calls that requests need."""
+    """Makes the calls that requests need."""
 
     async def make(self, session: Session, calls: Sequence[Call]) -> None:
-        """Make calls at once, and keep the answers for a request."""
+        """Make calls in parallel, and store the responses for a request."""
 
 
 class Api:
     """The REST API over a backend.
 
     Args:
-        backend: the API's backend.
-        address: server address in discovery.
+        backend: the backend of the API.
+        address: the server address in discovery.
 
     Attributes:
-        calls: makes the calls of webhooks; None without a server.
+        calls: the client for webhook calls; None without a server.
     """
 
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
@@ -87,7 +87,7 @@ class Api:
         self.calls: Calls | None = None
 
     async def handle(self, request: Request) -> Response | Stream:
-        """Answer a request. Refusals are answers, too; an exception is a bug."""
+        """Handle a request. Errors are responses, too; an exception is a bug."""
         try:
             path = split_path(request.path)
             if path is None or not path[2]:
@@ -111,7 +111,7 @@ class Api:
         except ApiError as problem:
             return self._refusal(request, problem)
         except RecursionError:
-            # Nothing is stored by then. Deeper objects than upstream's own limit, of 10,000 levels, are refused when they are read.
+            # Nothing is stored at this point. Objects deeper than upstream's own limit, of 10,000 levels, are rejected in decoding.
             return self._refusal(request, bad_request("the object is nested too deeply"))
 
     async def _dispatch(self, info: RequestInfo, request: Request) -> Response | Stream:
@@ -139,7 +139,7 @@ class Api:
         return await self._write_with_calls(info, request, form)
 
     async def _convert(self, info: RequestInfo) -> None:
-        """Have the objects that a read may show converted, so that it need not wait.
+        """Convert the objects that a read may return, so that the read need not wait.
 
         Raises:
             ApiError: the webhook fails.
@@ -163,7 +163,7 @@ class Api:
         await self.calls.make(session, needed.calls)
 
     async def _write_with_calls(self, info: RequestInfo, request: Request, form: Form) -> Response:
-        """Do a write again until the answers from outside that it needs are there; nothing is stored before."""
+        """Repeat a write until it has all external responses that it needs; nothing is stored before that."""
         outgoing, session = self.backend.outgoing, self.backend.begin_session()
         for _ in range(MAX_ATTEMPTS):
             try:
@@ -209,10 +209,10 @@ class Api:
         return Response(200, body, form.media_type, revision=page.revision)
 
     async def _reach(self, options: ListOptions) -> None:
-        """Wait until a revision has been reached.
+        """Wait until a revision is reached.
 
         Raises:
-            ApiError: it has not been within the time that the server waits.
+            ApiError: it was not reached within the time that the server waits.
         """
         if not listing.is_ahead(self.backend, options):
             return

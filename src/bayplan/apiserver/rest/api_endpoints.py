@@ -1,6 +1,6 @@
 """The Service `default/kubernetes` with its Endpoints and EndpointSlice: the address of the API for pods.
 
-Written when a server starts, and again when one of them is gone, as kube-apiserver does. Source: pkg/controlplane v1.36.3.
+Written when a server starts, and again when one of them is deleted, as kube-apiserver does. Source: pkg/controlplane v1.36.3.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MANAGER = "kube-apiserver"
 
 
 def advertised_address(listen: str) -> str:
-    """Return the address to publish for one that a server listens on."""
+    """Return the address to publish for a listen address."""
     try:
         address = ip_address(listen)
     except ValueError:
@@ -68,7 +68,7 @@ def publish_api_server(backend: Backend) -> None:
 
 
 def _store(backend: Backend, group: str, resource_name: str, document: Document, address: str = "") -> None:
-    """Store an object that is missing, or whose endpoints have the address and another port."""
+    """Store an object that is missing, or whose endpoints have a different address or port."""
     resource = backend.registry.find(group, "v1", resource_name)
     assert resource is not None
     assert resource.shape is not None

@@ -34,31 +34,31 @@ from bayplan.cluster.naming import ALPHABET
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
 _MAX_PREFIX_LENGTH = 58
 _FIXED_ADDRESSES = 257
-"""Addresses at the start of the range that are only given to Services that ask for them; node ports likewise."""
+"""Number of addresses at the start of the range that are only allocated on request; node ports likewise."""
 _FIXED_PORTS = 86
 _SESSION_UIDS = 8
-"""Uids that an attempt of one request may need."""
+"""Number of uids reserved for the attempts of one request."""
 APPROVAL = "approval"
-"""A second endpoint for the status of certificate signing requests, with rules of its own."""
+"""A second endpoint for the status of certificate signing requests, with its own rules."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
 class Backend:
-    """The state behind the verbs.
+    """The state that all verbs share.
 
     Args:
-        store: of documents.
-        clock: returns seconds since 1970.
-        entropy: returns random bytes, for uids and names.
+        store: the store of documents.
+        clock: the function that returns seconds since 1970.
+        entropy: the function that returns random bytes, for uids and names.
 
     Attributes:
-        runs_pods: whether the virtual kubelet runs the nodes, so that no real kubelet can be asked about a container.
-        token_key: signs the tokens of service accounts.
-        outgoing: allowed external calls and their results; by default none are allowed.
-        admission: policies and webhooks.
-        admits_service_accounts: whether the plugin ServiceAccount is on.
-        advertised: address and port of the server, for the endpoints of the Service `default/kubernetes`; None without a server.
+        runs_pods: whether the virtual kubelet runs the nodes, so that there is no real kubelet to query about a container.
+        token_key: the key that signs the tokens of service accounts.
+        outgoing: the allowed external calls and their results; by default none are allowed.
+        admission: the policies and webhooks.
+        admits_service_accounts: whether the plugin ServiceAccount is enabled.
+        advertised: the server's address and port, for the endpoints of the Service `default/kubernetes`; None without a server.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Backend:
         self.outgoing = Outgoing()
         self.admission = Admission(self)
 
-    # --- what strategies may ask --------------------------------------------------------------------------------------
+    # --- for strategies -----------------------------------------------------------------------------------------------
 
     def find(self, table: str, namespace: str, name: str) -> Document | None:
         """Return a decoded document, or None."""
@@ -126,12 +126,12 @@ class Backend:
         return prefix[:_MAX_PREFIX_LENGTH] + "".join(self._random.choice(ALPHABET) for _ in range(5))
 
     def begin_session(self) -> Session:
-        """Return a session for a request that may need answers from outside."""
+        """Return a session for a request that may need external responses."""
         return Session(self._random.getrandbits(64), self.clock(), [self.new_uid() for _ in range(_SESSION_UIDS)])
 
     @contextmanager
     def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
-        """Draw uids, names, addresses and times from a session for a while, alike in each attempt."""
+        """Draw uids, names, addresses and times from a session within the context, the same in each attempt."""
         kept = (self._random, self.clock, self._uids)
         self._random, self.clock, self._uids = stream, lambda: second, list(reversed(uids))
         try:
@@ -144,7 +144,7 @@ class Backend:
         return {str(item.fields.get("spec.clusterIP")) for item in self.store.table("services").items()}
 
     def allocate_address(self) -> str:
-        """Return a cluster address that no service has, from the part of the range that is not for fixed ones."""
+        """Return a free cluster address, from the part of the range that is not reserved for requested ones."""
         taken = self.addresses_in_use()
         while True:
             address = str(SERVICE_NETWORK[self._random.randrange(_FIXED_ADDRESSES, SERVICE_NETWORK.num_addresses - 1)])
@@ -162,7 +162,7 @@ class Backend:
         """Return a node port that no service has and that is not in `taken`.
 
         Raises:
-            ApiError: there is none left.
+            ApiError: none is left.
         """
         used = self.node_ports_in_use().union(taken)
         free = [port for port in range(FIRST_NODE_PORT + _FIXED_PORTS, LAST_NODE_PORT + 1) if port not in used]
@@ -195,11 +195,11 @@ class Backend:
         return served_form(resource, decode_item(item))
 
     def item(self, resource: Resource, document: Document) -> Item:
-        """Return the item that a document becomes with the next revision; the document gets that revision.
+        """Return the item of a document at the next revision; the document gets that revision.
 
         Args:
-            resource: the version in which the document is.
-            document: complete; kind and apiVersion are not stored.
+            resource: the resource in the version of the document.
+            document: the complete document; kind and apiVersion are not stored.
         """
         revision = self.store.revision + 1
         metadata = part(document, "metadata")
@@ -239,10 +239,10 @@ class Backend:
         attach_converters(self, definition)
 
     def convert_ahead(self, resource: Resource, document: Document) -> None:
-        """Have an object that is about to be stored converted to all served versions, so that watches need not wait.
+        """Convert an object that is about to be stored to all served versions, so that watches need not wait.
 
         Raises:
-            CallsNeededError: a webhook has to be asked first.
+            CallsNeededError: a webhook must be called first.
             ApiError: it fails to convert the object to the stored version.
         """
         if resource.custom is None:
@@ -255,7 +255,7 @@ class Backend:
                 served_form(other, stored)
 
     def _react(self, resource: Resource, stored: Item | None, removed: Write | None) -> None:
-        """Do what follows from a write within the API itself."""
+        """Apply the consequences of a write within the API itself."""
         if resource.table == flow_kinds.LEVELS:
             for item in list(self.store.between(flow_kinds.SCHEMAS)):
                 self._refresh_flow_schema(item)
@@ -269,7 +269,7 @@ class Backend:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
 
     def _accept_definition(self, resource: Resource, definition: Document) -> None:
-        """Write that a definition is served, as upstream's own controllers do."""
+        """Set the condition that a definition is served, as upstream's controllers do."""
         status = custom_resources.accepted_status(definition, self.now())
         if status is None or part(definition, "metadata").get("deletionTimestamp"):
             return
@@ -284,7 +284,7 @@ class Backend:
         self.put(resource, {**definition, "status": status})
 
     def _refresh_flow_schema(self, item: Item) -> None:
-        """Write whether the priority level of a FlowSchema exists, as upstream's own controller does."""
+        """Set the condition whether the priority level of a FlowSchema exists, as upstream's controller does."""
         resource = self.registry.by_table()[flow_kinds.SCHEMAS]
         schema = decode_item(item)
         if not flow_kinds.refresh_dangling(self, schema):
@@ -305,7 +305,7 @@ class Backend:
         return resource.prefix + item.raw[1:]
 
     def encode_bare(self, resource: Resource, item: Item) -> bytes:
-        """Return an item as it stands in lists: without kind and apiVersion, but for custom resources."""
+        """Return an item as in lists: without kind and apiVersion, except for custom resources."""
         if resource.converter is not None:
             return self.encode(resource, item)
         if resource.custom is not None:

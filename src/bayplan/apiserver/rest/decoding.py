@@ -1,4 +1,4 @@
-"""Decoding of bodies to objects of a kind: check types, warn about or refuse unknown fields, apply defaults."""
+"""Decoding of bodies to objects of a kind: check types, warn about or reject unknown fields, apply defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document, part
 
 LONG_YAML = 128 * 1024
-"""Bytes of YAML that are read in 50 ms without the extra `fast`, and in 10 with it."""
+"""Size of YAML that is parsed in 50 ms without the extra `fast`, and in 10 ms with it."""
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SECRET = "io.k8s.api.core.v1.Secret"
@@ -36,19 +36,19 @@ _NO_KIND = "couldn't get version/kind; json parse error: "
 
 
 class Decoded(NamedTuple):
-    """An object, and what its writer should know about the body."""
+    """A decoded object, and the warnings about its body."""
 
     document: Document
     warnings: list[str]
 
 
 class Target(NamedTuple):
-    """Expected type of a body.
+    """The expected type of a body.
 
     Attributes:
-        api_version, kind: of the object.
-        type_name: OpenAPI's name of its type; empty for custom resources.
-        resource: for custom resources.
+        api_version, kind: the version and kind of the object.
+        type_name: the name of its type in OpenAPI; empty for custom resources.
+        resource: the resource, for custom resources.
     """
 
     api_version: str
@@ -58,7 +58,7 @@ class Target(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The version without group."""
+        """The version without the group."""
         return self.api_version.rpartition("/")[2]
 
 
@@ -75,7 +75,7 @@ def yaml_of(request: Request) -> Parsed:
 
 
 async def read_ahead(request: Request) -> None:
-    """Parse a long YAML body in another thread, so that the server keeps answering: 3 MB take a second."""
+    """Parse a long YAML body in another thread, so that the server stays responsive: 3 MB take a second."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if len(request.body) < LONG_YAML or media_type not in (YAML, "application/apply-patch+yaml"):
         return
@@ -86,7 +86,7 @@ async def read_ahead(request: Request) -> None:
 
 
 def target_of(resource: Resource, subresource: str = "") -> Target:
-    """Return what the body of a write must be."""
+    """Return the expected type of the body of a write."""
     facts = resource.subresources.get(subresource)
     if facts is None or facts.kind == resource.kind:
         return Target(resource.api_version, resource.kind, _go_type(resource.api_version, resource.kind), resource)
@@ -102,7 +102,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     """Return the object in the body of a request.
 
     Raises:
-        ApiError: it can't be read, is of another kind, or breaks strict validation.
+        ApiError: it cannot be decoded, is of a different kind, or breaks strict validation.
     """
     media_type = input_type(request.headers.get("content-type", ""))
     body = request.body
@@ -134,7 +134,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
 
 
 def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: bool) -> Document:
-    """Return a document with the fields that say its kind, which Go also finds if their letters are of another case.
+    """Return a document with the fields kind and apiVersion, which Go also finds in different case.
 
     Raises:
         ApiError: they are not strings.
@@ -153,10 +153,10 @@ def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: boo
 
 
 def check_kind(target: Target, api_version: object, kind: object) -> None:
-    """Refuse an object of a different kind; missing values are taken from the path.
+    """Reject an object of a different kind; missing values are taken from the path.
 
     Raises:
-        ApiError: it is of another kind or version.
+        ApiError: it is of a different kind or version.
     """
     problem = kind_problem(target, api_version, kind)
     if problem:
@@ -167,7 +167,7 @@ def check_kind(target: Target, api_version: object, kind: object) -> None:
 
 
 def kind_problem(target: Target, api_version: object, kind: object) -> str:
-    """Return why an object is not of the wanted kind; empty if it is. What is left out is taken from the path."""
+    """Return why an object is not of the expected kind, or an empty string. Missing values are taken from the path."""
     if not kind and not api_version:
         return ""
     found_kind, found_version = str(kind or target.kind), str(api_version or target.api_version)
@@ -195,7 +195,7 @@ def decode_value(target: Target, value: Document, duplicates: list[str], validat
 
 
 def read_value(target: Target, value: Document, duplicates: list[str], validation: str) -> tuple[Document, list[str]]:
-    """Return the object in a JSON value, defaults filled in, and what strict validation would refuse.
+    """Return the object in a JSON value, with defaults, and the errors of strict validation.
 
     Raises:
         DecodeError: a value does not fit its field.
@@ -222,7 +222,7 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
 
 
 def fold_string_data(secret: Document) -> None:
-    """Merge ``stringData``, which is only written, into ``data``."""
+    """Merge the write-only field ``stringData`` into ``data``."""
     texts = secret.pop("stringData", None)
     if isinstance(texts, dict) and texts:
         encoded = {name: base64.b64encode(str(text).encode()).decode() for name, text in texts.items()}
@@ -230,7 +230,7 @@ def fold_string_data(secret: Document) -> None:
 
 
 def _remembered_pod(value: Document) -> Document | None:
-    """Return a pod whose spec is known, or is worth knowing; None for one with unknown fields."""
+    """Return a pod whose spec is cached, or can be cached; None for one with unknown fields."""
     spec = value.get("spec")
     if not isinstance(spec, dict):
         return None

@@ -29,7 +29,7 @@ class Deleted:
 
     Attributes:
         document: the object in its last state, in the version of the request.
-        gone: whether it is (or, in a dry run, would be) gone.
+        gone: whether it is (or, in a dry run, would be) deleted.
     """
 
     document: Document
@@ -39,14 +39,14 @@ class Deleted:
 def delete(
     backend: Backend, info: RequestInfo, options: DeleteOptions, *, admitted: bool = False, in_collection: bool = False
 ) -> Deleted:
-    """Delete an object: at once, or marked until grace period and finalizers are over.
+    """Delete an object: at once, or mark it until grace period and finalizers have ended.
 
     Args:
-        backend: of everything.
-        info: of the request.
-        options: of the deletion.
+        backend: the backend of the API.
+        info: the request.
+        options: the options of the deletion.
         admitted: whether admission has already run.
-        in_collection: whether this is part of a collection deletion; hooks then get no name.
+        in_collection: whether this is part of a collection deletion; hooks then receive no name.
 
     Raises:
         ApiError: it does not exist, fails the preconditions, or may not be deleted.
@@ -94,10 +94,10 @@ def delete(
 def _ask_hooks(
     backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions, *, in_collection: bool
 ) -> None:
-    """Ask policies and webhooks about a deletion.
+    """Call policies and webhooks for a deletion.
 
     Raises:
-        ApiError: one denies it, or fails and refuses then.
+        ApiError: one denies it, or fails and its failure policy is Fail.
     """
     if backend.admission.is_active:
         hooks = backend.admission.begin_deletion(info, options, old, "" if in_collection else info.name)
@@ -123,7 +123,7 @@ def _check_preconditions(resource: Resource, info: RequestInfo, old: Document, o
 
 
 def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteOptions) -> tuple[bool, bool]:
-    """Mark a graceful deletion, and return whether it is one, and whether one is under way that this one does not shorten."""
+    """Mark a graceful deletion. Return whether it is graceful, and whether it leaves an earlier deletion unchanged."""
     metadata = part(new, "metadata")
     wanted = options.grace_seconds
     if wanted is not None and wanted < 0:
@@ -164,7 +164,7 @@ def _raise_generation(metadata: Document) -> None:
 
 
 def _mark(backend: Backend, metadata: Document) -> None:
-    """Mark an object that knows no grace, but has finalizers."""
+    """Mark an object without a grace period that has finalizers."""
     if not metadata.get("deletionTimestamp"):
         _raise_generation(metadata)
         metadata["deletionTimestamp"] = backend.now()

@@ -26,15 +26,15 @@ def begin_hooks(
     before: Document | None,
     managers: managed.Managers | None,
 ) -> Attributes | None:
-    """Return what policies and webhooks see of a write, None if the cluster has none.
+    """Return the attributes of a write for policies and webhooks, or None if the cluster has none.
 
     Args:
-        backend: of everything.
-        info: of the request.
-        options: of the write.
-        stored: the object in the version of storage.
-        before: as it was, None for a create.
-        managers: of the object.
+        backend: the backend of the API.
+        info: the request.
+        options: the options of the write.
+        stored: the object in the stored version.
+        before: the stored object before the write, None for a create.
+        managers: the field managers of the object.
     """
     if not backend.admission.is_active:
         return None
@@ -52,18 +52,18 @@ def ask_about(
     target: Target,
     documents: tuple[Document, Document | None],
 ) -> Document:
-    """Ask hooks about an object that is not stored (a Scale, a Binding, an Eviction ...), and return it as they leave it.
+    """Call hooks for an object that is not stored (a Scale, a Binding, an Eviction ...), and return it with their changes.
 
     Args:
-        backend: of everything.
-        info: of the request; its subresource names the object.
-        request: gets the warnings.
-        options: of the write.
-        target: of the object.
-        documents: the object, and as it was.
+        backend: the backend of the API.
+        info: the request; its subresource names the object.
+        request: the request that receives the warnings.
+        options: the options of the write.
+        target: the kind of the object.
+        documents: the new object, and the old one.
 
     Raises:
-        ApiError: a hook denies the write, or fails and refuses then.
+        ApiError: a hook denies the write, or fails and its failure policy is Fail.
     """
     new, old = documents
     if not backend.admission.is_active:
@@ -84,7 +84,7 @@ def ask_about(
 
 
 def reader(target: Target) -> Callable[[Document], Document]:
-    """Return what decodes and defaults an object that a hook has changed."""
+    """Return the function that decodes and defaults an object that a hook has changed."""
 
     def read(document: Document) -> Document:
         try:
@@ -96,7 +96,7 @@ def reader(target: Target) -> Callable[[Document], Document]:
 
 
 def with_managers(document: Document, managers: managed.Managers | None) -> Document:
-    """Return a document that shows its managers."""
+    """Return a document with its managedFields."""
     if not managers:
         return document
     metadata = {**part(document, "metadata"), "managedFields": managed.encode(managers)}
@@ -106,17 +106,17 @@ def with_managers(document: Document, managers: managed.Managers | None) -> Docu
 def mutated(
     backend: Backend, info: RequestInfo, hooks: Attributes, stored: Document, admit: Callable[[Document], None] | None
 ) -> Document:
-    """Return an object as mutating hooks leave it, in the version of storage; ownership does not change by that.
+    """Return an object after the mutating hooks, in the stored version; hooks do not change ownership.
 
     Args:
-        backend: of everything.
-        info: of the request.
-        hooks: their input.
+        backend: the backend of the API.
+        info: the request.
+        hooks: the attributes for the hooks.
         stored: the object.
         admit: built-in admission, which runs again if a hook changes the object.
 
     Raises:
-        ApiError: a hook denies the write, or fails and refuses then.
+        ApiError: a hook denies the write, or fails and its failure policy is Fail.
     """
     resource = info.resource
 
@@ -139,10 +139,10 @@ def mutated(
 def check_hooks(
     backend: Backend, resource: Resource, hooks: Attributes, stored: Document, managers: managed.Managers | None
 ) -> None:
-    """Ask validating hooks about an object that is complete and valid.
+    """Call validating hooks for an object that is complete and valid.
 
     Raises:
-        ApiError: a hook denies the write, or fails and refuses then.
+        ApiError: a hook denies the write, or fails and its failure policy is Fail.
     """
     hooks.object = with_managers(from_storage(resource, stored), managers)
     hooks.name = hooks.name or str(part(stored, "metadata").get("name") or "")

@@ -1,4 +1,4 @@
-"""Requests of a scheduler in this process, answered without a connection."""
+"""Requests of a scheduler in this process, handled without a connection."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from bayplan.client.requests import ApiRequest, ApiResponse
 
 
 def answer_at_once(api: Api, request: ApiRequest, *, user_agent: str, user: str = "admin") -> ApiResponse:
-    """Return what an API answers to a request that waits for nothing (all but watches); status 500 if it does wait.
+    """Return the response to a request that does not wait (all except watches); status 500 if it does.
 
     Args:
-        api: that answers.
-        request: of a client.
-        user_agent: names the owner of fields that are written.
-        user: that asks.
+        api: the API that handles the request.
+        request: the request of a client.
+        user_agent: the user agent, which names the manager of written fields.
+        user: the user that makes the request.
     """
     headers = {"content-type": request.content_type, "user-agent": user_agent, "accept": "application/json"}
     query = parse_query(request.query)

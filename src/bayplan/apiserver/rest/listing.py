@@ -20,11 +20,11 @@ from bayplan.base.go_text.json import json_problem
 
 _VERSION = "meta.k8s.io/v1"
 CONSISTENT_NO_MORE = -1
-"""Instead of a revision: continue with the current objects."""
+"""Marker in place of a revision: continue with the current objects."""
 
 
 class Continue(NamedTuple):
-    """Position in a list: revision, and the first key, relative to the list."""
+    """Position in a list: revision, and the next key, relative to the list."""
 
     revision: int
     start: str
@@ -38,10 +38,10 @@ def encode_continue(revision: int, last_key: str) -> str:
 
 
 def decode_continue(token: str) -> Continue:
-    """Return what a token says.
+    """Return the position in a token.
 
     Raises:
-        ApiError: it can't be read.
+        ApiError: it cannot be decoded.
     """
     try:
         data = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
@@ -84,10 +84,10 @@ class Page:
     """One page of a list.
 
     Attributes:
-        items: in order.
-        revision: of the list.
-        token: to continue with, or empty.
-        remaining: number of items after the page; None if not reported.
+        items: the items, in order.
+        revision: the revision of the list.
+        token: the token to continue with, or empty.
+        remaining: the number of items after the page; None if not reported.
     """
 
     items: list[Item]
@@ -97,7 +97,7 @@ class Page:
 
 
 def too_large(wanted: int, current: int) -> ApiError:
-    """504: the revision has not been reached, and was not within the time that the server waits."""
+    """504: the revision was not reached within the time that the server waits."""
     details: dict[str, object] = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
@@ -115,7 +115,7 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions) -> Pag
     """Return a page.
 
     Raises:
-        ApiError: the options contradict one another, or history does not reach back that far.
+        ApiError: the options conflict, or the history does not reach back that far.
     """
     chosen = selection(info, options)
     start = ""
@@ -134,7 +134,7 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions) -> Pag
 
 
 def _revision(backend: Backend, options: ListOptions) -> int:
-    """Return the revision of a list: the latest, unless an exact one is asked for."""
+    """Return the revision of a list: the latest, unless an exact one is requested."""
     wanted, current = options.resource_version, backend.store.revision
     if not wanted or wanted > current:
         return current
@@ -151,7 +151,7 @@ def _compacted(options: ListOptions, start: str) -> ApiError:
 
 def _page(info: RequestInfo, chosen: Selection, found: list[Item], revision: int, options: ListOptions) -> Page:
     items = found if chosen.is_everything else [item for item in found if chosen.matches(item)]
-    # A cached list (resourceVersion=0) is answered whole, whatever the limit says.
+    # A cached list (resourceVersion=0) is returned whole, regardless of the limit.
     limit = 0 if options.resource_version == 0 and not options.continue_token else options.limit
     if not limit or len(items) <= limit:
         return Page(items, revision)

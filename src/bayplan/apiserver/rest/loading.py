@@ -1,4 +1,4 @@
-"""Load documents of files into the store: manifests as if created now, dumps of clusters unchanged.
+"""Loading of documents from files into the store: manifests as if created now, dumps of clusters unchanged.
 
 A document with a uid comes from a cluster and keeps all its fields; one without is admitted and prepared like a new object, but
 keeps its status, and a node is not tainted, because no kubelet would ever remove the taint. The run times of another cluster's pods
@@ -42,8 +42,8 @@ class Loaded:
     """The result of loading.
 
     Attributes:
-        counts: how many objects of each kind were stored.
-        replaced: how many of them were there before.
+        counts: the number of stored objects of each kind.
+        replaced: how many of them replaced an existing object.
         unknown: fields that the release does not have, by ``file:line Kind/name``.
     """
 
@@ -56,7 +56,7 @@ def load_documents(backend: Backend, sources: Iterable[PlainObject]) -> Loaded:
     """Store documents: definitions, namespaces and classes first, whatever their order.
 
     Raises:
-        InputError: one is not an object of a served kind, or the API would refuse it.
+        InputError: one is not an object of a served kind, or the API rejects it.
     """
     loaded = Loaded()
     with rare_collections():
@@ -69,7 +69,9 @@ def load_one_by_one(backend: Backend, sources: Iterable[PlainObject], loaded: Lo
     """Store documents like `load_documents`, and yield after each, so that a server can handle other requests in between.
 
     Args:
-        backend: of the API. sources: the documents. loaded: receives the results.
+        backend: the backend of the API.
+        sources: the documents.
+        loaded: receives the results.
     """
     by_rank: dict[int, deque[PlainObject]] = {}
     for source in sources:
@@ -129,14 +131,14 @@ def _load(backend: Backend, source: PlainObject, loaded: Loaded) -> None:
 
 
 def _with_suggestion(problem: str, document: Document) -> str:
-    """Return a remark of strict decoding with the field that was meant, if it is about an unknown one and one is near."""
+    """Return a message of strict decoding; if it is about an unknown field with a similar known one, with a suggestion."""
     match = _UNKNOWN_FIELD.fullmatch(problem)
     hint = suggest_field(document, f"$.{match[1]}") if match is not None else ""
     return f"{problem}; try {hint}" if hint else problem
 
 
 def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
-    """Store one document, and return whether it replaced another."""
+    """Store one document; return whether it replaced another."""
     info = RequestInfo("create", resource, namespace)
     metadata = part(document, "metadata")
     if metadata.get("uid"):
@@ -186,6 +188,6 @@ def _is_zero(value: object) -> bool:
 
 
 def summary_of(loaded: Loaded) -> str:
-    """Return one line about what was loaded, the most frequent kinds first."""
+    """Return one line with the number of loaded objects, the most frequent kinds first."""
     kinds: Sequence[tuple[str, int]] = sorted(loaded.counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{count:,} {kind}" for kind, count in kinds) or "nothing"

@@ -13,14 +13,14 @@ class Request(msgspec.Struct):
     """One request.
 
     Attributes:
-        method: in capitals.
-        path: decoded, without query.
-        query: parameters; the first value of each counts.
-        headers: names in lower case.
-        body: whole.
-        user: of the request.
+        method: the method, in upper case.
+        path: the decoded path, without query.
+        query: the parameters; the first value of each counts.
+        headers: the headers, names in lower case.
+        body: the whole body.
+        user: the user of the request.
         parsed: the value in a long YAML body, if it is already parsed.
-        warnings: about its body, once that is decoded, and of hooks; refusals have them, too.
+        warnings: the warnings about its body, once decoded, and of hooks; error responses have them, too.
         waits: whether the caller can wait; otherwise a needed external call results in a 503, and the next attempt finds the
             response.
     """
@@ -40,11 +40,11 @@ class Response(msgspec.Struct):
     """One response.
 
     Attributes:
-        status: of HTTP.
-        body: whole.
-        content_type: empty if there is no body.
-        headers: further ones.
-        revision: of the store when the response was created; send it once that revision is durable.
+        status: the HTTP status code.
+        body: the whole body.
+        content_type: the media type; empty if there is no body.
+        headers: additional headers.
+        revision: the revision of the store when the response was created; send it once that revision is durable.
     """
 
     status: int
@@ -58,10 +58,10 @@ class Stream(msgspec.Struct):
     """A streaming response: frames as they arrive.
 
     Attributes:
-        frames: pieces of the body; ends when the watch does.
-        content_type: of the frames.
-        cut_off: set when the client has not read for so long that its buffer is dropped; None if that can't happen.
-        headers: further ones.
+        frames: the pieces of the body; ends when the watch does.
+        content_type: the media type of the frames.
+        cut_off: set when the client has not read for so long that its buffer is dropped; None if that cannot happen.
+        headers: additional headers.
     """
 
     frames: AsyncIterator[bytes]
@@ -71,7 +71,7 @@ class Stream(msgspec.Struct):
 
 
 class Query(dict[str, str]):
-    """The parameters of a query; of repeated ones the first value.
+    """The parameters of a query; of repeated ones, the first value.
 
     Attributes:
         repeated: all values of parameters that are repeated.

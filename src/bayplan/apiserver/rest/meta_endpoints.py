@@ -23,11 +23,11 @@ _OPENAPI_FORMS = {
 
 
 class MetaEndpoints:
-    """Handlers of requests about the API itself.
+    """Handlers of non-resource requests.
 
     Args:
-        backend: for the resources that are served.
-        address: server address for clients.
+        backend: the backend, for the served resources.
+        address: the server address for clients.
     """
 
     def __init__(self, backend: Backend, address: str) -> None:
@@ -36,7 +36,7 @@ class MetaEndpoints:
         self._openapi = openapi.OpenApi(backend.registry)
 
     def handle(self, request: Request) -> Response:
-        """Answer a request.
+        """Handle a request.
 
         Raises:
             ApiError: the path does not exist, or is read-only.
@@ -146,7 +146,7 @@ def _wants_aggregated(accept: str) -> bool:
 
 
 def _openapi_media_type(accept: str) -> str:
-    """Return the media type in which a client gets version 2 of OpenAPI; empty if it accepts none."""
+    """Return the media type of OpenAPI version 2 for a client, or empty if it accepts none."""
     for clause in parse_accept(accept):
         main, _, form = clause.media_type.partition("/")
         if main in ("application", "*") and form in _OPENAPI_FORMS:

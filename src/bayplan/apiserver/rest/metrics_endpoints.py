@@ -1,9 +1,9 @@
-"""``metrics.k8s.io``: usage of nodes and pods, which equals the pods' requests, because nothing runs.
+"""``metrics.k8s.io``: usage of nodes and pods, which equals the pods' requests, because no containers run.
 
-The annotations ``bayplan.io/cpu-usage`` and ``bayplan.io/memory-usage`` of a pod say otherwise, for each of its containers: with
-them autoscalers have something to react to.
+The annotations ``bayplan.io/cpu-usage`` and ``bayplan.io/memory-usage`` of a pod set the usage of each of its containers, so
+that autoscalers can be tested.
 
-Source: https://github.com/kubernetes/metrics, the API that metrics-server answers; the APIService is that of its release.
+Source: https://github.com/kubernetes/metrics, the API of metrics-server; the APIService is that of its release.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _ZERO = Quantity(0)
 
 
 class MetricsEndpoints:
-    """Answers of the group.
+    """Handlers of the group.
 
     Args:
-        backend: of everything.
+        backend: the backend of the API.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -64,11 +64,11 @@ class MetricsEndpoints:
         writing.create(self._backend, RequestInfo("create", resource), document, WriteOptions(manager="kube-apiserver"))
 
     def handle(self, request: Request, rest: list[str]) -> Response:
-        """Answer a request for usages.
+        """Handle a request for usage.
 
         Args:
-            request: whole.
-            rest: of the path, after the version.
+            request: the whole request.
+            rest: the part of the path after the version.
 
         Raises:
             ApiError: the path or object does not exist, or is read-only.
@@ -148,7 +148,7 @@ def _runs(pod: Document) -> bool:
 
 
 def _usages(pod: Document) -> list[tuple[Document, dict[str, Quantity]]]:
-    """Return the containers of a pod with their usage; init containers count if they keep running."""
+    """Return the containers of a pod with their usage; including restartable init containers."""
     spec, annotations = part(pod, "spec"), part(pod, "metadata", "annotations")
     sidecars = [each for each in parts(spec, "initContainers") if each.get("restartPolicy") == "Always"]
     return [

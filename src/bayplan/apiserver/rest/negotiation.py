@@ -24,10 +24,10 @@ class Form(msgspec.Struct, frozen=True):
     """Format of a response.
 
     Attributes:
-        media_type: JSON or YAML.
+        media_type: the media type, JSON or YAML.
         kind: ``Table``, ``PartialObjectMetadata`` or empty for the object itself.
-        version: of that kind.
-        pretty: with indentation.
+        version: the version of that kind.
+        pretty: whether to indent.
         wanted: the kind that the client requested, of one object or a list.
     """
 
@@ -50,7 +50,7 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def parse_accept(header: str) -> list[Clause]:
-    """Return the alternatives of an Accept header, best first; those of equal quality in their order."""
+    """Return the alternatives of an Accept header, best first; those of equal quality in their original order."""
     clauses = []
     for part in header.split(","):
         media_type, *rest = (each.strip() for each in part.split(";"))
@@ -66,16 +66,16 @@ def parse_accept(header: str) -> list[Clause]:
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, pretty: bool = False) -> Form:
-    """Return the form that a client accepts.
+    """Return the format that a client accepts.
 
     Args:
         accept: the header; empty means anything.
-        stream: the answer is a watch.
-        is_list: the endpoint serves collections, which could also be watched.
-        pretty: the client wants to read it.
+        stream: whether the response is a watch.
+        is_list: whether the endpoint serves collections, which can also be watched.
+        pretty: whether the client requests indentation.
 
     Raises:
-        ApiError: it accepts nothing that is served.
+        ApiError: it accepts none of the supported types.
     """
     if not accept or accept == "*/*" or accept == JSON:
         return Form(JSON, pretty=pretty) if pretty else PLAIN
@@ -89,7 +89,7 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         if form is not None:
             return form
     for clause in clauses:
-        # Last, for clients that accept nothing else: JSON is stored ready-made.
+        # Last, for clients that accept nothing else: JSON is stored ready to send.
         if clause.media_type == PROTOBUF and _names_object(clause):
             kind = clause.parameters.get("as", "")
             return Form(PROTOBUF, kind.removesuffix("List"), clause.parameters.get("v", ""), pretty, kind)
@@ -107,7 +107,7 @@ def _names_object(clause: Clause) -> bool:
 
 
 def wants_protobuf(accept: str) -> bool:
-    """Return whether a refusal should be written as protobuf: the client accepts nothing else."""
+    """Return whether to encode an error as protobuf: the client accepts nothing else."""
     clauses = parse_accept(accept)
     return bool(clauses) and all(clause.media_type == PROTOBUF for clause in clauses)
 
@@ -133,7 +133,7 @@ def _matches(wanted: str, offered: str) -> bool:
 
 
 def wants_yaml(accept: str) -> bool:
-    """Return whether a refusal should be written as YAML."""
+    """Return whether to encode an error as YAML."""
     clauses = parse_accept(accept)
     return bool(clauses) and clauses[0].media_type == YAML and "as" not in clauses[0].parameters
 
@@ -142,7 +142,7 @@ def input_type(content_type: str) -> str:
     """Return the media type of a body.
 
     Raises:
-        ApiError: it is none that is read.
+        ApiError: the type is not supported.
     """
     media_type = content_type.partition(";")[0].strip().lower()
     if not media_type:

@@ -1,4 +1,4 @@
-"""Options of requests: read from the query (or, for deletions, from the body) and checked as apimachinery does."""
+"""Options of requests: decoded from the query (or, for deletions, from the body) and checked as apimachinery does."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ EXACT = "Exact"
 
 
 def read_bool(query: Mapping[str, str], name: str) -> bool | None:
-    """Return a boolean parameter, None if it is absent; one without a value is true."""
+    """Return a boolean parameter, or None if it is absent; one without a value is true."""
     text = query.get(name)
     if text is None:
         return None
-    # Conversion of query parameters takes every text that is not false for true.
+    # Conversion of query parameters treats every text as true that is not false.
     return text not in _FALSE
 
 
@@ -66,7 +66,7 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
 
 
 def request_timeout(text: str) -> float:
-    """Return the seconds of a Go duration such as ``1m30s``, 0 for none.
+    """Return the seconds of a Go duration such as ``1m30s``, or 0 for an empty one.
 
     Raises:
         ApiError: it is not a duration.
@@ -81,7 +81,7 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """Return the options of a list or watch.
 
     Raises:
-        ApiError: they contradict one another.
+        ApiError: they conflict.
     """
     causes = _watch_causes(query) if watch else _list_causes(query)
     if causes:
@@ -110,10 +110,10 @@ def _list_revision(query: Mapping[str, str], *, watch: bool) -> int | None:
 
 
 def read_revision(text: str) -> int | None:
-    """Return a resource version, or None for an empty text.
+    """Return a resource version, or None for an empty string.
 
     Raises:
-        ApiError: it is not a number of 64 bits; upstream answers 500, too.
+        ApiError: it is not a 64-bit number; upstream returns 500, too.
     """
     if not text:
         return None
@@ -165,12 +165,12 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     """Return the options of a write.
 
     Args:
-        request: with them in its query.
+        request: the request with the options in its query.
         kind: ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``.
-        apply: the write is a server-side apply.
+        apply: whether the write is a server-side apply.
 
     Raises:
-        ApiError: they are wrong.
+        ApiError: they are invalid.
     """
     query = request.query
     causes: list[Cause] = []
@@ -212,7 +212,7 @@ def _dry_run_causes(values: list[str]) -> list[Cause]:
 
 
 def _agent(header: str) -> str:
-    """Return the name of a client: its agent up to the version."""
+    """Return the name of a client: its user agent up to the version."""
     return header.partition("/")[0][:128] or "unknown"
 
 
@@ -220,7 +220,7 @@ def delete_options(request: Request) -> DeleteOptions:
     """Return the options of a deletion: those of the body, or without a body those of the query.
 
     Raises:
-        ApiError: they can't be read, or are wrong.
+        ApiError: they cannot be decoded, or are invalid.
     """
     document = _body_options(request) if request.body else _query_options(request.query)
     options = check_delete_options(document)
@@ -232,7 +232,7 @@ def check_delete_options(document: Document) -> DeleteOptions:
     """Return checked options.
 
     Raises:
-        ApiError: they are wrong.
+        ApiError: they are invalid.
     """
     causes: list[Cause] = []
     sent = document.get("propagationPolicy")

@@ -1,4 +1,4 @@
-"""Paths of requests: the resource that the segments name, and the verb that the method asks for."""
+"""Parsing of request paths: the resource that the segments name, and the verb of the method."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def split_path(path: str) -> tuple[str, str, list[str]] | None:
 
 
 def resolve(registry: ResourceRegistry, request: Request, group: str, version: str, rest: list[str]) -> RequestInfo:
-    """Return what a request to a resource asks for.
+    """Return the target of a request to a resource.
 
     Raises:
-        ApiError: the resource does not exist, or does not have the verb.
+        ApiError: the resource does not exist, or does not support the verb.
     """
     watched = rest[:1] == ["watch"]
     if watched:

@@ -2,7 +2,7 @@
 
 The first pods of a template take the regular path. After that, a pod with the same spec, byte for byte, differs only in its
 metadata: the stored bytes of spec, status and owned fields are reused. Any unusual pod takes the regular path, which also returns
-the errors; so this module refuses nothing.
+the errors; so this module raises none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _encode = msgspec.json.encode
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
-    """A pod from the request."""
+    """The pod of a create request."""
 
     metadata: Document
     spec: msgspec.Raw
@@ -58,9 +58,9 @@ class _Mould(msgspec.Struct, frozen=True):
     Attributes:
         rest: the part after the metadata of a stored pod.
         fields: the selectable fields.
-        facts: of the spec.
-        owned: the fields that a writer owns, encoded, by the outline of the metadata.
-        versions: of the tables that admission reads.
+        facts: the facts of the spec.
+        owned: the encoded fields that a client owns, by the outline of the metadata.
+        versions: the versions of the tables that admission reads.
     """
 
     rest: bytes
@@ -74,7 +74,7 @@ class PodTemplateCache:
     """Creates pods of known templates.
 
     Args:
-        backend: of everything.
+        backend: the backend of the API.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -85,12 +85,12 @@ class PodTemplateCache:
         """Store a pod of a known template.
 
         Args:
-            info: of a create of a pod.
+            info: a create of a pod.
             request: the request, with its body.
-            options: of the write.
+            options: the options of the write.
 
         Returns:
-            the stored pod; None, without any effect, unless the regular path is certain to store the same.
+            The stored pod; None, without any effect, unless the regular path is certain to store the same.
         """
         if not self._moulds or options.dry_run or request.headers.get("content-type") != JSON:
             return None
@@ -121,7 +121,7 @@ class PodTemplateCache:
         return (len(table("limitranges")) + len(table("resourcequotas")), *(table(name).version for name in _ADMISSION))
 
     def _metadata(self, info: RequestInfo, sent: Document) -> Document | None:
-        """Return the metadata of a pod that can be created; None if something is unusual or wrong."""
+        """Return the metadata of a pod that can be created, or None if anything is unusual or invalid."""
         store = self._backend.store
         if not sent.keys() <= _ORDINARY or not _METADATA.knows_all(sent):
             return None
@@ -179,13 +179,14 @@ class PodTemplateCache:
         """Cache the common parts of a pod that took the regular path, for later pods.
 
         Args:
-            request: that created it. written: the result.
+            request: the request that created the pod.
+            written: the result.
         """
         spec, item = written.document.get("spec"), written.item
         if item is None or written.warnings or not isinstance(spec, RememberedSpec) or not spec.repeats:
             return
         versions = self._versions()
-        # A pod with gates has a condition with the time in it.
+        # A pod with gates has a condition that contains the time.
         if versions[0] or "conditions" in part(written.document, "status"):
             return
         try:

@@ -1,6 +1,6 @@
-"""Admission by resource quotas: the usage of a write is added to the status of its namespace's quotas, or the write is refused.
+"""Admission by resource quotas: add the usage of a write to the status of its namespace's quotas, or reject the write.
 
-The quota controller (`bayplan.apiserver.bridge.quota_controller`) fills in the status and gives back what deletions free.
+The quota controller (`bayplan.apiserver.bridge.quota_controller`) fills in the status and releases the usage of deleted objects.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def charge(backend: Backend, context: Context, document: Document, before: Docum
 
     Args:
         backend: the API's backend.
-        context: of the write.
+        context: the context of the write.
         document: the valid document to store.
         before: the previous object, None for a create.
 
     Raises:
-        ApiError: a quota has no room for it.
+        ApiError: the write exceeds a quota.
     """
     resource = context.resource
     if not resource.namespaced or context.imported or not backend.store.table(QUOTAS):
@@ -70,7 +70,7 @@ def _counts_update(context: Context, document: Document, before: Document) -> bo
 
 
 def usage_of(resource: Resource, document: Document) -> Usage:
-    """Return what an object uses of quotas."""
+    """Return the usage of an object."""
     spec = part(document, "spec")
     if resource.table == "pods":
         return pod_usage(pod_amounts(document))
@@ -89,7 +89,7 @@ def usage_of(resource: Resource, document: Document) -> Usage:
 
 
 def store_used(backend: Backend, quota: Document, used: dict[str, str]) -> None:
-    """Store new amounts in use in the status of a quota."""
+    """Store new used amounts in the status of a quota."""
     resource = backend.registry.by_table()[QUOTAS]
     metadata = dict(part(quota, "metadata"))
     new = {**quota, "metadata": metadata, "status": {**part(quota, "status"), "used": dict(sorted(used.items()))}}

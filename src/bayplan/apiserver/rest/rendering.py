@@ -28,7 +28,7 @@ def encode_document(document: Document, form: Form) -> bytes:
     """Return a document as JSON, YAML or protobuf.
 
     Raises:
-        ApiError: its kind has no protobuf.
+        ApiError: its kind has no protobuf encoding.
     """
     if form.media_type == PROTOBUF:
         found = encode_object(document)
@@ -45,7 +45,7 @@ def encode_document(document: Document, form: Form) -> bytes:
 
 
 def render_error(problem: ApiError, form: Form) -> bytes:
-    """Return a refusal as a body."""
+    """Return an error as a body."""
     return encode_document(problem.status(), form)
 
 
@@ -53,7 +53,7 @@ def render_item(backend: Backend, resource: Resource, item: Item, form: Form, in
     """Return an object as a body.
 
     Raises:
-        ApiError: the form of a table can't be had.
+        ApiError: the format needs a table that does not exist.
     """
     if form is PLAIN:
         return backend.encode(resource, item)
@@ -63,10 +63,10 @@ def render_item(backend: Backend, resource: Resource, item: Item, form: Form, in
 def render_document(
     backend: Backend, resource: Resource, document: Document, form: Form, include: str = INCLUDE
 ) -> Document:
-    """Return an object in a form, as a document.
+    """Return an object in a format, as a document.
 
     Raises:
-        ApiError: the form of a table can't be had.
+        ApiError: the format needs a table that does not exist.
     """
     if form.kind == "Table":
         revision = str(part(document, "metadata").get("resourceVersion") or "")
@@ -79,17 +79,17 @@ def render_document(
 
 
 def refuse_list_form(resource: Resource, form: Form) -> None:
-    """Refuse to give one object the form of a list.
+    """Raise if the format is for a list and there is one object.
 
     Raises:
-        ApiError: the form is one.
+        ApiError: it is for a list.
     """
     if form.wanted.endswith("List"):
         raise _not_acceptable(resource, form, "not a list", "")
 
 
 def _not_acceptable(resource: Resource, form: Form, what: str, suffix: str) -> ApiError:
-    """406: metadata of one object was asked for, and there is a list; or the other way round."""
+    """406: the client requested metadata of one object, and there is a list, or vice versa."""
     package = resource.group.partition(".")[0] or "core"
     text = f"you requested {form.wanted}, but the requested object is {what} (*{package}.{resource.kind}{suffix})"
     return ApiError(406, text)
@@ -101,7 +101,7 @@ def _partial(document: Document, version: str) -> Document:
 
 
 def _internal_metadata(metadata: Document) -> Document:
-    """Return metadata without annotations that stand for fields of the object: where those are left out, so are these."""
+    """Return metadata without annotations that represent fields of the object, for responses that omit the fields."""
     annotations = part(metadata, "annotations")
     if TEMPLATE_GENERATION not in annotations and not any(name in annotations for name in V1_ANNOTATIONS):
         return metadata
@@ -114,12 +114,12 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
     """Return a list as a body.
 
     Raises:
-        ApiError: the form of a table can't be had.
+        ApiError: the format needs a table that does not exist.
     """
     resource = info.resource
     metadata: Document = {"resourceVersion": str(page.revision)}
     if page.token or (resource.custom is not None and form.kind == ""):
-        # Lists of custom resources are not typed, so they show an empty one, too.
+        # Lists of custom resources are untyped, so they show an empty value, too.
         metadata["continue"] = page.token or ""
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining
@@ -129,7 +129,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
         items = [backend.encode_bare(resource, item) for item in page.items]
         if not items:
             return head + b"]}"
-        # A big list is copied once only.
+        # A large list is copied only once.
         items[0] = head + items[0]
         items[-1] += b"]}"
         return b",".join(items)
@@ -151,7 +151,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
 
 
 def watch_form(backend: Backend, info: RequestInfo, form: Form) -> tuple[Callable[[Item], bytes], object]:
-    """Return the encoder for the objects of a watch, and a key that equal watches share."""
+    """Return the encoder for the objects of a watch, and a key that is equal for equal watches."""
     resource = info.resource
     if form is PLAIN:
         return (lambda item: backend.encode(resource, item)), resource.api_version
@@ -168,16 +168,16 @@ def event_frame(kind: str, body: bytes, form: Form) -> bytes:
 
 
 def _later_table(backend: Backend, resource: Resource, item: Item, form: Form) -> bytes:
-    """Return a table of a watch that has seen its columns."""
+    """Return a table of a watch whose columns have already been sent."""
     table = render_document(backend, resource, backend.document(resource, item), form)
     return encode_document({**table, "columnDefinitions": None}, form)
 
 
 def included(query_value: str | None) -> str:
-    """Return how much of the objects the rows of a table hold.
+    """Return the part of the objects that the rows of a table include.
 
     Raises:
-        ApiError: it is no way that exists.
+        ApiError: there is no such option.
     """
     found = include_policy(query_value)
     if not found:

@@ -1,4 +1,4 @@
-"""Subresources that need a running container: refused with the reason; the log lists the pod's lifecycle.
+"""Subresources that need a running container: an error with the reason; the log lists the pod's lifecycle.
 
 If nodes have their own kubelets, the server cannot reach them, and the responses are upstream's for an unreachable node.
 """
@@ -27,7 +27,7 @@ _ACTIONS = {
 
 
 def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
-    """Answer a request to a running container: its log is the life of the pod.
+    """Handle a request to a running container: its log is the lifecycle of the pod.
 
     Raises:
         ApiError: it is not the log, or the object or container does not exist.
@@ -60,7 +60,7 @@ def _tail(lines: list[str], count: int | None) -> list[str]:
 
 
 def _check_container(pod: Document, container: str) -> None:
-    """Refuse a container that the pod does not have, in upstream's words; one of several must be named."""
+    """Raise if the pod does not have the container, in upstream's words; one of several must be named."""
     spec, name = part(pod, "spec"), part(pod, "metadata").get("name")
     groups = ("initContainers", "containers", "ephemeralContainers")
     names = [str(each.get("name")) for group in groups for each in parts(spec, group)]
@@ -71,7 +71,7 @@ def _check_container(pod: Document, container: str) -> None:
 
 
 def life_of(backend: Backend, pod: Document) -> list[tuple[str, str]]:
-    """Return what happened to a pod, with times, in order: created, scheduled, started, ended, and its events."""
+    """Return the lifecycle of a pod, with times, in order: created, scheduled, started, ended, and its events."""
     metadata, status = part(pod, "metadata"), part(pod, "status")
     node = part(pod, "spec").get("nodeName")
     found: list[tuple[object, str]] = [(metadata.get("creationTimestamp"), "created")]

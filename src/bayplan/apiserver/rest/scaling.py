@@ -1,4 +1,4 @@
-"""The scale subresource: reads, updates, patches and applies of how many replicas an object asks for."""
+"""The scale subresource: get, update, patch and apply of an object's number of replicas."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from bayplan.base.plain_data import Document, part
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Paths of a kind, as lists of names."""
+    """Paths of a kind, as lists of field names."""
 
     spec_path: tuple[str, ...] = ("spec", "replicas")
     status_path: tuple[str, ...] = ("status", "replicas")
     selector_path: tuple[str, ...] = ("spec", "selector")
 
     def spec_replicas(self, document: Document) -> int:
-        """Return how many replicas are asked for."""
+        """Return the requested number of replicas."""
         return _number(document, self.spec_path)
 
     def status_replicas(self, document: Document) -> int:
-        """Return how many replicas there are."""
+        """Return the current number of replicas."""
         return _number(document, self.status_path)
 
     def selector(self, document: Document) -> object:
-        """Return the selector: a LabelSelector, a map of labels wrapped into one, or a text."""
+        """Return the selector: a LabelSelector, a map of labels wrapped into one, or a string."""
         if not self.selector_path:
             return ""
         found = part(document, *self.selector_path[:-1]).get(self.selector_path[-1])
@@ -50,7 +50,7 @@ class Scale:
         return found or ""
 
     def with_replicas(self, document: Document, replicas: int) -> Document:
-        """Return a document that asks for another number of replicas."""
+        """Return a document with a different requested number of replicas."""
         return _with(document, self.spec_path, replicas)
 
 
@@ -82,10 +82,10 @@ _SCALE = Target(_VERSION, "Scale", "io.k8s.api.autoscaling.v1.Scale")
 
 
 def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Read or change how many replicas an object asks for.
+    """Get or change the requested number of replicas of an object.
 
     Raises:
-        ApiError: the object is not there, has been changed since, or the change is refused.
+        ApiError: the object does not exist, has been changed since, or the change is rejected.
     """
     resource = info.resource
     item = backend.store.get(resource.table, (info.namespace, info.name))
@@ -141,7 +141,7 @@ def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
 def _admitted(
     backend: Backend, info: RequestInfo, request: Request, options: WriteOptions, replicas: int, before: Document
 ) -> int:
-    """Return the replicas that policies and webhooks leave of a Scale."""
+    """Return the replicas of a Scale after policies and webhooks."""
     asked: Document = {**before, "spec": {"replicas": replicas} if replicas else {}}
     asked = ask_about(backend, info, request, options, _SCALE, (asked, before))
     found = part(asked, "spec").get("replicas")

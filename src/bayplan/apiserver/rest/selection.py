@@ -13,13 +13,13 @@ from bayplan.objects.selectors import Requirement
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The items that are selected.
+    """The selected items.
 
     Attributes:
-        namespace: or empty for all.
-        name: or empty for all.
-        labels: requirements on labels.
-        fields: requirements on fields.
+        namespace: the namespace, or empty for all.
+        name: the name, or empty for all.
+        labels: the requirements on labels.
+        fields: the requirements on fields.
     """
 
     namespace: str = ""
@@ -29,12 +29,12 @@ class Selection(msgspec.Struct, frozen=True):
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is asked of labels or fields."""
+        """Whether there are no requirements on labels or fields."""
         return not self.labels and not self.fields and not self.name
 
     @property
     def aspect(self) -> Aspect | None:
-        """One value that all selected items have: the most selective one in the selectors; None if there is none."""
+        """The most selective value that all selected items have, or None if there is none."""
         if self.name:
             return Aspect("name", "", self.name)
         for field in self.fields:
@@ -65,10 +65,10 @@ def _value(item: Item, field: str) -> str:
 
 
 def selection(info: RequestInfo, options: ListOptions) -> Selection:
-    """Return what a list or watch selects.
+    """Return the selection of a list or watch.
 
     Raises:
-        ApiError: a selector can't be read.
+        ApiError: a selector cannot be parsed.
     """
     table = info.resource.table
     requirements = parse_fields(options.field_selector, lambda field: field_problem(info.resource, field))

@@ -1,7 +1,7 @@
-"""Tokens of service accounts: made by the subresource ``token``, and checked by TokenReviews.
+"""Tokens of service accounts: created by the subresource ``token``, and verified by TokenReviews.
 
-A token is a JSON Web Token with upstream's claims, signed by a key of this server (HS256, where upstream has RS256): it is valid
-until it expires or the server ends.
+A token is a JSON Web Token with upstream's claims, signed by a key of this server (HS256; upstream uses RS256): it is valid
+until it expires or the server stops.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
     """Return a TokenRequest with its token.
 
     Raises:
-        ApiError: the service account or the bound object is not there, or the request is wrong.
+        ApiError: the service account or the bound object does not exist, or the request is invalid.
     """
     options = write_options(request, "CreateOptions")
     document = decode_request(_TARGET, request, options.validation).document
@@ -87,10 +87,10 @@ def _check_seconds(seconds: object) -> None:
 
 
 def _bound_object(backend: Backend, info: RequestInfo, reference: Document) -> dict[str, Document]:
-    """Return the object that a token shall be bound to, by the claim for its kind; nothing without a reference.
+    """Return the object that a token is to be bound to, by the claim for its kind; nothing without a reference.
 
     Raises:
-        ApiError: it can't be bound to that.
+        ApiError: a token cannot be bound to it.
     """
     if not reference:
         return {}
@@ -178,7 +178,7 @@ def review_token(backend: Backend, document: Document) -> Document:
 
 
 def _verified(backend: Backend, token: str) -> Document | None:
-    """Return the claims of a token that this server signed, that is in force and whose service account is there."""
+    """Return the claims of a token that this server signed, that is valid now and whose service account exists."""
     text, _, signature = token.rpartition(".")
     if not hmac.compare_digest(signature.encode(), _signature(backend, text).encode()):
         return None

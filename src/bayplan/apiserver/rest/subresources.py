@@ -1,4 +1,4 @@
-"""Subresources with a behaviour of their own: binding, eviction, scale, finalize, and reviews that are never stored."""
+"""Subresources with special behavior: binding, eviction, scale, finalize, and reviews that are never stored."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
     """Bind a pod to a node: through its subresource, or through the older resource ``bindings``.
 
     Raises:
-        ApiError: the pod is not there, is bound, is going, or is held back by gates.
+        ApiError: the pod does not exist, is bound, is being deleted, or has scheduling gates.
     """
     options = write_options(request, "CreateOptions")
     binding = decode_request(_BINDING, request, options.validation).document
@@ -112,7 +112,7 @@ def _check_assignable(info: RequestInfo, pod: Document) -> None:
 
 
 def _merge_metadata(backend: Backend, pod: Document, binding: Document, node: str, names: tuple[str, ...]) -> None:
-    """Take labels and annotations of the binding over, and labels of the node by their names."""
+    """Copy labels and annotations from the binding, and the node's topology labels."""
     found = backend.find("nodes", "", node)
     node_labels = part(found, "metadata", "labels") if found else {}
     topology = {name: node_labels[name] for name in names if name in node_labels}
@@ -149,7 +149,7 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     """Delete a pod unless a disruption budget forbids it.
 
     Raises:
-        ApiError: the pod is not there, or a budget has no disruption left.
+        ApiError: the pod does not exist, or a budget has no disruption left.
     """
     options = write_options(request, "CreateOptions")
     eviction = decode_request(_EVICTION, request, options.validation).document
@@ -223,7 +223,7 @@ def _unhealthy_may_go(budget: Document) -> bool:
 
 
 def _decrement(backend: Backend, info: RequestInfo, budget: Document, *, dry_run: bool) -> None:
-    """Take one disruption from a budget and note the pod in it."""
+    """Use one disruption of a budget and record the pod in it."""
     metadata, status = part(budget, "metadata"), dict(part(budget, "status"))
     name = str(metadata["name"])
     if _integer(status, "observedGeneration") < _integer(metadata, "generation"):
@@ -315,7 +315,7 @@ def finalize(backend: Backend, info: RequestInfo, namespace: Document, options: 
     """Set the finalizers of a namespace; one that is being deleted is removed once it has none.
 
     Raises:
-        ApiError: it is not there.
+        ApiError: it does not exist.
     """
     resource = info.resource
     item = backend.store.get(resource.table, ("", info.name))
@@ -343,10 +343,10 @@ def finalize(backend: Backend, info: RequestInfo, namespace: Document, options: 
 
 
 def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Answer an access review; every user may do everything here.
+    """Answer an access review; every user is allowed everything.
 
     Raises:
-        ApiError: the review is of a kind that is not answered.
+        ApiError: reviews of this kind are not supported.
     """
     resource = info.resource
     options = write_options(request, "CreateOptions")

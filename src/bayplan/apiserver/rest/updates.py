@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.model.errors import bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
@@ -15,13 +16,13 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
     """Replace an object, or create it if the kind allows that.
 
     Args:
-        backend: of everything.
-        info: of the request.
-        new: decoded and defaulted, in the version of the request.
-        options: of the write.
+        backend: the backend of the API.
+        info: the request.
+        new: the decoded and defaulted object, in the version of the request.
+        options: the options of the write.
 
     Raises:
-        ApiError: the object is not there, has been changed since, or the change is refused.
+        ApiError: the object does not exist, has been changed since, or the change is rejected.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     metadata = part(new, "metadata")
@@ -40,7 +41,7 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
 
 
 def check_place(info: RequestInfo, metadata: Document) -> None:
-    """Check name and namespace of a changed object against the path; fill in missing ones.
+    """Check name and namespace of a changed object against the path; set missing ones.
 
     Raises:
         ApiError: they differ.
@@ -64,10 +65,13 @@ def managers_after(
     backend: Backend, info: RequestInfo, old: Document, new: Document, options: WriteOptions
 ) -> managed.Managers:
     """Return the managers after an update or a patch; entries that the writer sent count where they can be read."""
-    sent = part(new, "metadata").get("managedFields")
+    metadata = part(new, "metadata")
+    sent = metadata.get("managedFields")
+    if sent is None and isinstance(metadata, Emptied):
+        sent = metadata.empties.get("managedFields")
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     if not info.subresource and isinstance(sent, list):
         managers = managed.decode(sent) or ({} if sent in ([], [{}]) else managers)
-    part(new, "metadata").pop("managedFields", None)
+    metadata.pop("managedFields", None)
     request = writing.ownership(backend, info, options)
     return managed.after_update(request, old, new, managers, is_create=False)

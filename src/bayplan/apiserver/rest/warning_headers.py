@@ -22,20 +22,20 @@ _MAX_EACH = 256
 
 
 def deprecation_warning(info: RequestInfo) -> str:
-    """Return what a client of a deprecated resource should know; nothing for others."""
+    """Return the warning for clients of a deprecated resource, or an empty list."""
     resource = info.resource
     return _DEPRECATED.get((resource.group, resource.version, resource.name), "")
 
 
 def delete_warnings(backend: Backend, info: RequestInfo, options: DeleteOptions) -> list[str]:
-    """Return what a client should know that deletes without saying what becomes of dependents."""
+    """Return the warning for a deletion without a propagation policy."""
     if options.propagation or options.orphan is not None:
         return []
     return [backend.strategy(info.resource).delete_warning]
 
 
 def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the headers of warnings; when they are too long together, each is cut, and what is still over is left out."""
+    """Return the headers of warnings; if they are too long together, each is truncated, and the rest is omitted."""
     ordered = [text for text in dict.fromkeys(texts) if text]
     whole = [text for text in ordered if not _has_control_characters(text)]
     if sum(len(text) for text in whole) > _MAX_CHARACTERS:

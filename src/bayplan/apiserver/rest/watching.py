@@ -1,7 +1,7 @@
-"""The verb ``watch``: events from a revision on, initial events, bookmarks, and the end.
+"""The verb ``watch``: events since a revision, initial events, bookmarks, and the end.
 
-A watch is a buffer that the store's listener fills and the connection drains. Frames are made once a write and form, and
-shared by all equal watches. A client that does not read is cut off when its buffer is full; its client lists again.
+A watch is a buffer that the store's listener fills and the connection drains. Each write is encoded once per format, and
+shared by all equal watches. If a client does not read, the watch ends when its buffer is full, and the client lists again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Watch:
 
     Args:
         backend: the API's backend.
-        info: of the request.
-        options: start, timeout and bookmarks.
-        form: of the objects in events.
+        info: the request.
+        options: the start, timeout and bookmarks.
+        form: the format of the objects in events.
         request_timeout: seconds after which the client ends the request; 0 for never.
 
     Attributes:
@@ -91,7 +91,7 @@ class Watch:
             self._seen = self._reported = store.revision
             waiting = store.settled(self._seen)
             if waiting is not None:
-                # Clients never see a write that a crash could still lose.
+                # Clients never receive a write that a crash could still lose.
                 await waiting
             for at in range(0, len(items), _SLICE):
                 yield b"".join(self._frame_of(ADDED, item) for item in items[at : at + _SLICE])
@@ -110,7 +110,7 @@ class Watch:
         self._seen = max(self._seen, min(since, store.revision))
 
     async def _follow(self) -> AsyncIterator[bytes]:
-        """Yield events until the timeout, a gap in history, or a client that does not read."""
+        """Yield events until the timeout, a gap in history, or a full buffer."""
         loop = asyncio.get_running_loop()
         seconds = self._options.timeout_seconds or self._request_timeout
         deadline = loop.time() + (seconds if seconds else _MIN_TIMEOUT)
@@ -125,7 +125,7 @@ class Watch:
                 return
             if now >= next_bookmark:
                 next_bookmark = self._next_bookmark(now, deadline)
-                # All that was published to this table has been here, or was none of this watch's business.
+                # All writes published to this table have been sent, or are not selected by this watch.
                 seen = max(self._seen, self._backend.store.table(self._resource.table).published)
                 if self._options.bookmarks and seen > self._reported:
                     yield self._bookmark(seen, farewell=False)
@@ -143,7 +143,7 @@ class Watch:
         return min(now + BOOKMARK_SECONDS, before_end)
 
     def _wake(self) -> None:
-        """Let the connection look at the buffer and the clock."""
+        """Wake the connection, so that it checks the buffer and the clock."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -207,7 +207,7 @@ class Watch:
 
     def _frame_of(self, kind: str, item: Item) -> bytes:
         if self._first_table and kind != "BOOKMARK":
-            # Only the first table of a watch has its columns.
+            # Only the first table of a watch has columns.
             self._first_table = False
             return event_frame(kind, render_item(self._backend, self._resource, item, self._form), self._form)
         return event_frame(kind, self._encode(item), self._form)
@@ -231,6 +231,6 @@ class Watch:
 
 
 def _with_revision(item: Item, revision: int) -> Item:
-    """Return an item with another revision; the first place that names it is its metadata."""
+    """Return an item with a different revision, which first occurs in its metadata."""
     old, new = b'"resourceVersion":"%d"' % item.revision, b'"resourceVersion":"%d"' % revision
     return msgspec.structs.replace(item, raw=item.raw.replace(old, new, 1), revision=revision)

@@ -1,7 +1,7 @@
 """Import of whole objects from another cluster, including their status, in one write.
 
-This combines two requests of the API, a create and a status update: watches see the object once, in its final state. So a pod that
-runs in the other cluster never appears as one that has yet to start. Every error is that of one of the two requests.
+This combines two requests of the API, a create and a status update: watches see the object once, in its final state. So a
+running pod of the other cluster never appears as pending. Every error is that of one of the two requests.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from bayplan.base.plain_data import Document, part
 
 
 def create_whole(backend: Backend, info: RequestInfo, value: Mapping[str, object], options: WriteOptions) -> Written:
-    """Store a new object with the status that it brings; without one, as by a create.
+    """Store a new object with its status; without one, like a create.
 
     Args:
-        backend: of everything.
-        info: of the create.
-        value: the object as JSON has it.
-        options: of the write; dry runs are none of its business.
+        backend: the backend of the API.
+        info: the create request.
+        value: the object as a JSON value.
+        options: the options of the write; dry runs are ignored.
 
     Raises:
-        ApiError: the object or its status is refused, or its name is taken; nothing is stored then.
+        ApiError: the object or its status is rejected, or its name is taken; nothing is stored then.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     decoded = decode_value(target_of(resource), dict(value), [], options.validation)
@@ -54,7 +54,7 @@ def _with_status(
     managers: managed.Managers,
     options: WriteOptions,
 ) -> tuple[Document, managed.Managers]:
-    """Return a new object as an update of its status would leave it, and its managers then."""
+    """Return a new object after an update of its status, and its managers."""
     resource, strategy = info.resource, backend.strategy(info.resource)
     info = replace(info, verb="update", name=str(part(made, "metadata")["name"]), subresource="status")
     owner = writing.ownership(backend, info, options)

@@ -49,7 +49,7 @@ class Written:
         document: the object in the response, in the version of the request.
         item: the stored item; None for a dry run, or if nothing changed.
         created: whether it is new.
-        warnings: for the writer.
+        warnings: the warnings for the client.
     """
 
     document: Document
@@ -80,7 +80,7 @@ def ownership(
 
 
 def set_managers(document: Document, managers: managed.Managers) -> None:
-    """Write managers into an object."""
+    """Set the managers of an object."""
     metadata = part(document, "metadata")
     entries = managed.encode(managers)
     if entries:
@@ -96,13 +96,13 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     """Store a new object.
 
     Args:
-        backend: of everything.
-        info: of the request.
-        document: decoded and defaulted, in the version of the request.
-        options: of the write.
+        backend: the backend of the API.
+        info: the request.
+        document: the decoded and defaulted object, in the version of the request.
+        options: the options of the write.
 
     Raises:
-        ApiError: admission or validation refuses it, or its name is taken.
+        ApiError: admission or validation rejects it, or its name is taken.
     """
     managers = begin_create(backend, info, document, options)
     return store_new(backend, info, document, managers, options)
@@ -144,7 +144,7 @@ def first_managers(
 
 
 def outline_of(metadata: Document) -> bytes:
-    """Return what decides which fields of metadata a writer owns: names of fields, keys of maps, items of lists."""
+    """Return the outline of metadata, which determines the fields that a client owns: field names, map keys, list items."""
     return _encode([(name, _keys(value)) for name, value in metadata.items()])
 
 
@@ -155,7 +155,7 @@ def _keys(value: object) -> object:
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
-    """Put the namespace of the request into an object's metadata, and refuse a different one."""
+    """Set the namespace of an object to that of the request; raise if it has a different one."""
     namespace = metadata.get("namespace") or ""
     if info.resource.namespaced:
         if namespace not in ("", info.namespace):
@@ -169,15 +169,15 @@ def place(info: RequestInfo, metadata: Document) -> None:
 
 
 def wrong_name(found: str, wanted: str) -> Exception:
-    """400: the name in the body is not that of the path."""
+    """400: the name in the body differs from that in the path."""
     return bad_request(f"the name of the object ({found}) does not match the name on the URL ({wanted})")
 
 
 def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
-    """Refuse to create in a namespace that is not there, or is going.
+    """Raise if the namespace does not exist, or is being deleted.
 
     Raises:
-        ApiError: it is refused.
+        ApiError: it does not exist, or is being deleted.
     """
     resource = info.resource
     if not resource.namespaced:
@@ -219,15 +219,15 @@ def new_object(
     """Return a new object to store, without managers: admitted, prepared and valid, with a free name.
 
     Args:
-        backend: of everything.
-        info: of the request.
-        document: decoded and defaulted, in the version of the request.
-        options: of the write.
-        managers: field managers that admission hooks see.
+        backend: the backend of the API.
+        info: the request.
+        document: the decoded and defaulted object, in the version of the request.
+        options: the options of the write.
+        managers: the field managers that admission hooks receive.
         imported: whether it is imported from another cluster with its status.
 
     Raises:
-        ApiError: it is refused.
+        ApiError: it is rejected.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     context = backend.context(resource, info.namespace, dry_run=options.dry_run, imported=imported, user=options.user)
@@ -268,13 +268,13 @@ def new_object(
 
 
 def show_as_stored(resource: Resource, document: Document) -> None:
-    """Give an object the form in which storage gives it back."""
+    """Convert an object to the form in which storage returns it."""
     if resource.shape is not None and not isinstance(document.get("spec"), RememberedSpec):
         drop_empty_lists(resource.shape, document)
 
 
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
-    """Return the errors of the kind, or else those of the metadata."""
+    """Return the errors of the kind; if there are none, those of the metadata."""
     rule, namespaced = strategy.name_check, context.resource.namespaced
     causes = check_metadata(metadata, namespaced, rule, standard=_wants_standard_finalizers(context.resource))
     causes += strategy.validate(context, document)
@@ -290,7 +290,7 @@ _ANY_FINALIZER = (
     "coordination.k8s.io",
     "node.k8s.io",
 )
-"""Groups whose kinds check metadata as custom resources do: any qualified name is a finalizer."""
+"""Groups whose kinds check metadata like custom resources: a finalizer may be any qualified name."""
 
 
 def _wants_standard_finalizers(resource: Resource) -> bool:
@@ -304,7 +304,7 @@ def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
 
 
 def kind_group(resource: Resource) -> str:
-    """Return the group that refusals name for a kind; an event is one of the core group, however it is asked for."""
+    """Return the group in errors about a kind; for an event always the core group."""
     return "" if resource.table == "events" else resource.group
 
 
@@ -320,7 +320,7 @@ def _free_name(backend: Backend, resource: Resource, namespace: str, prefix: str
 
 
 def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document) -> None:
-    """Refuse to write to another object of the same name.
+    """Raise if the object is a different one with the same name.
 
     Raises:
         ApiError: the uid differs.
@@ -331,7 +331,7 @@ def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document)
 
 
 def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str) -> str:
-    """Return what etcd's layer says when a uid is not the expected one."""
+    """Return etcd's message for an unexpected uid."""
     place = f"{info.namespace}/{info.name}" if info.namespace else info.name
     group = f"{resource.group}/" if resource.group else ""
     return (
@@ -341,10 +341,10 @@ def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str
 
 
 def check_version(resource: Resource, info: RequestInfo, new: Document, old: Document, *, required: bool) -> None:
-    """Check the resource version of a change against that of the object; one that is left out means the latest.
+    """Check the resource version of a change against that of the object; a missing one means the latest.
 
     Raises:
-        ApiError: the object has been changed since, or the kind wants a version.
+        ApiError: the object has been changed since, or the kind requires a version.
     """
     wanted = part(new, "metadata").get("resourceVersion") or ""
     current = part(old, "metadata").get("resourceVersion")
@@ -374,16 +374,16 @@ def change(
     """Prepare, validate and store a change whose managers are known.
 
     Args:
-        backend: of everything.
-        info: of the request; its subresource decides which parts may change.
+        backend: the backend of the API.
+        info: the request; its subresource determines which parts may change.
         old: the current object, in the version of the request.
         new: the new object.
-        managers: after the change.
-        options: of the write.
+        managers: the managers after the change.
+        options: the options of the write.
         admitted: whether admission has already run.
 
     Raises:
-        ApiError: the change is refused.
+        ApiError: the change is rejected.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     context = backend.context(resource, info.namespace, info.subresource, dry_run=options.dry_run)
@@ -431,7 +431,7 @@ def change(
 
 
 def _metadata_causes(strategy: Strategy, context: Context, metadata: Document, before: Document) -> list[Cause]:
-    """Return what is wrong with a change of metadata. Upstream's kinds check metadata again: a cause is listed several times."""
+    """Return the errors of a metadata change. Upstream's kinds check metadata again, so a cause is listed several times."""
     resource = context.resource
     updates = check_metadata_update(metadata, before)
     causes, standard = list(updates), _wants_standard_finalizers(resource)
@@ -461,7 +461,7 @@ def _keep_identity(new: Document, old: Document) -> None:
 
 
 def is_same(new: Document, old: Document) -> bool:
-    """Return whether a change changes nothing but times of managers."""
+    """Return whether a change affects only the times of managers."""
     if new == old:
         return True
     timeless_new, timeless_old = _timeless(new), _timeless(old)

@@ -1,10 +1,11 @@
-"""Facts of the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, columns of tables.
+"""Facts of the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, table columns.
 
 `scripts/make_api_facts.py` generates the table `facts.msgpack.gz` in this package; it is loaded on first use. List
-types, merge keys, enums and required fields are in `bayplan.formats.schema`; both use OpenAPI's names of types.
+types, merge keys, enums and required fields are in `bayplan.formats.schema`; both use the names of types in OpenAPI.
 """
 
 import gzip
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -19,15 +20,15 @@ class GoField(msgspec.Struct, frozen=True, gc=False):
     """One field of a Go struct.
 
     Attributes:
-        name: in JSON; empty for an embedded struct.
-        number: of protobuf, 0 if it has none.
-        wire: protobuf's wire type as the tag writes it: `bytes`, `varint`, `fixed64`.
-        type: OpenAPI's name of the struct, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
+        name: the name in JSON; empty for an embedded struct.
+        number: the protobuf field number, 0 if it has none.
+        wire: the protobuf wire type as in the struct tag: `bytes`, `varint`, `fixed64`.
+        type: the name of the struct in OpenAPI, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
         go_type: the whole type as Go prints it, e.g. `*v1.PodSecurityContext`.
         containers: `pointer`, `list` and `map` around `type`, from the outside in.
-        omit_empty: an empty value is not shown.
-        omit_zero: a zero struct is not shown.
-        inline: the fields of `type` stand in the object itself.
+        omit_empty: whether an empty value is omitted.
+        omit_zero: whether a zero struct is omitted.
+        inline: whether the fields of `type` are part of the object itself.
     """
 
     name: str = ""
@@ -71,13 +72,13 @@ class ApiFacts(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         version: the body of `/version`.
-        types: fields by OpenAPI's name of the type, in Go's order.
-        kinds: `apps/v1/Deployment` to the type of the kind.
-        columns: `apps.Deployment` (first label of the group, `core` for the core group) to the columns of its table.
-        resources: `/apis/apps/v1` to the resources and subresources of the group and version, in order.
-        groups: names of the groups, in the order of discovery.
+        types: the fields of each type by its name in OpenAPI, in Go's order.
+        kinds: the type of each kind, by a key like `apps/v1/Deployment`.
+        columns: the table columns, by a key like `apps.Deployment` (first label of the group, `core` for the core group).
+        resources: the resources and subresources of each group version in order, by a path like `/apis/apps/v1`.
+        groups: the names of the groups, in the order of discovery.
         paths: the paths that `/` lists.
-        checks: names of the checks of `livez` and `readyz`.
+        checks: the names of the checks of `livez` and `readyz`.
     """
 
     version: dict[str, str]
@@ -92,7 +93,7 @@ class ApiFacts(msgspec.Struct, frozen=True, gc=False):
 
 @cache
 def api_facts() -> ApiFacts:
-    """Return the table; it is read from the package the first time.
+    """Return the table; it is loaded from the package on first use.
 
     Raises:
         InvariantError: the table in the package is damaged.
@@ -104,3 +105,40 @@ def api_facts() -> ApiFacts:
         raise InvariantError(
             f"bayplan/apiserver/schema/{TABLE} is damaged ({problem}); install Bayplan again"
         ) from problem
+
+
+class PlacedField(msgspec.Struct, frozen=True, gc=False):
+    """A field of a struct, or of one that is embedded in it.
+
+    Attributes:
+        position: among the fields of the struct; checks go in this order.
+        owner: OpenAPI's name of the struct that declares it.
+        facts: as declared.
+        containers: ``list`` and ``map`` around the core.
+        is_struct: whether the core is a struct with fields.
+    """
+
+    position: int
+    owner: str
+    facts: GoField
+    containers: tuple[str, ...]
+    is_struct: bool
+
+
+@cache
+def placed_fields(type_name: str) -> Mapping[str, PlacedField]:
+    """Return the fields of a struct by name, embedded structs flattened; none for a type that is no struct."""
+    found: dict[str, PlacedField] = {}
+    _place(type_name, found)
+    return found
+
+
+def _place(type_name: str, found: dict[str, PlacedField]) -> None:
+    types = api_facts().types
+    for facts in types.get(type_name, ()):
+        if facts.inline:
+            _place(facts.type, found)
+            continue
+        containers = tuple(each for each in facts.containers if each != "pointer")
+        placed = PlacedField(len(found), type_name, facts, containers, bool(types.get(facts.type)))
+        found.setdefault(facts.name, placed)

@@ -1,8 +1,8 @@
 """Durability: writes go to an SQLite file in batches, by one thread; they are published when their batch is on disk.
 
-While one batch is written, the next one collects (group commit), so that one fsync covers many writes. Acknowledged writes can't be
-lost: responses and watch events wait for `settled`. The file holds one row per document, and the last revision if no row has it, so
-that revisions are never reused. It holds no history: watches from before a restart have to list again.
+While one batch is written, the next one collects (group commit), so that one fsync covers many writes. No acknowledged write is
+ever lost: responses and watch events wait for `settled`. The file holds one row per document, and the last revision if no row has
+it, so that revisions are never reused. It holds no history: watches from before a restart must list again.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class DurableRecorder:
     """The recorder of a store.
 
     Args:
-        path: of the SQLite file; made when it is not there.
-        store: is filled from the file, and records into it from then on.
-        on_failure: called on the loop when a write to disk fails: no further write can be acknowledged.
+        path: the path of the SQLite file; created if it does not exist.
+        store: the store, which is filled from the file and records into it afterwards.
+        on_failure: the function to call on the loop when a write to disk fails: no further write can be acknowledged.
 
     Raises:
-        InputError: the file can't be used; see `open_store`. Or a document in it is damaged.
+        InputError: the file cannot be used, see `open_store`; or a document in it is damaged.
     """
 
     def __init__(self, path: Path, store: Store, *, on_failure: Callable[[Exception], None]) -> None:
@@ -68,7 +68,7 @@ class DurableRecorder:
         store.recorder = self
 
     def record(self, write: Write) -> None:
-        """Take a write into the next batch. Without a running loop nothing is written before `flush`, and after `close` never."""
+        """Add a write to the next batch. Without a running loop nothing is written before `flush`, and after `close` never."""
         if self._closed:
             return
         self._pending.append(write)
@@ -81,12 +81,12 @@ class DurableRecorder:
             loop.call_soon(self._hand_over, loop)
 
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
-        """Replace all documents, before returning: a rare step, and all or nothing."""
+        """Replace all documents, synchronously and atomically."""
         self.flush()
         self._writer.submit(self._rewrite, tables, revision).result()
 
     def settled(self, revision: int) -> asyncio.Future[None] | None:
-        """Return what to await until a revision is durable; None when it is."""
+        """Return an awaitable until a revision is durable, or None if it is."""
         if revision <= self._store.published:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -97,7 +97,7 @@ class DurableRecorder:
         return future
 
     def flush(self) -> None:
-        """Write and publish all there is before returning. For loading, for resets, and for the end."""
+        """Write and publish all pending writes synchronously. For loading, for resets, and for the end."""
         if self._in_flight is not None:
             batch, writing = self._in_flight
             self._in_flight = None
@@ -127,7 +127,7 @@ class DurableRecorder:
 
     def _written(self, batch: list[Write], writing: Future[None], loop: asyncio.AbstractEventLoop) -> None:
         if self._in_flight is None or self._in_flight[1] is not writing:
-            return  # A flush was quicker.
+            return  # A flush was faster.
         self._in_flight = None
         problem = writing.exception()
         if problem is not None:
@@ -156,14 +156,14 @@ class DurableRecorder:
                 future.set_result(None)
 
     def _write(self, batch: list[Write]) -> None:
-        # The last write of a key is all that has to reach the disk.
+        # Only the last write of a key must be written to disk.
         last: dict[tuple[str, str, str], Write] = {}
         for write in batch:
             last[(write.table, write.new.namespace, write.new.name)] = write
         gone = [key for key, write in last.items() if write.type == DELETED]
         kept = [row_of(write.table, write.new) for write in last.values() if write.type != DELETED]
         if not gone and len(kept) <= _ROWS_AT_ONCE:
-            # One statement is a transaction of its own. The last revision is that of a row, so the counter need not know it.
+            # One statement is a transaction of its own. The last revision is in a row, so the counter need not store it.
             self._put(kept)
             return
         with self._transaction():
@@ -185,7 +185,7 @@ class DurableRecorder:
             yield
 
     def _put(self, rows: list[Row]) -> None:
-        # Many rows a statement: between two statements the loop's thread takes Python's lock, and gives it back late.
+        # Many rows per statement: between two statements the loop's thread takes Python's lock, and releases it late.
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
             self._connection.execute(PUT + ", ".join([ROW] * len(some)), [value for row in some for value in row])
@@ -202,7 +202,7 @@ def _read_all(connection: sqlite3.Connection, path: Path) -> tuple[dict[str, lis
     """Return all documents and the last revision.
 
     Raises:
-        InputError: a checksum does not fit.
+        InputError: a checksum does not match.
     """
     items: dict[str, list[Item]] = {}
     damaged: list[str] = []
@@ -231,5 +231,5 @@ def _read_all(connection: sqlite3.Connection, path: Path) -> tuple[dict[str, lis
 
 
 def _text(value: bytes) -> str:
-    # A damaged name must not be an exception: its checksum does not fit.
+    # A damaged name must not raise: its checksum does not match.
     return value.decode("utf-8", "replace")

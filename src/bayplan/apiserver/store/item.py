@@ -16,12 +16,12 @@ class Item(msgspec.Struct, gc=False, frozen=True):
 
     Attributes:
         raw: the document as JSON, without kind and apiVersion, metadata first.
-        revision: of the write that made it; equal to its ``metadata.resourceVersion``.
+        revision: the revision of the write that created the item; equal to its ``metadata.resourceVersion``.
         namespace: empty for cluster-scoped documents.
-        name: of the object.
-        uid: of the object.
-        labels: of the object.
-        fields: values for field selectors, by name (``spec.nodeName``); without name and namespace.
+        name: the name of the object.
+        uid: the uid of the object.
+        labels: the labels of the object.
+        fields: the values for field selectors, by name (``spec.nodeName``); without name and namespace.
     """
 
     raw: bytes
@@ -39,15 +39,15 @@ class Item(msgspec.Struct, gc=False, frozen=True):
 
 
 class Write(msgspec.Struct, gc=False, frozen=True):
-    """One write, as history keeps it.
+    """One write in the history.
 
     Attributes:
         type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
         table: name of the table.
-        revision: of the write.
-        old: the item before, None when added.
+        revision: the revision of the write.
+        old: the item before, None for an added one.
         new: the item after; for a deletion the last document, with the revision of the deletion.
-        frames: encoded forms for watchers, by a key of theirs; shared by all who watch alike.
+        frames: the encoded forms for watches, by their key; shared by all equal watches.
     """
 
     type: str

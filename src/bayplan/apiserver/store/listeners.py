@@ -14,12 +14,12 @@ Listener = Callable[[Write], None]
 
 
 class Aspect(NamedTuple):
-    """One value that all items have of which a listener wants to hear, before or after a write.
+    """A value that all items of interest to a listener have, before or after a write.
 
     Attributes:
         source: ``label``, ``field``, ``name`` or ``namespace``.
-        key: of the label or field; empty otherwise.
-        value: that it must have.
+        key: the key of the label or field; empty otherwise.
+        value: the required value.
     """
 
     source: str

@@ -1,6 +1,6 @@
-"""Pages of an SQLite file, read without SQLite: whatever of a damaged file can still be read.
+"""Pages of an SQLite file, read without SQLite: recovers whatever is readable in a damaged file.
 
-SQLite stops at the first page that makes no sense. Here each page is read for itself, so that the rows of all others are found,
+SQLite stops at the first invalid page. Here each page is read by itself, so that the rows of all other pages are found,
 with their positions. The format is described at sqlite.org/fileformat2.html.
 """
 
@@ -22,17 +22,17 @@ _INTEGER_SIZES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
 
 class PageError(Exception):
-    """A page, a cell or a record that makes no sense."""
+    """An invalid page, cell or record."""
 
 
 class Cell(msgspec.Struct, frozen=True):
     """A cell of a page.
 
     Attributes:
-        page, offset: where it begins; the offset counts from the beginning of the file.
-        values: of its record; None if they can't be read.
-        child: page to the left of it, 0 for none.
-        overflow: pages that the rest of its record is on.
+        page, offset: the page of the cell, and its offset from the start of the file.
+        values: the values of its record; None if they cannot be decoded.
+        child: the page to the left of it, 0 for none.
+        overflow: the pages with the rest of its record.
     """
 
     page: int
@@ -46,7 +46,8 @@ class Pages:
     """The pages of a file, counted from 1.
 
     Args:
-        data: of the whole file. page_size: that the file should have, if its header does not make sense.
+        data: the content of the whole file.
+        page_size: the expected page size, if the header of the file is invalid.
     """
 
     def __init__(self, data: bytes, page_size: int = 4096) -> None:
@@ -59,15 +60,15 @@ class Pages:
         self.count = -(-len(data) // self.page_size)
 
     def kind(self, page: int) -> int:
-        """Return the type of a page, 0 if it belongs to no tree."""
+        """Return the type of a page, or 0 if it belongs to no tree."""
         start, _ = self._bounds(page)
         return self._data[start] if 0 <= start < len(self._data) and self._data[start] in _TREES else 0
 
     def cells(self, page: int) -> Iterator[Cell]:
-        """Yield the cells of a page in order; one that can't be read has no values.
+        """Yield the cells of a page in order; a damaged cell has no values.
 
         Raises:
-            PageError: the page itself makes no sense.
+            PageError: the page itself is invalid.
         """
         start, base = self._bounds(page)
         kind = self.kind(page)
@@ -88,7 +89,7 @@ class Pages:
                 yield Cell(page, offset, None, child)
 
     def last_child(self, page: int) -> int:
-        """Return the right-most child of a page, 0 for a leaf."""
+        """Return the right-most child of a page, or 0 for a leaf."""
         return self._u32(self._bounds(page)[0] + 8) if self.kind(page) in _INTERIOR else 0
 
     def cell(self, page: int, offset: int, kind: int) -> Cell:
@@ -116,7 +117,7 @@ class Pages:
         return Cell(page, offset, _record(payload), child, tuple(overflow))
 
     def freelist(self) -> set[int]:
-        """Return the pages that are in use for nothing, as far as that can be read."""
+        """Return the free pages, as far as that can be determined."""
         found: set[int] = set()
         with suppress(PageError):
             trunk = self._u32(32)

@@ -1,4 +1,4 @@
-"""Check a store's file, and write what is intact of it into a new one. The file itself is only read."""
+"""Check a store's file, and write its intact parts to a new one. The file itself is only read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bayplan.apiserver.store.write_ahead_log import lost_transactions
 from bayplan.base.errors import InputError
 
 REVISION_GAP = 1_000_000
-"""Added to the last known revision if the counter is lost: a revision is never given twice."""
+"""Added to the last known revision if the counter is lost: a revision must never be used twice."""
 
 _MAX_CREDIBLE_FORMAT = 1000
 _COLUMNS = 8
@@ -43,12 +43,13 @@ Key = tuple[str, str, str]
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """One thing that is damaged.
+    """One damaged part.
 
     Attributes:
         what: the object (``secrets default/a``), or the part of the file.
-        page, offset: where, 0 if it has no place. problem: what is wrong.
-        is_lost: whether it means that an object is lost.
+        page, offset: the position, 0 if it has none.
+        problem: the error.
+        is_lost: whether an object is lost.
     """
 
     what: str
@@ -62,8 +63,10 @@ class StoreReport(msgspec.Struct, frozen=True):
     """The contents of a store, and its damage.
 
     Attributes:
-        rows: intact ones, by their keys. damage: in the order of the file.
-        revision: the last one that was given. size: of the file, in bytes.
+        rows: the intact rows, by key.
+        damage: the damaged parts, in the order of the file.
+        revision: the last used revision.
+        size: the size of the file in bytes.
     """
 
     rows: dict[Key, Row]
@@ -81,7 +84,7 @@ def check_store(path: Path) -> StoreReport:
     """Read as much of a store as possible, and report the damage.
 
     Raises:
-        InputError: there is no such file, or it is locked or newer than this release.
+        InputError: the file does not exist, is locked, or is newer than this release.
     """
     if not path.is_file():
         raise InputError(str(path), got="no file of that name", wanted=WANTED_FILE)
@@ -98,7 +101,7 @@ def repair_store(path: Path, out: Path) -> StoreReport:
     """Write a new store with all intact documents; return the findings.
 
     Raises:
-        InputError: as `check_store`; or the new file exists, or can't be written.
+        InputError: as for `check_store`; or the new file exists, or cannot be written.
     """
     if os.path.lexists(out):
         raise InputError("--out", where=str(out), got="a file that exists", wanted="a new file")
@@ -157,7 +160,7 @@ def _copy(path: Path) -> Iterator[tuple[Path, list[Damage]]]:
 
 
 def _check_unlocked(path: Path) -> None:
-    """Refuse a store that another process has open, by SQLite's own lock: opening it with SQLite would write files next to it.
+    """Raise if another process has the store open, by SQLite's own lock: opening it with SQLite would write files next to it.
 
     Raises:
         InputError: it is locked.
@@ -171,10 +174,12 @@ def _check_unlocked(path: Path) -> None:
 
 
 class _Reader:
-    """Reads rows page by page: first along the tree, then, if that is damaged, on pages that nothing refers to.
+    """Reads rows page by page: first along the tree, then, if that is damaged, on unreferenced pages.
 
     Attributes:
-        rows: intact ones. damage: rows and pages that are not. revision: the last one.
+        rows: the intact rows.
+        damage: the damaged rows and pages.
+        revision: the last used revision.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -200,7 +205,7 @@ class _Reader:
         self.revision = max(last, counter) if counter is not None else last + REVISION_GAP
 
     def _roots(self) -> dict[str, int]:
-        """Return the first pages of the tables."""
+        """Return the root pages of the tables."""
         found: dict[str, int] = {}
         pending, seen = [1], set[int]()
         while pending:
@@ -227,7 +232,7 @@ class _Reader:
             self._seen.add(root)
             for cell in self.pages.cells(root):
                 values = cell.values or ()
-                # The id is the row's number, which its record does not repeat.
+                # The id is the row number, which its record does not repeat.
                 revision = values[1] if len(values) >= 2 else None
                 if not isinstance(revision, int):
                     continue
@@ -240,7 +245,7 @@ class _Reader:
         return None
 
     def _walk(self, page: int, depth: int) -> None:
-        """Read a page and those below it."""
+        """Read a page and its children."""
         if page in self._seen or not 0 < page <= self.pages.count or depth > 40:
             self.damage.append(Damage(self._between(), page, 0, "a reference to a page that is missing or used twice"))
             return
@@ -268,7 +273,7 @@ class _Reader:
         self.damage.append(Damage(self._name(cell.values), cell.page, cell.offset, problem))
 
     def _row(self, values: tuple[object, ...] | None) -> Row | None:
-        """Return the row that a record is, None if it is none or is damaged."""
+        """Return the row of a record, or None if it is damaged or not a row."""
         if values is None:
             return None
         if self._is_old and len(values) == _COLUMNS_WITHOUT_CHECKSUM:
@@ -285,12 +290,12 @@ class _Reader:
         return name_of(str(values[0]), str(values[1]), str(values[2]))
 
     def _between(self) -> str:
-        """Return what is known of an object whose key can't be read: those after the last one that could be."""
+        """Describe an object with a damaged key by the last intact key before it."""
         last = next(reversed(self.rows), None)
         return "objects at the beginning" if last is None else f"objects after {name_of(*last)}"
 
     def _read_orphans(self) -> None:
-        """Add rows of pages that nothing refers to, because what referred to them is damaged."""
+        """Add rows of unreferenced pages, whose parents are damaged."""
         unused = self.pages.freelist()
         for page in range(1, self.pages.count + 1):
             if page in self._seen or page in unused or self.pages.kind(page) not in (INTERIOR_INDEX, LEAF_INDEX):
@@ -306,5 +311,5 @@ class _Reader:
 
 
 def name_of(table: str, namespace: str, name: str) -> str:
-    """Return how an object is called in messages."""
+    """Return the name of an object in messages."""
     return f"{table} {namespace}/{name}" if namespace else f"{table} {name}"

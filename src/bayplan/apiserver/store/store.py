@@ -1,11 +1,11 @@
-"""The store: tables of documents under one revision counter, with history, watches, snapshots, and a place for durability.
+"""The store: tables of documents under one revision counter, with history, watches, snapshots, and an interface for durability.
 
-One thread uses it, that of the event loop, and nothing here waits: reading an item and committing its successor is one
-step, which is what makes optimistic locking sound. A revision is given to every write, of whatever table, and never
+Only the thread of the event loop uses it, and nothing here waits: reading an item and committing its successor is one
+step, which makes optimistic locking safe. Every write to any table gets a new revision, and none is used
 twice. History is bounded by number and by bytes; a request for older revisions raises `Compacted`.
 
-Controllers can run over this store: `bayplan.apiserver.store` keeps documents, they work on typed objects, and the
-journal of writes is what their change events are made from (docs/adr/0009).
+Controllers can run over this store: `bayplan.apiserver.store` stores documents, they work on typed objects, and their
+change events are made from the journal of writes (docs/adr/0009).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Compacted(Exception):
     """History does not reach back to a revision.
 
     Attributes:
-        oldest: the oldest revision that can be asked for.
+        oldest: the oldest available revision.
     """
 
     def __init__(self, wanted: int, oldest: int) -> None:
@@ -42,18 +42,18 @@ class Recorder(Protocol):
     """The component that makes writes durable (`bayplan.apiserver.store.durable`)."""
 
     def record(self, write: Write) -> None:
-        """Take a write; it is durable when the recorder has published it."""
+        """Record a write; it is durable when the recorder has published it."""
 
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
-        """Replace everything that is recorded."""
+        """Replace all records."""
 
     def settled(self, revision: int) -> Awaitable[None] | None:
-        """Return what to await until a revision is durable; None when it is."""
+        """Return an awaitable until a revision is durable, or None if it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The documents of a moment. Taken and restored in the time it takes to list the tables."""
+    """The documents at one point in time. Taking or restoring it takes as long as listing the tables."""
 
     revision: int
     tables: Mapping[str, tuple[Mapping[Key, Item], list[Key]]]
@@ -63,14 +63,14 @@ class Store:
     """Documents of all resources.
 
     Args:
-        max_writes: how many writes history keeps.
-        max_bytes: how many bytes of documents history keeps alive.
+        max_writes: the maximum number of writes in the history.
+        max_bytes: the maximum size of the documents that the history holds, in bytes.
 
     Attributes:
-        revision: of the last write.
-        published: of the last write that watchers and readers may see; behind `revision` only while a write waits for
-            its disk.
-        compacted: history starts after this revision.
+        revision: the revision of the last write.
+        published: the revision of the last write that watches and lists may return; less than `revision` only while a write
+            waits for the disk.
+        compacted: the history starts after this revision.
         epoch: counts compactions, resets and restores; a watch of an earlier epoch has a gap.
     """
 
@@ -93,14 +93,14 @@ class Store:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def table(self, name: str) -> Table:
-        """Return a table; it is made when first asked for."""
+        """Return a table; it is created on first use."""
         found = self._tables.get(name)
         if found is None:
             found = self._tables[name] = Table(name)
         return found
 
     def table_names(self) -> list[str]:
-        """Return the names of the tables that hold something, in the order they came."""
+        """Return the names of the non-empty tables, in the order of their creation."""
         return [name for name, table in self._tables.items() if len(table)]
 
     def get(self, table: str, key: Key) -> Item | None:
@@ -113,12 +113,12 @@ class Store:
 
         Args:
             table: name of the table.
-            namespace: or empty for all.
-            start: key to begin with (see `Table.between`).
-            at: a revision; None for the current one.
+            namespace: the namespace, or empty for all.
+            start: the key to begin with (see `Table.between`).
+            at: the revision; None for the current one.
 
         Raises:
-            Compacted: history does not reach back that far.
+            Compacted: the history does not reach back that far.
         """
         found = self.table(table)
         if at is None or at >= self.revision:
@@ -140,7 +140,7 @@ class Store:
         """Return the published writes to a table after a revision, oldest first.
 
         Raises:
-            Compacted: history does not reach back that far.
+            Compacted: the history does not reach back that far.
         """
         if revision < self.compacted:
             raise Compacted(revision, self.compacted)
@@ -154,7 +154,7 @@ class Store:
         return found
 
     def written_after(self, revision: int) -> list[Write]:
-        """Return the writes to all tables after a revision that history has, durable or not, newest first.
+        """Return the writes to all tables after a revision in the history, durable or not, newest first.
 
         For in-process writers that need the result of their write.
         """
@@ -182,7 +182,7 @@ class Store:
             last: the final document, whose revision is the next one.
 
         Raises:
-            InvariantError: it is not there, or `last` has another revision.
+            InvariantError: the item does not exist, or `last` has a different revision.
         """
         self._check(last)
         found = self.table(table)
@@ -220,14 +220,14 @@ class Store:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     def publish(self, write: Write) -> None:
-        """Show a write to watchers. Called in the order of revisions: at once, or when it is durable."""
+        """Publish a write. Called in the order of revisions: at once, or when it is durable."""
         self.published = self.table(write.table).published = write.revision
         listeners = self._listeners.get(write.table)
         if listeners is not None:
             listeners.emit(write)
 
     def settled(self, revision: int) -> Awaitable[None] | None:
-        """Return what to await until a revision may be shown to anybody; None when it may."""
+        """Return an awaitable until a revision may be published, or None if it may be."""
         if revision <= self.published or self.recorder is None:
             return None
         return self.recorder.settled(revision)
@@ -240,16 +240,16 @@ class Store:
         *,
         aspect: Aspect | None = None,
     ) -> int:
-        """Call a function for every published write to a table, and a second one if history is broken.
+        """Call a function for every published write to a table, and a second one if the history has a gap.
 
         Args:
             table: name of the table.
-            listener: called with each write.
-            on_gap: called when history has a gap.
-            aspect: of the relevant items; writes to other items may be skipped.
+            listener: the function to call with each write.
+            on_gap: the function to call when the history has a gap.
+            aspect: the aspect of the relevant items; writes to other items may be skipped.
 
         Returns:
-            a token for `unlisten`.
+            A token for `unlisten`.
         """
         self._next_listener = token = self._next_listener + 1
         self._listeners.setdefault(table, Listeners()).add(token, listener, aspect)
@@ -257,7 +257,7 @@ class Store:
         return token
 
     def unlisten(self, table: str, token: int) -> None:
-        """Stop calling."""
+        """Remove a listener."""
         if table in self._listeners:
             self._listeners[table].discard(token)
         self._on_gap.pop(token, None)
@@ -274,7 +274,7 @@ class Store:
     # --- history and snapshots ----------------------------------------------------------------------------------------
 
     def compact(self) -> None:
-        """Drop all history; later lists and watches of earlier revisions are refused."""
+        """Drop all history; later lists and watches of earlier revisions raise `Compacted`."""
         self.compacted = self.revision
         self._order.clear()
         self._bytes = 0
@@ -302,7 +302,7 @@ class Store:
             on_gap()
 
     def load(self, items: Mapping[str, list[Item]], revision: int) -> None:
-        """Fill an empty store with what was durable, in the order of keys or not."""
+        """Fill an empty store with the durable documents, in the order of keys or not."""
         for name, found in items.items():
             table = self.table(name)
             for item in sorted(found, key=lambda each: each.key):
@@ -310,10 +310,10 @@ class Store:
         self.revision = self.published = self.compacted = revision
 
     def check_invariants(self) -> None:
-        """Compare the tables, the order of writes and the counters with one another.
+        """Check the tables, the order of writes and the counters for consistency.
 
         Raises:
-            InvariantError: they contradict one another.
+            InvariantError: they are inconsistent.
         """
         for table in self._tables.values():
             keys = [item.key for item in table.between("", "")]

@@ -1,4 +1,4 @@
-"""A store's file: its rows with their checksums, who may read it, and a message for each way in which it can't be used."""
+"""A store's file: its rows with their checksums, its permissions, and a message for each reason why it cannot be used."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from bayplan.apiserver.store.write_ahead_log import lost_transactions
 from bayplan.base.errors import InputError
 
 FORMAT = 2
-"""Version of the file, in SQLite's `user_version`. Files of format 1, which is 0 there, have no checksums."""
+"""Version of the file, in SQLite's `user_version`. Files of format 1, with the value 0 there, have no checksums."""
 
-APPLICATION_ID = 0x42617970  # "Bayp", so that another program's database is not taken for a store.
+APPLICATION_ID = 0x42617970  # "Bayp", to distinguish a store from another program's database.
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -50,7 +50,7 @@ def row_of(table: str, item: Item) -> Row:
 
 
 def is_intact(row: Sequence[object]) -> bool:
-    """Return whether a row holds what was written: values of the right types, and a checksum that fits."""
+    """Return whether a row is intact: values of the right types, and a matching checksum."""
     if len(row) != len(_TYPES) or any(type(value) is not kind for value, kind in zip(row, _TYPES, strict=True)):
         return False
     table, namespace, name, revision, uid, facts, raw, checksum = row
@@ -76,19 +76,19 @@ MODE = 0o600
 BUSY_TIMEOUT_S = 2.0
 _WHAT = "file of --store"
 PAGE_BYTES = 16 * 1024
-"""Pages of a new store. SQLite's usual 4 KiB have room for 1 KB of a row, and each larger row takes a page of its own: 1.4 KB of an
-event took 4.7 KB of the file. Writes take the same processor time."""
+"""Page size of a new store. SQLite's usual 4 KiB have room for 1 KB of a row, and each larger row takes a page of its own:
+1.4 KB of an event took 4.7 KB of the file. Writes take the same processor time."""
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
 _log = logging.getLogger("bayplan.apiserver")
 
 
 def open_store(path: Path) -> sqlite3.Connection:
-    """Return a connection to a store that no other process has; a new file has mode 0600, and others get it.
+    """Return an exclusive connection to a store; a new file has mode 0600, and an existing file is set to it.
 
     Raises:
-        InputError: the file is damaged, truncated, read-only, locked, newer than this release or no store; its folder is missing
-            or can be changed by everybody; or the disk is full. Each has its own message.
+        InputError: the file is damaged, truncated, read-only, locked, newer than this release or not a store; its folder is missing
+            or writable by everyone; or the disk is full. Each has its own message.
     """
     _check_folder(path)
     try:
@@ -101,7 +101,7 @@ def open_store(path: Path) -> sqlite3.Connection:
         raise store_problem(problem, path) from problem
 
 
-# --- before SQLite sees it --------------------------------------------------------------------------------------------
+# --- before SQLite opens it -------------------------------------------------------------------------------------------
 
 
 def _check_folder(path: Path) -> None:
@@ -122,7 +122,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _check_companion(path: Path) -> None:
-    """Refuse a link or a file that another user may have planted at a name that SQLite opens."""
+    """Raise if a name that SQLite opens is a link, or a file that another user may have planted."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def _check_companion(path: Path) -> None:
 
 
 def create_store(path: Path) -> None:
-    """Make a store without documents, under its name only when it is complete: a start that is killed leaves no half of one."""
+    """Create an empty store, and rename it when complete: a killed start leaves no partial file."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     # SQLite gives its write-ahead log the mode of the file.
     os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, MODE))
@@ -149,7 +149,7 @@ def create_store(path: Path) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """Refuse what is no file of SQLite, or not all of one."""
+    """Raise if the file is not an SQLite file, or is truncated."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -176,7 +176,7 @@ def _check_file(path: Path) -> None:
 
 
 def _restrict(path: Path) -> None:
-    """Give a store of an earlier release mode 0600, as it may hold Secrets."""
+    """Set mode 0600 on a store of an earlier release, as it may contain Secrets."""
     mode = path.stat().st_mode
     if mode & 0o077:
         _log.warning("%s could be read by others (%s); its mode is 0600 now", path, stat.filemode(mode))
@@ -192,7 +192,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=BUSY_TIMEOUT_S)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # Secrets that were deleted are not left in the file.
+        # Overwrite deleted Secrets in the file.
         connection.execute("PRAGMA secure_delete = ON")
         found, version = (
             connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
@@ -244,7 +244,7 @@ def _make(connection: sqlite3.Connection) -> None:
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Give the rows of a file of an earlier release their checksums."""
+    """Add checksums to the rows of a file of an earlier release."""
     connection.execute("BEGIN IMMEDIATE")
     with connection:
         for table in ("documents", "counter"):
@@ -304,7 +304,7 @@ def _os_problem(problem: OSError, path: Path) -> InputError:
 
 
 def _missing_pages(path: Path) -> tuple[int, int] | None:
-    """Return the size of a file and the size that its header has, if the file is the smaller one."""
+    """Return the size of a file and the size in its header, if the file is smaller."""
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER)
@@ -330,7 +330,7 @@ def _damaged(path: Path, what: str) -> InputError:
 
 
 def damaged_rows(path: Path, names: list[str]) -> InputError:
-    """Return the message for rows that are not what was written."""
+    """Return the message for damaged rows."""
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
     return _damaged(path, f"{len(names):,} checksums don't fit: {shown}")
 

@@ -13,13 +13,13 @@ _AFTER = "\U0010ffff"
 
 
 class Table:
-    """Items by key. Copies are taken lazily: `freeze` hands out the maps, and the next write copies them first.
+    """Items by key. Copies are made lazily: `freeze` returns the maps, and the next write copies them first.
 
     Attributes:
-        name: of the table, e.g. ``pods`` or ``apps/deployments``.
-        log: recent writes, oldest first.
-        published: revision of the last write that watchers have seen.
-        version: moves with every change, so that what was made from the items can be kept.
+        name: the name of the table, e.g. ``pods`` or ``apps/deployments``.
+        log: the recent writes, oldest first.
+        published: the revision of the last published write.
+        version: changes with every write, so that data derived from the items can be cached.
     """
 
     __slots__ = ("_items", "_keys", "_shared", "log", "name", "published", "version")
@@ -53,7 +53,7 @@ class Table:
         self._items[key] = item
 
     def remove(self, key: Key) -> None:
-        """Remove an item that is there."""
+        """Remove an existing item."""
         self._own()
         del self._items[key]
         del self._keys[bisect_left(self._keys, key)]
@@ -62,8 +62,8 @@ class Table:
         """Return the items of a namespace (or all, if it is empty) from a start key on, in order.
 
         Args:
-            namespace: or an empty string.
-            start: name to begin after; across namespaces ``namespace/name``; empty for the beginning.
+            namespace: the namespace, or an empty string for all.
+            start: the name to begin after; across namespaces ``namespace/name``; empty for the beginning.
         """
         keys, items = self._keys, self._items
         if namespace:
@@ -81,12 +81,12 @@ class Table:
         return iter(self._items.values())
 
     def freeze(self) -> tuple[Mapping[Key, Item], list[Key]]:
-        """Return the current maps, in constant time. They do not change with later writes."""
+        """Return the current maps in constant time. Later writes do not change them."""
         self._shared = True
         return self._items, self._keys
 
     def thaw(self, frozen: tuple[Mapping[Key, Item], list[Key]]) -> None:
-        """Take over maps that were frozen; in constant time."""
+        """Use frozen maps as the content, in constant time."""
         items, self._keys = frozen
         self._items = items  # type: ignore[assignment]  # Shared, so it is copied before the first write.
         self._shared = True

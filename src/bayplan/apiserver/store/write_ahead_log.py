@@ -1,8 +1,8 @@
-"""SQLite's write-ahead log: whether it holds transactions that SQLite can't read any more.
+"""SQLite's write-ahead log: whether it contains transactions that SQLite cannot read any more.
 
-SQLite reads the log up to the first frame whose checksum does not fit, and takes the rest for what a crash left. That is right
-for the end of the log, and loses what was acknowledged if a frame in the middle is damaged. Frames have the salts of their log,
-so those that were written after the damaged one can be counted.
+SQLite reads the log up to the first frame with a wrong checksum, and treats the rest as the remains of a crash. That is right
+for the end of the log, but loses acknowledged writes if a frame in the middle is damaged. Frames have the salts of their log,
+so the frames written after the damaged one can be counted.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ _BIG_ENDIAN_MAGIC = 0x377F0683
 
 
 def lost_transactions(path: Path, connection: sqlite3.Connection) -> int:
-    """Return how many transactions in the log SQLite ignores; one may be a write that a power failure interrupted.
+    """Return the number of transactions in the log that SQLite ignores; one may be a write that a power failure interrupted.
 
     Args:
-        path: the database. connection: an exclusive connection to it, which has read something.
+        path: the path of the database.
+        connection: an exclusive connection to it that has been read from.
     """
     commits = _commits(path.with_name(f"{path.name}-wal"))
     if not commits:

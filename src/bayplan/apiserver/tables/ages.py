@@ -14,8 +14,8 @@ def age(timestamp: object, now: float) -> str:
     """Return how long ago a timestamp was.
 
     Args:
-        timestamp: as documents have it, or None.
-        now: seconds since 1970.
+        timestamp: the timestamp in a document, or None.
+        now: the current time in seconds since 1970.
     """
     if not isinstance(timestamp, str) or not timestamp:
         return UNKNOWN

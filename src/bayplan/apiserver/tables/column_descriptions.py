@@ -1,4 +1,4 @@
-"""Descriptions of table columns, in Bayplan's own words. `kubectl` shows none of them, other clients may."""
+"""Descriptions of table columns, in Bayplan's own words. `kubectl` shows none of them; other clients may."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ DESCRIPTIONS: dict[str, str] = {
     "Webhooks": "Number of webhooks.",
     "Workload": "Workload of the group.",
 }
-"""By the name of the column, which means the same in all kinds."""
+"""Descriptions by the name of the column, which means the same in all kinds."""
 
 
 def describe_column(name: str) -> str:
-    """Return what a built-in column means; a sentence with its name if that is a new one."""
+    """Return the description of a built-in column; a sentence with its name if it is unknown."""
     return DESCRIPTIONS.get(name) or f"The {name} of the object."

@@ -1,4 +1,4 @@
-"""The rows of kinds that govern others or lead to them: autoscalers, quotas, bindings of roles, classes, endpoints, ingresses."""
+"""Rows of autoscalers, quotas, role bindings, classes, endpoints and ingresses."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def runtime_class(item: Document, now: float) -> list[object]:
 
 
 def counted(field: str, item: Document, now: float) -> list[object]:
-    """Return the cells of a kind that shows how many things a field lists."""
+    """Return the cells of a kind that shows the number of items in a field."""
     return [_name(item), len(parts(item, field)), _age(item, now)]
 
 
@@ -155,7 +155,7 @@ def endpoint_slice(item: Document, now: float) -> list[object]:
 
 
 def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
-    """Return the first few of a list, and how many more there are."""
+    """Return the first few items of a list, and the number of the others."""
     found = list(values)
     if not found:
         return otherwise

@@ -1,4 +1,4 @@
-"""The row of a pod: how many containers are ready, and the one word for its state."""
+"""The row of a pod: the number of ready containers, and its status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _finished_at(status: Document) -> str:
 
 
 def _ending(terminated: Document) -> str:
-    """Return the word for how a container ended."""
+    """Return the status of an ended container."""
     if terminated.get("reason"):
         return str(terminated["reason"])
     signal = terminated.get("signal")
@@ -56,7 +56,7 @@ class _Summary:
         self._terminate()
 
     def _initialize(self, statuses: list[Document], total: int) -> bool:
-        """Go through init containers in order; return whether one of them has not finished."""
+        """Process init containers in order; return whether one of them has not finished."""
         for index, each in enumerate(statuses):
             self.restarts += _count(each)
             self.last_restart = max(self.last_restart, _finished_at(each))
@@ -137,7 +137,7 @@ def _readiness_gates(pod: Document, spec: Document) -> str:
 
 
 def pod_conditions(pod: Document) -> list[Document]:
-    """Return the conditions of a row: whether the pod has run to its end."""
+    """Return the conditions of a row: whether the pod has finished."""
     phase = part(pod, "status").get("phase")
     texts = {
         "Succeeded": "The pod has completed successfully.",

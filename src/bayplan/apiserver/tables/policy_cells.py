@@ -1,4 +1,4 @@
-"""The rows of kinds that few clusters list: certificates, flows, admission policies, revisions, templates."""
+"""Rows of less common kinds: certificates, flows, admission policies, revisions, templates."""
 
 from __future__ import annotations
 

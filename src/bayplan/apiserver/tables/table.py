@@ -22,7 +22,7 @@ _NAME_AND_AGE = (ColumnFacts("Name", "string", "name"), ColumnFacts("Age", "date
 
 
 def include_policy(text: str | None) -> str:
-    """Return how much of the objects a table holds, or an empty string for what is no policy."""
+    """Return the part of the objects that a table includes, or an empty string for an unknown policy."""
     return INCLUDE if not text else text if text in _POLICIES else ""
 
 
@@ -36,7 +36,7 @@ def table_of(
         documents: the objects, in the version of the resource.
         metadata: the table's metadata.
         version: the version of the kind Table.
-        include: how much of its object each row contains.
+        include: the part of its object that each row includes.
         now: the current time in seconds since 1970, for ages.
     """
     key = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"

@@ -126,8 +126,8 @@ def _client(config: Document, path: str, out: Causes) -> None:
 
 
 def _scope(*, params: bool = False) -> Scope:
-    """Return what expressions may name that know no variables."""
-    from bayplan.apiserver.model.expressions import Scope  # Imports the language.
+    """Return the scope of expressions without variables."""
+    from bayplan.apiserver.model.expressions import Scope  # Imports the CEL package.
 
     return Scope(params=params)
 
@@ -360,7 +360,7 @@ def _validating_policy(policy: Document, path: str, out: Causes) -> None:
 
 
 def _mutations(spec: Document, scope: Scope, out: Causes) -> None:
-    from bayplan.apiserver.model.expressions import JSON_PATCH, OBJECT  # Imports the language.
+    from bayplan.apiserver.model.expressions import JSON_PATCH, OBJECT  # Imports the CEL package.
 
     patching = scope._replace(patches=True)
     fields = {"JSONPatch": "jsonPatch", "ApplyConfiguration": "applyConfiguration"}

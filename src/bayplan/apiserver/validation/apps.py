@@ -48,7 +48,7 @@ _NO_MATCH = "`selector` does not match template `labels`"
 
 
 def template_labels(template: Document, path: str, out: Causes) -> None:
-    """Add the cause that a selector does not take the labels of its template."""
+    """Add the cause that a selector does not match the labels of its template."""
     labels = sent(part(template, "metadata"), "labels")
     out.append(invalid_value(f"{path}.metadata.labels", shown(labels) if labels is not None else "null", _NO_MATCH))
 
@@ -85,7 +85,7 @@ def _selected_template(document: Document, path: str, out: Causes) -> None:
     if isinstance(selector, dict) and not selector_is_valid(selector):
         out.append(invalid_value(f"{path}.selector", shown_selector(selector), "invalid label selector"))
         return
-    # A selector that is missing takes nothing, one without requirements everything.
+    # A missing selector matches nothing, one without requirements everything.
     if not (isinstance(selector, dict) and is_empty(selector)) and not _takes(selector, template):
         template_labels(template, here, out)
     pod_template(template, here, out)
@@ -165,7 +165,7 @@ def _collisions(new: Document, old: Document, out: Causes) -> None:
         out.append(invalid_value("status.collisionCount", go_value(after or 0), "cannot be decremented"))
 
 
-_SELECTOR_STAYS = immutable("spec.selector")
+_SELECTOR_STAYS = immutable("spec.selector", show=shown_selector)
 DEPLOYMENT = kind(
     inside(
         "spec",

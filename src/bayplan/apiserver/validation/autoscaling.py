@@ -206,7 +206,7 @@ _NEW_TARGET, _SAME_TARGET = _spec(_target_reference), _spec(_NAMES)
 
 
 def _update(new: Document, old: Document, out: Causes) -> None:
-    """Check a change; the version of a target that stays is not checked."""
+    """Check a change; the version of an unchanged target is not checked."""
     target, before = (part(each_object, "spec", "scaleTargetRef") for each_object in (new, old))
     same = all(target.get(name) == before.get(name) for name in ("apiVersion", "kind"))
     (_SAME_TARGET if same else _NEW_TARGET)(new, "", out)

@@ -148,7 +148,7 @@ def _index_interval(text: str, completions: int) -> tuple[int, int] | str:
 
 
 def count_indexes(text: str, completions: int) -> int | str:
-    """Return how many indexes a text like ``1,3-5`` names, or its error."""
+    """Return the number of indexes in a text like ``1,3-5``, or its error."""
     total, last = 0, None
     for interval in text.split(",") if text else ():
         found = _index_interval(interval, completions)
@@ -220,7 +220,7 @@ def _replacement_policy(spec: Document, path: str, out: Causes) -> None:
 
 
 def _indexed(spec: Document, path: str, out: Causes) -> None:
-    """Check what the mode of completion asks for."""
+    """Check the requirements of the completion mode."""
     mode = spec.get("completionMode")
     completions, parallelism, failed = (
         _number(spec, name) for name in ("completions", "parallelism", "maxFailedIndexes")
@@ -287,7 +287,7 @@ _JOB_SPEC = table(
 
 
 def _generated_selector(job: Document, path: str, out: Causes) -> None:
-    """Check that selector and labels of the template are those that are made of the uid."""
+    """Check that selector and labels of the template are those generated from the uid."""
     spec, metadata = part(job, "spec"), part(job, "metadata")
     if spec.get("manualSelector") or not isinstance(spec.get("selector"), dict):
         return
@@ -340,7 +340,7 @@ def _completions_stay(new: Document, old: Document, out: Causes) -> None:
 
 
 def _template_may_change(job: Document) -> bool:
-    """Return whether a Job is suspended and has no pods: it never started, or its pods are gone."""
+    """Return whether a Job is suspended and has no pods: it never started, or its pods are deleted."""
     status = part(job, "status")
     is_held = any(
         each.get("type") == "Suspended" and each.get("status") == "True" for each in parts(status, "conditions")
@@ -350,7 +350,7 @@ def _template_may_change(job: Document) -> bool:
 
 
 def _with_new_directives(before: Document, template: Document) -> Document:
-    """Return the old template with what the new one says of scheduling."""
+    """Return the old template with the scheduling fields of the new one."""
     inner, inner_before = part(template, "spec"), dict(part(before, "spec"))
     affinity = {key: item for key, item in part(inner_before, "affinity").items() if key != "nodeAffinity"}
     if "nodeAffinity" in part(inner, "affinity"):

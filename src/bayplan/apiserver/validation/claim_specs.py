@@ -1,4 +1,4 @@
-"""Rules of the specs of PersistentVolumeClaims, which templates of claims share."""
+"""Rules of the specs of PersistentVolumeClaims, which claim templates share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 
 
 def access_modes(document: Document, path: str, out: Causes) -> None:
-    """Check that access modes are known and go together."""
+    """Check that access modes are known and may be combined."""
     modes, here = texts(document, "accessModes"), f"{path}.accessModes"
     for mode in modes:
         if mode not in _MODES:

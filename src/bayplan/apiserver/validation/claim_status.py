@@ -1,4 +1,4 @@
-"""Rules of the status of a ResourceClaim: its allocation, who has reserved it, and what drivers report of its devices."""
+"""Rules of the status of a ResourceClaim: its allocation, its reservations, and the device status of drivers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALLOCATION_STAYS = immutable("status.allocation", show=shown_as("*resource.Allo
 
 
 def pool_name(found: object, path: str, out: Causes) -> None:
-    """Check the name of a pool: segments of subdomains."""
+    """Check the name of a pool: segments that are subdomains."""
     if len(str(found)) > MAX_POOL_BYTES:
         out.append(too_long(path, MAX_POOL_BYTES))
     for segment in str(found).split("/"):
@@ -31,7 +31,7 @@ def pool_name(found: object, path: str, out: Causes) -> None:
 
 
 def claim_status(new: Document, old: Document, out: Causes) -> None:
-    """Check a change of status, but for the parts that refer to the requests of the claim."""
+    """Check a change of status, except the parts that refer to the requests of the claim."""
     status, before = part(new, "status"), part(old, "status")
     _reserved(status, out)
     _devices(status, out)
@@ -66,7 +66,7 @@ def _reserved(status: Document, out: Causes) -> None:
 
 
 def device_name(device: Document) -> str:
-    """Return what refusals call a device."""
+    """Return the name of a device in errors."""
     name = "/".join(str(device.get(each) or "") for each in ("driver", "pool", "device"))
     return f"{name}/{device['shareID']}" if device.get("shareID") is not None else name
 
@@ -143,7 +143,7 @@ def _interface_address(text: str, path: str, out: Causes) -> None:
 
 
 def allocated_result(result: Document, path: str, out: Causes) -> None:
-    """Check an allocated device, but for its request."""
+    """Check an allocated device, except its request."""
     _names(result, path, out)
     bound, failed = texts(result, "bindingConditions"), texts(result, "bindingFailureConditions")
     for name, found in (("bindingConditions", bound), ("bindingFailureConditions", failed)):
@@ -156,7 +156,7 @@ def allocated_result(result: Document, path: str, out: Causes) -> None:
 
 
 def config_source(config: Document, path: str, out: Causes) -> None:
-    """Check where a configuration comes from."""
+    """Check the source of a configuration."""
     source = str(config.get("source") or "")
     if not source:
         out.append(required(f"{path}.source"))

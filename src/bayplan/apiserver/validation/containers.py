@@ -61,13 +61,13 @@ class PodContext:
     """The parts of the pod's spec that container rules depend on.
 
     Attributes:
-        volumes: the valid ones by name.
-        claims: names of resource claims.
-        grace: grace period in seconds; None if not set.
-        restart_policy: of the pod.
+        volumes: the valid volumes by name.
+        claims: the names of resource claims.
+        grace: the grace period in seconds; None if not set.
+        restart_policy: the restart policy of the pod.
         host_users: whether the pod uses the host's user namespace.
-        os_name: its operating system; None if it names none.
-        names: of the containers checked before.
+        os_name: its operating system; None if not set.
+        names: the names of the containers checked before.
     """
 
     volumes: dict[str, Document]
@@ -391,7 +391,7 @@ _PULL_POLICY = value("imagePullPolicy", choice(*_PULL_POLICIES))
 
 
 def common_container(container: Document, path: str, pod: PodContext, out: Causes) -> None:
-    """Check what all containers have in common."""
+    """Check the fields that all types of containers have."""
     get = container.get
     if not get("name"):
         out.append(required(f"{path}.name"))

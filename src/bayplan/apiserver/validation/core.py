@@ -129,7 +129,7 @@ _SECURITY_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)|latest")
 
 
 def _security_labels(namespace: Document, path: str, out: Causes) -> None:
-    """Check the labels of pod security (the admission plugin PodSecurity), if they are labels at all."""
+    """Check the pod security labels (the admission plugin PodSecurity), if the labels are a map."""
     found = part(namespace, "metadata", "labels")
     if check_labels(found, "metadata.labels"):
         return
@@ -178,7 +178,7 @@ def _data_keys(document: Document, name: str, out: Causes) -> None:
 
 
 def _bytes(document: Document, name: str) -> int:
-    """Return how many bytes there are in the base64 of a map."""
+    """Return the number of bytes in the base64 values of a map."""
     return sum(len(str(text or "")) * 3 // 4 - str(text or "").count("=") for text in part(document, name).values())
 
 
@@ -207,7 +207,7 @@ CONFIG_MAP = kind(_config_map, before=[_immutable("data", "binaryData")], metada
 
 
 def _object_problem(data: bytes) -> str:
-    """Return why Go can't read bytes as a JSON object; empty if it can."""
+    """Return why Go cannot decode bytes as a JSON object, or an empty string."""
     problem = json_problem(data.decode("utf-8", "surrogateescape"))
     if problem:
         return problem

@@ -19,11 +19,11 @@ _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midni
 
 
 class _Problem(Exception):
-    """A field that can't be read."""
+    """An invalid field."""
 
 
 def schedule_problem(text: str) -> str:
-    """Return why a schedule is refused; empty if it is fine."""
+    """Return the error of a schedule, or an empty string."""
     rest = text
     if text.startswith(("TZ=", "CRON_TZ=")):
         rest = text.partition(" ")[2].strip()

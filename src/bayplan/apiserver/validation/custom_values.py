@@ -23,7 +23,7 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
     """Return the validation errors of an object.
 
     Args:
-        schema: of the whole object.
+        schema: the schema of the whole object.
         value: the object without kind, apiVersion and metadata.
         old: the previous object, on an update.
     """
@@ -34,10 +34,10 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
 
 
 class _Work(WorkBudget):
-    """The work of one check. The first visit of a value is free; patterns, enums and alternatives count.
+    """The work of one check, in steps. The first visit of a value is free; patterns, enums and alternatives count.
 
     Attributes:
-        visit_steps: steps for each visit of a value.
+        visit_steps: the steps for each visit of a value.
     """
 
     __slots__ = ("visit_steps",)
@@ -48,11 +48,11 @@ class _Work(WorkBudget):
 
 
 _COMPARISON_STEPS = 5
-"""Steps for comparing with a value of an enum, or looking for a required name: 0.1 us."""
+"""Steps to compare with an enum value, or look up a required name: 0.1 us."""
 _LISTING_STEPS = 15
 """Steps for each value of an enum in the text of a cause: 0.3 us."""
 _CAUSE_STEPS = 1_500
-"""Steps for each cause: 30 us for its text, here and in the answer."""
+"""Steps for each cause: 30 us for its text, here and in the response."""
 _VISIT_STEPS = 250
 """Steps for each visit of a value by an alternative: 5 us."""
 
@@ -84,12 +84,12 @@ def _invalid(path: str, value: object, what: str, *, reason: str = "FieldValueIn
 
 
 def _without_path(text: str) -> Cause:
-    """Return a cause of which upstream loses the field; the text has it."""
+    """Return a cause without the field, which upstream loses; the text has it."""
     return Cause("FieldValueInvalid", f'Invalid value: "": {text}', "<nil>")
 
 
 def _shown(value: object) -> str:
-    """Return a value as it stands in a message."""
+    """Return a value as messages show it."""
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -184,7 +184,7 @@ def _check_list(schema: Document, value: list[object], old: object, path: str, w
 
 
 def _items_before(schema: Document, value: list[object], old: object) -> list[object]:
-    """Return the previous value of each item, matched by the list's keys; without keys there is none."""
+    """Return the previous value of each item, matched by the list's keys; None without keys."""
     keys = texts(schema, "x-kubernetes-list-map-keys")
     if not isinstance(old, list) or not keys:
         return [_ABSENT] * len(value)
@@ -197,7 +197,7 @@ def _identity(item: object, keys: list[str]) -> str:
 
 
 def _check_identities(schema: Document, value: list[object], path: str) -> list[Cause]:
-    """Return which items of a set or a map stand there twice."""
+    """Return the duplicate items of a set or a map."""
     kind = schema.get("x-kubernetes-list-type")
     if kind not in ("set", "map"):
         return []
@@ -304,7 +304,7 @@ def _check_again(schema: Document, value: object, path: str, work: _Work) -> lis
 
 
 def has_rules(schema: object) -> bool:
-    """Return whether a schema, or one in it, has rules."""
+    """Return whether a schema, or one inside it, has rules."""
     if not isinstance(schema, dict):
         return False
     inner = [*part(schema, "properties").values(), schema.get("items"), schema.get("additionalProperties")]

@@ -1,6 +1,6 @@
 """Rules of CustomResourceDefinitions, except for their schemas.
 
-Upstream checks the internal form: what all versions have in common (schema, subresources, columns) is checked once, at the top.
+Upstream checks the internal form, which has what all versions share (schema, subresources, columns) once, at the top.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLIENT_SERVICE = client_service(namespace_first=True)
 
 
 def _joined(found: object, path: str, out: Causes, *, intro: str = "", lower: bool = False) -> None:
-    """Check a DNS label whose problems upstream puts into one message."""
+    """Check a DNS label whose errors upstream combines into one message."""
     text = str(found or "")
     problems = check_dns1035_label(text.lower() if lower else text)
     if problems:
@@ -50,10 +50,12 @@ def _names(names: Document, path: str, out: Causes) -> None:
 
 
 def _definition_name(definition: Document, path: str, out: Causes) -> None:
-    spec, name = part(definition, "spec"), str(part(definition, "metadata").get("name") or "")
+    spec, metadata = part(definition, "spec"), part(definition, "metadata")
     wanted = f"{part(spec, 'names').get('plural') or ''}.{spec.get('group') or ''}"
-    if name and name != wanted:
-        out.append(invalid_value("metadata.name", quote(name), 'must be spec.names.plural+"."+spec.group'))
+    for name in ("generateName", "name"):
+        found = str(metadata.get(name) or "")
+        if found and found != wanted:
+            out.append(invalid_value(f"metadata.{name}", quote(found), 'must be spec.names.plural+"."+spec.group'))
 
 
 def _group(spec: Document, out: Causes) -> None:
@@ -159,13 +161,13 @@ def _schema_of(version: Document) -> object:
 
 
 def _common(versions: list[Document], name: str) -> bool:
-    """Return whether all versions have the same non-empty value, which upstream then has at the top."""
+    """Return whether all versions have the same non-empty value, which upstream then moves to the top."""
     first = versions[0].get(name) if versions else None
     return first not in (None, []) and all(version.get(name) == first for version in versions)
 
 
 def _shown_versions(versions: list[Document], common: set[str], whole: object) -> str:
-    """Return the versions as the internal structs have them."""
+    """Return the versions as in the internal structs."""
     if not versions:
         return "null" if whole is None else "[]"
     shown = [
@@ -288,7 +290,7 @@ def _conversion(spec: Document, out: Causes) -> None:
 
 
 def _status(definition: Document, out: Causes) -> None:
-    """Check the stored versions; the accepted names are those of the spec here, and upstream's come later."""
+    """Check the stored versions; the accepted names are those of the spec, which upstream's controllers set later."""
     status, here = part(definition, "status"), "status.storedVersions"
     stored, versions = texts(status, "storedVersions"), parts(part(definition, "spec"), "versions")
     if not stored:

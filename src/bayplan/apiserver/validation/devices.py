@@ -56,7 +56,7 @@ _Item = Callable[[Document, str, Causes], None]
 
 
 def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
-    """Return a rule about a list with a limit, whose items may have to be unique by a field."""
+    """Return a rule about a list with a maximum length and, optionally, a field with unique values."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found, here = parts(document, name), f"{path}.{name}"
@@ -81,7 +81,7 @@ def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
 
 
 class _Budget:
-    """Remaining characters of expressions that a write may compile."""
+    """Remaining length of expressions that a write may compile, in characters."""
 
     def __init__(self) -> None:
         self.left = MAX_COMPILED
@@ -182,7 +182,7 @@ def _references(document: Document, path: str, known: dict[str, set[str]], out: 
 
 
 def qualified(text: str, path: str, out: Causes) -> None:
-    """Check the name of an attribute or a capacity, whose domain may be missing."""
+    """Check the name of an attribute or a capacity; its domain is optional."""
     pieces = text.split("/")
     if len(pieces) == 2:
         if not pieces[0]:
@@ -243,7 +243,7 @@ def _config(config: Document, path: str, out: Causes) -> None:
 
 
 def _request_names(devices: Document) -> dict[str, set[str]]:
-    """Return the names of requests, with those of their alternatives."""
+    """Return the names of requests and of their alternatives."""
     return {
         str(request.get("name") or ""): {
             str(each_one.get("name") or "") for each_one in parts(request, "firstAvailable")
@@ -271,7 +271,7 @@ def _immutable_spec(type_name: str) -> Change:
 
 
 def _new_allocation(new: Document, old: Document, out: Causes) -> None:
-    """Check an allocation that was not there before."""
+    """Check a new allocation."""
     allocation, here = part(new, "status").get("allocation"), "status.allocation"
     if not isinstance(allocation, dict) or part(old, "status").get("allocation") is not None:
         return

@@ -31,9 +31,9 @@ class KindRules:
     """The rules of a kind.
 
     Attributes:
-        create: checks a new object; metadata is checked elsewhere.
-        update: checks a change.
-        status: checks a change through the status endpoint.
+        create: the rules of a new object; metadata is checked elsewhere.
+        update: the rules of a change.
+        status: the rules of a change through the status endpoint.
         metadata: how the update checks metadata once more: ``object`` as a create does, ``change`` as all updates do.
     """
 
@@ -54,11 +54,11 @@ def kind(
     """Return the rules of a kind.
 
     Args:
-        rules: for creates, and for updates unless `update` is given.
-        before: for updates, checked before `rules`.
-        after: for updates, checked after `rules`.
+        rules: the rules for creates, and for updates unless `update` is given.
+        before: the rules for updates that are checked before `rules`.
+        after: the rules for updates that are checked after `rules`.
         update: all rules for updates.
-        status: for changes of the status.
+        status: the rules for changes of the status.
         metadata: see `KindRules`.
     """
     create = table(*rules)
@@ -83,7 +83,7 @@ def under(path: str, name: str) -> str:
 
 
 def table(*rules: Rule) -> Rule:
-    """Return a rule that runs these in order."""
+    """Return a rule that runs several in order."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         for rule in rules:
@@ -93,7 +93,7 @@ def table(*rules: Rule) -> Rule:
 
 
 def field(name: str, *checks: Check) -> Rule:
-    """Check a field if it is there."""
+    """Check a field if it is present."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         value = document.get(name)
@@ -161,7 +161,7 @@ def inside(name: str, *rules: Rule) -> Rule:
 
 
 def optional(name: str, *rules: Rule) -> Rule:
-    """Check a struct if it is there."""
+    """Check a struct if it is present."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -232,12 +232,12 @@ def fail(make: Callable[..., Cause], name: str, *arguments: object, condition: C
 
 
 def invalid_if(condition: Condition, name: str, detail: str, *, show: str | None = None) -> Rule:
-    """Refuse the value of a field if the struct meets a condition.
+    """Report an invalid value of a field if the struct meets a condition.
 
     Args:
-        condition: of the struct.
-        name: of the field; empty for the struct.
-        detail: of the message.
+        condition: the condition on the struct.
+        name: the name of the field; empty for the struct.
+        detail: the detail of the message.
         show: the field whose value is shown [default: `name`].
     """
 
@@ -265,11 +265,11 @@ def no(name: str, detail: str) -> Rule:
 
 
 def unique(name: str, *fields: str, at: str = "") -> Rule:
-    """Refuse structs of a list whose key fields equal those of one before.
+    """Report structs of a list whose key fields equal those of an earlier one.
 
     Args:
-        name: of the list.
-        fields: the key.
+        name: the name of the list.
+        fields: the key fields.
         at: the field that the cause names [default: the struct].
     """
 
@@ -305,7 +305,7 @@ def named(problems: Problems, *, intro: str = "") -> Check:
 
 
 def must(condition: Callable[[object], bool], detail: str) -> Check:
-    """Refuse a value that doesn't meet a condition."""
+    """Report a value that does not meet a condition."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if not condition(found):
@@ -315,24 +315,24 @@ def must(condition: Callable[[object], bool], detail: str) -> Check:
 
 
 def at_least(low: int, detail: str = "") -> Check:
-    """Refuse a smaller number."""
+    """Report a number below a minimum."""
     text = detail or f"must be greater than or equal to {low}"
     return must(lambda found: not isinstance(found, int) or found >= low, text)
 
 
 def at_most(high: int, detail: str) -> Check:
-    """Refuse a larger number."""
+    """Report a number above a maximum."""
     return must(lambda found: not isinstance(found, int) or found <= high, detail)
 
 
 def between(low: int, high: int) -> Check:
-    """Refuse a number outside a range."""
+    """Report a number outside a range."""
     text = f"must be between {low} and {high}, inclusive"
     return must(lambda found: not isinstance(found, int) or low <= found <= high, text)
 
 
 def one_of(*choices: str) -> Check:
-    """Refuse a text that isn't one of these."""
+    """Report a text that is not in a list of supported values."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if found not in choices:
@@ -342,7 +342,7 @@ def one_of(*choices: str) -> Check:
 
 
 def choice(*choices: str) -> Check:
-    """Require a text, and refuse one that isn't one of these."""
+    """Require a text from a list of supported values."""
     supported = one_of(*choices)
 
     def run(found: object, path: str, out: Causes) -> None:
@@ -355,7 +355,7 @@ def choice(*choices: str) -> Check:
 
 
 def longest(limit: int) -> Check:
-    """Refuse a text of more bytes."""
+    """Report a text with more bytes than a maximum."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if len(str(found).encode()) > limit:
@@ -365,7 +365,7 @@ def longest(limit: int) -> Check:
 
 
 def most(limit: int) -> Check:
-    """Refuse a list of more items."""
+    """Report a list with more items than a maximum."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if len(cast("list[object]", found)) > limit:
@@ -392,7 +392,7 @@ def if_filled(*checks: Check) -> Check:
 
 
 def distinct(*, at_item: bool = True) -> Check:
-    """Refuse values of a list that are there twice."""
+    """Report duplicate values of a list."""
 
     def run(found: object, path: str, out: Causes) -> None:
         seen: list[object] = []
@@ -408,13 +408,13 @@ def distinct(*, at_item: bool = True) -> Check:
 
 
 def sent(document: Document, name: str) -> object:
-    """Return a field of a struct as it was sent: an empty list or map is not missing."""
+    """Return a field of a struct as sent: an empty list or map is not missing."""
     found = document.get(name)
     return document.empties.get(name) if found is None and isinstance(document, Emptied) else found
 
 
 def copied(document: Document) -> Document:
-    """Return a copy of a struct that still knows what was sent empty."""
+    """Return a copy of a struct that preserves its empty fields."""
     return Emptied(document, dict(document.empties)) if isinstance(document, Emptied) else dict(document)
 
 
@@ -427,12 +427,12 @@ def at(document: Document, path: str) -> object:
 def immutable(
     path: str, detail: str = FIELD_IS_IMMUTABLE, *, show: Callable[[object], str] = go_value, zero: object = None
 ) -> Change:
-    """Refuse a change of the value at a dotted path.
+    """Report a change of the value at a dotted path.
 
     Args:
-        path: to the value.
-        detail: of the message.
-        show: prints the new value.
+        path: the path of the value.
+        detail: the detail of the message.
+        show: the function that prints the new value.
         zero: the value of a missing field.
     """
 

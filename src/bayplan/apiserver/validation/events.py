@@ -86,7 +86,7 @@ def check_event(event: Document, *, is_core: bool) -> list[Cause]:
 
 
 def check_event_update(new: Document, old: Document, *, is_core: bool) -> list[Cause]:
-    """Return what is wrong with a change of an event."""
+    """Return the errors of a change of an event."""
     causes: list[Cause] = []
     _check_any(new, causes, is_core=is_core)
     if is_core:

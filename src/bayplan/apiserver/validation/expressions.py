@@ -1,4 +1,4 @@
-"""Checks of expressions in CEL: those that select devices, and those of admission."""
+"""Checks of CEL expressions: those that select devices, and those of admission."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 MAX_EXPRESSION_BYTES = 10 * 1024
 MAX_COMPILED = 64 * 1024
-"""Characters of expressions that one write compiles, about half a second; the scheduler compiles the rest when it needs it."""
+"""Maximum length of the expressions that one write compiles, about half a second; the scheduler compiles the rest on demand."""
 _INTERNAL = ("unexpected compilation error", "program instantiation failed")
 
 
 def check_expression(text: str, path: str, out: Causes, scope: Scope, *wanted: CelType) -> CelType | None:
-    """Check an expression of admission, and return the type of its value; None if something is wrong.
+    """Check an expression of admission, and return the type of its value, or None if it is invalid.
 
     Args:
         text: the expression.
-        path: of its field.
-        out: gets the causes.
-        scope: what the expression may name.
-        wanted: types of which its value must be one; any if there are none.
+        path: the path of its field.
+        out: receives the causes.
+        scope: the variables that the expression may use.
+        wanted: the allowed types of its value; any if there are none.
     """
-    # The language takes a while to import, and most clusters have no policies.
+    # The CEL package is slow to import, and most clusters have no policies.
     from bayplan.apiserver.model.expressions import compile_expression, variable_type
 
     found = compile_expression(text, scope, wanted)
@@ -46,9 +46,9 @@ def check_device_expression(text: str, path: str, out: Causes, *, compiles: bool
 
     Args:
         text: the expression.
-        path: of its field.
-        out: gets the causes.
-        compiles: it is compiled, which takes time.
+        path: the path of its field.
+        out: receives the causes.
+        compiles: whether to compile it, which takes time.
     """
     if len(text.encode("utf-8", "replace")) > MAX_EXPRESSION_BYTES:
         out.append(too_long(path, MAX_EXPRESSION_BYTES))

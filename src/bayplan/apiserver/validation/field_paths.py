@@ -11,7 +11,7 @@ _ESCAPES = {"\\": "\\", "'": "'", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t
 
 
 def normalized_path(schema: Document, text: str) -> str | None:
-    """Return a path as refusals show it; None if it leads nowhere."""
+    """Return a path as error messages show it, or None if it does not exist in the schema."""
     tokens = _TOKEN.findall(text)
     shown, at = "", schema
     while tokens:

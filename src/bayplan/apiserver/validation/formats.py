@@ -1,4 +1,4 @@
-"""Checks of single values: names, addresses, quantities, ports, amounts that are numbers or percentages."""
+"""Checks of single values: names, addresses, quantities, ports, numbers or percentages."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ user_id = between(0, _INT32_MAX)
 
 
 def nonnegatives(*names: str) -> tuple[Rule, ...]:
-    """Return rules about numbers that may be missing and not be negative."""
+    """Return rules that report negative values of optional numbers."""
     return tuple(field(name, nonnegative) for name in names)
 
 
 def positive(detail: str) -> Check:
-    """Refuse zero and negative numbers."""
+    """Report zero and negative numbers."""
     return at_least(1, detail)
 
 
 def check_wildcard_subdomain(text: str) -> tuple[str, ...]:
-    """Return what is wrong with a host like ``*.example.com``."""
+    """Return the errors of a host like ``*.example.com``."""
     problems = ["must be no more than 253 characters"] if len(text) > 253 else []
     if not re.fullmatch(_WILDCARD_FORMAT, text):
         wording = (
@@ -74,7 +74,7 @@ def check_wildcard_subdomain(text: str) -> tuple[str, ...]:
 
 
 def check_config_key(text: str) -> tuple[str, ...]:
-    """Return what is wrong with a key of a ConfigMap or Secret."""
+    """Return the errors of a key of a ConfigMap or Secret."""
     problems = ["must be no more than 253 characters"] if len(text) > 253 else []
     if not _CONFIG_KEY.fullmatch(text):
         wording = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
@@ -94,7 +94,7 @@ def _dots(text: str) -> list[str]:
 
 
 def check_env_name(text: str) -> tuple[str, ...]:
-    """Return what is wrong with the name of an environment variable: printable ASCII without ``=``."""
+    """Return the errors of an environment variable's name: printable ASCII without ``=``."""
     problems = []
     if not _ENV_NAME.fullmatch(text):
         problems.append(
@@ -104,7 +104,7 @@ def check_env_name(text: str) -> tuple[str, ...]:
 
 
 def check_port_name(text: str) -> tuple[str, ...]:
-    """Return what is wrong with the name of a port."""
+    """Return the errors of a port name."""
     problems = ["must be no more than 15 characters"] if len(text) > 15 else []
     if not _PORT_NAME.fullmatch(text):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -164,7 +164,7 @@ env_name = named(check_env_name)
 
 @lru_cache(maxsize=16384)
 def amount_of(text: str) -> Quantity:
-    """Return a quantity; the same few are in most objects."""
+    """Return a parsed quantity; cached, because most objects have the same few."""
     return Quantity.parse(text)
 
 
@@ -185,7 +185,7 @@ def positive_quantity(detail: str) -> Check:
 
 
 def percent_value(found: object) -> int | None:
-    """Return the number of a percentage, None for anything else."""
+    """Return the number of a percentage, or None for any other value."""
     if isinstance(found, str) and re.fullmatch("[0-9]+%", found):
         return whole_number(found[:-1])
     return None
@@ -207,7 +207,7 @@ def not_above_100_percent(found: object, path: str, out: Causes) -> None:
 
 
 def amount_or_percent(found: object) -> int:
-    """Return the number in an int-or-string, as upstream reads it: of texts that are no number 0."""
+    """Return the number in an int-or-string as upstream reads it: 0 for other texts."""
     percent = percent_value(found)
     if percent is not None:
         return percent
@@ -235,7 +235,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def parse_ip(text: str) -> Address | None:
-    """Return an address as Go's older parser reads it, leading zeros allowed; None if it is none."""
+    """Return an address as Go's older parser reads it, with leading zeros allowed, or None if it is not an address."""
     try:
         return ipaddress.ip_address(_SLOPPY.sub("", text) if ":" not in text else text)
     except ValueError:
@@ -243,7 +243,7 @@ def parse_ip(text: str) -> Address | None:
 
 
 def parse_cidr(text: str) -> Network | None:
-    """Return the network of a CIDR; None if it is none."""
+    """Return the network of a CIDR, or None if it is not a CIDR."""
     if not re.fullmatch(r"[^/]+/[0-9]+", text):
         return None
     address, _, bits = text.partition("/")

@@ -1,4 +1,4 @@
-"""Rules of the places that webhooks, converters and APIs are called at: URLs and services."""
+"""Rules of the endpoints of webhooks, converters and API services: URLs and services."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def client_service(*, namespace_first: bool) -> Rule:
     """Return a rule about the service of a webhook.
 
     Args:
-        namespace_first: upstream mixes up name and namespace of the webhooks of admission, and reports one for the other.
+        namespace_first: whether upstream swaps name and namespace in the errors of this kind, as for admission webhooks.
     """
     names = ("namespace", "name") if namespace_first else ("name", "namespace")
 

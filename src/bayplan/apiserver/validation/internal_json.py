@@ -1,7 +1,7 @@
-"""Objects as Go prints its internal structs: every field, by its Go name, in Go's order. Messages about structs need that.
+"""Objects as Go prints its internal structs: every field, by its Go name, in Go's order. Messages about structs require that.
 
-The names are in ``schema/internal_types.json.gz``, which `scripts/make_internal_facts.py` makes. Fields are matched with
-those of the API by name, whatever the case of its letters.
+The names are in ``schema/internal_types.json.gz``, which `scripts/make_internal_facts.py` generates. Fields are matched with
+those of the API by name, ignoring case.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def _types() -> dict[str, dict[str, Fields | str]]:
 
 
 def internal(type_name: str, found: object) -> object:
-    """Return a value as the internal struct has it.
+    """Return a value in the form of the internal struct.
 
     Args:
-        type_name: with its package, e.g. ``core.PodSpec``; a Go type may be around it: ``[]core.Toleration``.
-        found: the value in the API's form, None for one that is missing.
+        type_name: the name of the type with its package, e.g. ``core.PodSpec``, possibly within a Go type: ``[]core.Toleration``.
+        found: the value in the API's form, None for a missing one.
     """
     package = re.split(r"[^\w]", type_name.lstrip("[]*"))[0]
     return _convert(package, type_name.replace(f"{package}.", ""), found)
@@ -103,7 +103,7 @@ def _convert_named(package: str, go_type: str, found: object) -> object:
     if isinstance(definition, str):
         return _convert(package, definition, found)
     if definition is None:
-        # A type of metav1 or the like, which has JSON names of its own.
+        # A type of metav1 or similar, which has JSON names of its own.
         return {} if found is None else found
     return _convert_struct(package, definition, found if isinstance(found, dict) else {}, go_type)
 
@@ -130,7 +130,7 @@ def _convert_struct(package: str, fields: Fields, found: Document, go_type: str)
 
 
 def _metadata(metadata: Document) -> Document:
-    """Return metadata as Go writes it: without empty fields, maps sorted."""
+    """Return metadata as Go encodes it: without empty fields, maps sorted."""
     order = {facts.name: index for index, facts in enumerate(api_facts().types[_OBJECT_META])}
     return {
         name: dict(sorted(item.items())) if isinstance(item, dict) else item
@@ -145,7 +145,7 @@ def shown_as(type_name: str) -> Callable[[object], str]:
 
 
 def difference(type_name: str, old: object, new: object) -> str:
-    """Return the unified difference of two internal structs that upstream appends to refused changes."""
+    """Return the unified difference of two internal structs that upstream appends to errors about changes."""
     before, after = (
         json.dumps(internal(type_name, each), indent=1, ensure_ascii=False).translate(_ESCAPES).split("\n")
         for each in (old, new)

@@ -1,4 +1,4 @@
-"""Rules of the status of a Job: what goes together, and what a change may not take back.
+"""Rules of the status of a Job: consistency of its fields, and changes that are not allowed.
 
 Most rules only apply if a change touches their fields, so that controllers can repair a status that breaks them.
 
@@ -31,7 +31,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, job: Document) -> _Side:
-        """Return the side of an object."""
+        """Return one side of the comparison for an object."""
         return cls(part(job, "spec"), part(job, "status"))
 
     def has(self, kind: str, status: str = "True") -> bool:
@@ -95,7 +95,7 @@ def _uncounted(after: _Side, out: Causes) -> None:
 
 
 def _complete(after: _Side, before: _Side, out: Causes) -> None:
-    """Check what a Job may be that is complete, or failed."""
+    """Check a complete or failed Job."""
     complete, failed = after.has("Complete"), after.has("Failed")
     completion, start = after.status.get("completionTime"), after.status.get("startTime")
     if complete and failed and _turned(after, before, "Complete", "Failed"):
@@ -142,7 +142,7 @@ def _finished(after: _Side, before: _Side, out: Causes) -> None:
 
 
 def _indexes(after: _Side, before: _Side, out: Causes) -> None:
-    """Check the lists of indexes that completed and failed."""
+    """Check the lists of completed and failed indexes."""
     completions = after.spec.get("completions")
     completed, failed = str(after.status.get("completedIndexes") or ""), sent(after.status, "failedIndexes")
     new_completed = completed != str(before.status.get("completedIndexes") or "")
@@ -170,14 +170,14 @@ def _indexes(after: _Side, before: _Side, out: Causes) -> None:
 
 
 class _IndexProblem(Exception):
-    """A part of a list of indexes can't be read."""
+    """A part of a list of indexes cannot be parsed."""
 
 
 def _interval(text: str, completions: int) -> tuple[int, int]:
     """Return the first and last index of a part of a list.
 
     Raises:
-        _IndexProblem: it can't be read.
+        _IndexProblem: it cannot be parsed.
     """
     limits = text.split("-")
     if len(limits) > 2:
@@ -211,7 +211,7 @@ def _list_problem(text: str, completions: int) -> str:
 
 
 def _first_in_both(completed: str, failed: str, completions: int) -> int | None:
-    """Return the first index in two lists; parts that can't be read are skipped."""
+    """Return the first index in two lists; parts that cannot be parsed are skipped."""
     if not completed or not failed:
         return None
     marked: list[tuple[int, int, bool]] = []

@@ -1,4 +1,4 @@
-"""Rules about pods that name their operating system: what Windows and Linux don't have."""
+"""Rules about pods with a declared operating system: fields that Windows or Linux do not support."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from bayplan.objects.selectors import quote
 
 
 def no_backsteps(found: object, path: str, out: Causes) -> None:
-    """Refuse a path with ``..``."""
+    """Report a path with ``..``."""
     if ".." in str(found).split("/"):
         out.append(invalid_value(path, quote(str(found)), "must not contain '..'"))
 

@@ -74,7 +74,7 @@ def _sources(spec: Document, path: str, volume_name: str, out: Causes) -> None:
             continue
         count += 1
         if count > 1 and name != "flexVolume":
-            out.append(forbidden_value(f"{path}.{name}", _SEVERAL))
+            out.append(forbidden_value(f"{path}.{'cephFS' if name == 'cephfs' else name}", _SEVERAL))
             continue
         rule(source, f"{path}.{name}", out)
         if name == "local" and spec.get("nodeAffinity") is None:
@@ -168,7 +168,7 @@ def _mode_stays(new: Document, old: Document, out: Causes) -> None:
 
 
 def _promoted(affinity: object, new: object) -> object:
-    """Return a node affinity with labels of beta versions replaced by the stable ones that a new one has there."""
+    """Return a node affinity with beta labels replaced by the stable labels that a new one has instead."""
     if isinstance(affinity, dict) and isinstance(new, dict):
         inner = {key: _promoted(item, new.get(key)) for key, item in affinity.items()}
         if "key" in affinity and _GA_LABELS.get(str(affinity["key"]), "") == new.get("key", ""):

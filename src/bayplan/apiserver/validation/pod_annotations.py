@@ -1,4 +1,4 @@
-"""Rules about annotations of pods that Kubernetes reads: mirror pods, deletion costs, seccomp and AppArmor profiles."""
+"""Rules about annotations of pods with a meaning in Kubernetes: mirror pods, deletion costs, seccomp and AppArmor profiles."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _app_armor(key: str, text: str, spec: Document, path: str, out: Causes) -> N
 
 
 def profile_annotations(annotations: Document, spec: Document, path: str, out: Causes) -> None:
-    """Check that annotations name the same profiles as the fields do."""
+    """Check that annotations have the same profiles as the fields."""
     if not any(key == _SECCOMP_POD or key.startswith((_SECCOMP_CONTAINER, _APP_ARMOR)) for key in annotations):
         return
     own = part(spec, "securityContext")

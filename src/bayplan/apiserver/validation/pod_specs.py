@@ -244,11 +244,11 @@ def check_pod_spec(spec: Document, path: str, out: Causes, *, pod_name: str = ""
     """Check the spec of a pod or of a template.
 
     Args:
-        spec: defaulted.
-        path: of it.
-        out: gets the causes.
-        pod_name: of a pod.
-        is_pod: it is no template.
+        spec: the defaulted spec.
+        path: the path of the spec.
+        out: receives the causes.
+        pod_name: the name of a pod.
+        is_pod: whether it is a pod, not a template.
     """
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
@@ -319,7 +319,7 @@ def pod_template(template: Document, path: str, out: Causes) -> None:
 
 
 def check_node_name(spec: Document, path: str) -> list[Cause]:
-    """Return what is wrong with the name of the node."""
+    """Return the errors of the node's name."""
     name = str(spec.get("nodeName") or "")
     problems = check_dns1123_subdomain(name) if name else ()
     return [invalid_value(f"{path}.nodeName", quote(name), problem) for problem in problems]

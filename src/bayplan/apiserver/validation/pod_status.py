@@ -89,7 +89,7 @@ def _nominated(status: Document, before: Document, spec: Document, out: Causes) 
 
 
 def _states(status: Document, before: Document, spec: Document, statuses: str, containers: str, out: Causes) -> None:
-    """Refuse that a container that ended runs again, unless its restart policy allows that."""
+    """Report that an ended container runs again, unless its restart policy allows that."""
     is_ephemeral = containers == "ephemeralContainers"
     if not is_ephemeral and _restarts_all(spec):
         return
@@ -179,7 +179,7 @@ def _extended_claim(status: Document, spec: Document, out: Causes) -> None:
 
 
 def _addresses(status: Document, before: Document, name: str, out: Causes) -> None:
-    """Check addresses: one of each family; those that were there before may have their older form."""
+    """Check addresses: one of each family; unchanged ones may have the older form."""
     known = {each.get("ip") for each in parts(before, name)}
     found = [str(each.get("ip") or "") for each in parts(status, name)]
     for index, text in enumerate(found):
@@ -198,7 +198,7 @@ def _addresses(status: Document, before: Document, name: str, out: Causes) -> No
         out.append(invalid_value(f"status.{name}", texts, "may specify no more than one IP for each IP family"))
 
 
-# --- what kubelets report of containers -------------------------------------------------------------------------------
+# --- containers as kubelets report them -------------------------------------------------------------------------------
 
 
 def _users(status: Document, statuses: str, system: object, out: Causes) -> None:

@@ -1,4 +1,4 @@
-"""Rules of Pods and PodTemplates, and of what may change in a pod."""
+"""Rules of Pods and PodTemplates, and of the mutable fields of a pod."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _create(pod: Document, path: str, out: Causes) -> None:
 
 
 def _images(spec: Document, before: Document, name: str, out: Causes) -> bool:
-    """Check containers that are still as many; return whether they are."""
+    """Check that the number of containers is unchanged; return whether it is."""
     new, old = parts(spec, name), parts(before, name)
     if len(new) != len(old):
         out.append(forbidden_value(f"spec.{name}", "pod updates may not add or remove containers"))
@@ -124,7 +124,7 @@ def _only_additions(new: Document, old: Document) -> bool:
 
 
 def _gated_changes(changed: Document, before: Document, out: Causes) -> None:
-    """Check what may change while a pod has scheduling gates, and undo it."""
+    """Check the fields that may change while a pod has scheduling gates, and restore them."""
     selector, selector_before = part(changed, "nodeSelector"), part(before, "nodeSelector")
     if any(selector.get(key) != item for key, item in selector_before.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"

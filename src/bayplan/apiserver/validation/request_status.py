@@ -22,7 +22,7 @@ def _of(status: Document, kind: str) -> list[Document]:
 
 
 def _conditions(status: Document, before: Document, out: Causes) -> None:
-    """Check conditions; what the old ones break, the new ones may."""
+    """Check conditions; errors of the old ones are allowed in the new ones."""
     old = parts(before, "conditions")
     old_types = [str(each.get("type") or "") for each in old]
     both_before = all(name in old_types for name in _DECISIONS)

@@ -30,12 +30,12 @@ _OVERCOMMIT = "Limit must be set for non overcommitable resources"
 
 
 def is_native(name: str) -> bool:
-    """Return whether a resource is one of Kubernetes: without a domain, or in that of kubernetes.io."""
+    """Return whether a resource is a Kubernetes resource: without a domain, or in that of kubernetes.io."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource is one that device plugins and the like bring."""
+    """Return whether a resource is an extended resource, such as those of device plugins."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not check_qualified_name(f"requests.{name}")
@@ -99,7 +99,7 @@ def _is_quota_huge_page(name: str) -> bool:
 
 
 def resource_amount(name: str, amount: str, path: str, out: Causes) -> None:
-    """Check an amount: not negative, and whole for what is counted."""
+    """Check an amount: not negative, and an integer for countable resources."""
     quantity = amount_of(amount)
     if quantity.sign() < 0:
         out.append(invalid_value(path, quote(amount), "must be greater than or equal to 0"))
@@ -108,7 +108,7 @@ def resource_amount(name: str, amount: str, path: str, out: Causes) -> None:
 
 
 def basic_amount(amount: str, path: str) -> list[Cause]:
-    """Return what is wrong with an amount that has no rule of its own."""
+    """Return the errors of an amount without a special rule."""
     quantity = amount_of(amount)
     if quantity.value() < 0:
         return [invalid_value(path, str(quantity.value()), "must be a valid resource quantity")]
@@ -130,10 +130,10 @@ def resource_requirements(
     """Check limits, requests and claims.
 
     Args:
-        document: the requirements.
-        path: of them.
-        out: gets the causes.
-        name_check: checks names of resources.
+        document: the resource requirements.
+        path: the path of the requirements.
+        out: receives the causes.
+        name_check: the check of resource names.
         claims: the names of the pod's resource claims.
     """
     limits, requests = part(document, "limits"), part(document, "requests")

@@ -1,4 +1,4 @@
-"""Rules about the expressions in a schema of a custom resource: they compile, and don't cost too much.
+"""Rules about the expressions in a schema of a custom resource: they compile, and stay within the cost limits.
 
 Source: k8s.io/apiextensions-apiserver v0.36.3, pkg/apis/apiextensions/validation.
 """
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from bayplan.apiserver.validation.schema_types import SchemaType
 
 MAX_RULE_COST, MAX_SCHEMA_COST = 10_000_000, 100_000_000
-"""Estimated cost of one rule, and of all rules of a schema."""
+"""Maximum estimated cost of one rule, and of all rules of a schema."""
 _MOST = (1 << 64) - 1
 _MAX_LISTED = 4
-"""Rules that are named if all together cost too much."""
+"""Number of rules named in the error if all together cost too much."""
 _HINT = "try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared"
 _RULES = "x-kubernetes-validations"
 
 
 def check_expressions(schema: Document, path: str, refused: Causes, out: Causes) -> None:
-    """Check the expressions of a schema, except where the schema itself is wrong.
+    """Check the expressions of a schema, except in parts with other errors.
 
     Args:
-        schema: of a version, whole.
-        path: of the schema.
-        refused: causes about the schema.
-        out: gets the causes.
+        schema: the whole schema of a version.
+        path: the path of the schema.
+        refused: the causes about the schema.
+        out: receives the causes.
     """
     if not has_rules(schema):
         return
@@ -45,7 +45,7 @@ def check_expressions(schema: Document, path: str, refused: Causes, out: Causes)
         text = f"the expressions of the rules have {size} characters, more than the {MAX_COMPILED} that a request may compile"
         out.append(forbidden_value(path, text))
         return
-    # The language takes a while to import, and most schemas have no rules.
+    # The CEL package is slow to import, and most schemas have no rules.
     from bayplan.apiserver.validation.schema_types import schema_type
 
     check = _Check(refused, out)
@@ -63,11 +63,11 @@ def _size_of_expressions(schema: Document) -> int:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where in the schema something is.
+    """The position within a schema.
 
     Attributes:
-        most: how often a value may be there; None if the schema sets no limit.
-        uncorrelated: the list around it whose items can't be matched with those before; empty if there is none.
+        most: the maximum number of values at this position; None if the schema sets no limit.
+        uncorrelated: the enclosing list whose items cannot be matched with the old ones; empty if there is none.
     """
 
     most: int | None
@@ -143,7 +143,7 @@ class _Check:
             self.expensive = sorted([*self.expensive, (cost, path)], key=lambda each: -each[0])[:_MAX_LISTED]
 
     def check_total(self, path: str) -> None:
-        """Check what all rules cost together."""
+        """Check the total cost of all rules."""
         if self.total <= MAX_SCHEMA_COST:
             return
         detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
@@ -153,7 +153,7 @@ class _Check:
 
 
 def _elements(schema: Document) -> int | None:
-    """Return how many values a schema may hold at most; None if it sets no limit."""
+    """Return the maximum number of values of a schema, or None if it sets no limit."""
     match schema.get("type"):
         case "object" if schema.get("additionalProperties") is not None:
             most = schema.get("maxProperties")
@@ -175,7 +175,7 @@ def _exceeds(name: str, cost: int, limit: int) -> str:
 
 
 def _shown(rule: Document) -> str:
-    """Return a rule as upstream's internal struct has it."""
+    """Return a rule in the form of upstream's internal struct."""
     fields = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
     optional = ("reason", "optionalOldSelf")
     return json_text(

@@ -32,7 +32,7 @@ from bayplan.objects.selectors import quote
 Objects: TypeAlias = Mapping[str, Mapping[str, CelType]]
 RULES = "x-kubernetes-validations"
 BUDGET = 10_000_000
-"""Cost that all rules may have for one object."""
+"""Maximum cost of all rules for one object."""
 MAX_MESSAGE_BYTES = 5 * 1024
 _ABSENT = object()
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -46,10 +46,10 @@ class CompiledText:
     """A compiled expression of a rule.
 
     Attributes:
-        code: None if it can't be compiled.
-        problem: why it can't.
+        code: the compiled expression; None if it cannot be compiled.
+        problem: the compile error.
         cost: the estimated largest cost.
-        uses_old: it names `oldSelf`.
+        uses_old: whether it uses `oldSelf`.
     """
 
     code: Code | None = None
@@ -63,10 +63,10 @@ class Rule:
     """A rule of a schema.
 
     Attributes:
-        document: as written.
-        test: the expression.
-        message: that of the message, if there is one.
-        field_path: of the field that a refusal names, below the value; empty for the value.
+        document: the rule in the schema.
+        test: the compiled rule.
+        message: the compiled message expression, if there is one.
+        field_path: the path of the field in the error, below the value; empty for the value.
     """
 
     document: Document
@@ -76,25 +76,25 @@ class Rule:
 
     @property
     def is_optional(self) -> bool:
-        """Whether the rule also runs where there is no old value."""
+        """Whether the rule also runs without an old value."""
         return self.document.get("optionalOldSelf") is True
 
     def default_message(self) -> str:
-        """Return the message of a refusal without a message expression."""
+        """Return the error message of a rule without a message expression."""
         text = str(self.document.get("message") or "")
         return text.strip() if text else f"failed rule: {str(self.document.get('rule') or '').strip()}"
 
     def shown(self) -> str:
-        """Return what errors of the expression call the rule."""
+        """Return the name of the rule in errors of its expression."""
         return str(self.document.get("message") or self.document.get("rule") or "").strip()
 
 
 def compile_rules(schema: Document, kind: SchemaType) -> list[Rule]:
-    """Return the rules of a schema, without those of what is in it; empty ones are left out.
+    """Return the rules of a schema, without those of nested schemas; empty ones are omitted.
 
     Args:
         schema: a structural schema.
-        kind: its type.
+        kind: the type of the schema.
     """
     found = []
     objects = kind.objects() if schema.get(RULES) else {}
@@ -119,10 +119,10 @@ def compile_text(text: str, kind: SchemaType, objects: Objects, wanted: CelType,
 
     Args:
         text: the expression.
-        kind: of `self`.
+        kind: the type of `self`.
         objects: see `SchemaType.objects`.
         wanted: the type of its value: a bool for a rule, a string for a message.
-        optional: `oldSelf` is an optional value.
+        optional: whether `oldSelf` is an optional value.
     """
     names = {"self": kind.type, "oldSelf": optional_of(kind.type) if optional else kind.type}
     what = "cel expression" if wanted == BOOL else "messageExpression"
@@ -149,7 +149,7 @@ class SchemaRules:
     """The rules of a custom resource's schema.
 
     Args:
-        schema: of the whole object.
+        schema: the schema of the whole object.
     """
 
     __slots__ = ("_root", "_schema")
@@ -159,10 +159,10 @@ class SchemaRules:
         self._root: _Node | None = None
 
     def check(self, document: Document, old: Document | None) -> tuple[list[Cause], list[str]]:
-        """Return the errors of an object, and warnings about those that were there before.
+        """Return the errors of an object, and warnings about errors that the old object has, too.
 
         Args:
-            document: the whole object; it fits the schema but for rules.
+            document: the whole object; valid except for the rules.
             old: the object before the change.
         """
         if self._root is None:
@@ -178,7 +178,7 @@ class SchemaRules:
 
 @dataclass
 class _Node:
-    """A schema with rules, or with others in it that have some."""
+    """A schema that has rules, or contains schemas with rules."""
 
     schema: Document
     is_object: bool
@@ -215,12 +215,12 @@ class _OutOfBudgetError(Exception):
 
 @dataclass(frozen=True)
 class _Correlation:
-    """What a value and its surroundings were before: unchanged values may break rules that are newer than they.
+    """The old value of a value, and that of its parent. Unchanged values may break rules that were added later.
 
     Attributes:
-        value: and what it was.
-        known: there is a value of before to which it belongs.
-        inherited: whether that around it is unchanged, if there is no value of before.
+        value: the old value.
+        known: whether there is a matching old value.
+        inherited: whether the parent is unchanged, if there is no matching old value.
     """
 
     value: object
@@ -229,11 +229,11 @@ class _Correlation:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether broken rules are warnings only."""
+        """Whether broken rules are only warnings."""
         return self.inherited if self.before is _ABSENT else self.value == self.before
 
     def of(self, value: object, before: object) -> _Correlation:
-        """Return the correlation of something inside."""
+        """Return the correlation of a nested value."""
         return _Correlation(value, before, self.is_unchanged)
 
 
@@ -246,7 +246,7 @@ class _Run:
         self._left = BUDGET
 
     def check(self, node: _Node, value: object, old: object, path: str, correlation: _Correlation) -> None:
-        """Check a value and what is in it.
+        """Check a value and the values inside it.
 
         Raises:
             _OutOfBudgetError: no further rule may run.
@@ -294,7 +294,7 @@ class _Run:
                     self._refuse(node, rule, value, _variables(rule, names), path, correlation)
 
     def _holds(self, node: _Node, rule: Rule, names: Document, path: str) -> bool:
-        """Return whether a rule holds; errors of the expression are reported here."""
+        """Return whether a rule holds; report errors of the expression."""
         try:
             return self._value(node, rule.test, names, path, _OUT_OF_BUDGET) is True
         except CostExceeded as problem:
@@ -333,7 +333,7 @@ class _Run:
             self.causes.append(cause)
 
     def _message(self, node: _Node, rule: Rule, names: Document, path: str) -> str:
-        """Return the value of the message expression; empty if there is none, or it gives no message."""
+        """Return the value of the message expression; empty if there is none, or it returns no message."""
         if rule.message is None or rule.message.code is None:
             return ""
         try:
@@ -377,7 +377,7 @@ def _cause(path: str, schema: Document, value: object, detail: str, reason: str)
 
 
 def _items_by_key(schema: Document, old: object) -> dict[str, object]:
-    """Return the items of a list of before by their keys; none if the list has no keys."""
+    """Return the items of an old list by key; empty if the list has no keys."""
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
         return {}
     return dict(_keyed(schema, old))

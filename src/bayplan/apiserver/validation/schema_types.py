@@ -1,4 +1,4 @@
-"""Structural schemas as types of CEL, with the sizes that their values may have, and values as expressions see them.
+"""Structural schemas as types of CEL, with the possible sizes of their values, and the CEL values of documents.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/cel/common; https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules.
 """
@@ -37,7 +37,7 @@ _TEXT_FORMATS: Mapping[str, tuple[CelType, int, int]] = {
     "date": (TIMESTAMP, 12, 12),
     "date-time": (TIMESTAMP, 21, 32),
 }
-"""Type, least serialized size and largest size of texts that expressions see as times."""
+"""Type, minimum serialized size and maximum size of strings that expressions treat as times."""
 _SCALARS: Mapping[str, tuple[CelType, int]] = {"boolean": (BOOL, 4), "number": (DOUBLE, 1), "integer": (INT, 1)}
 
 
@@ -46,11 +46,11 @@ class SchemaType:
     """The type of a schema.
 
     Attributes:
-        type: as expressions know it.
-        least_bytes: that a value takes in JSON.
-        most: size of the largest value: characters, items or entries.
-        element: of a list or map.
-        fields: of an object, by name as expressions write it.
+        type: the CEL type.
+        least_bytes: the minimum size of a value in JSON.
+        most: the maximum size of a value: characters, items or entries.
+        element: the type of the elements of a list or map.
+        fields: the fields of an object, by their name in expressions.
     """
 
     type: CelType
@@ -60,7 +60,7 @@ class SchemaType:
     fields: dict[str, SchemaType] = field(default_factory=dict)
 
     def size_at(self, path: Path) -> Size | None:
-        """Return the sizes that a part of a value may have; None for a part that is not known."""
+        """Return the sizes of a part of a value, or None if the part is unknown."""
         at: SchemaType | None = self
         for name in path:
             if at is None:
@@ -74,11 +74,11 @@ class SchemaType:
         return None if at is None else Size(0, at.most)
 
     def objects(self) -> dict[str, Mapping[str, CelType]]:
-        """Return the fields of all object types in this one, by the name of the type."""
+        """Return the fields of all object types in this one, by type name."""
         found: dict[str, Mapping[str, CelType]] = {}
         if self.type.kind == "object":
             fields = {name: each.type for name, each in self.fields.items()}
-            # A reserved word is a name after a point, too.
+            # A reserved word is also a valid name after a dot.
             words = {word: fields[f"__{word}__"] for word in _RESERVED if f"__{word}__" in fields}
             found[self.type.name] = {**words, **fields}
         for each in (*self.fields.values(), *([self.element] if self.element is not None else ())):
@@ -90,7 +90,7 @@ _KEY = SchemaType(STRING, 2)
 
 
 def escaped(name: str) -> str | None:
-    """Return a property's name as expressions write it; None if they can't."""
+    """Return the name of a property in expressions, or None if it has none."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _NAME.fullmatch(name):
@@ -116,11 +116,11 @@ def schema_type(schema: Document, name: str = "selfType0", *, is_object: bool = 
 
     Args:
         schema: a structural schema.
-        name: of the type, if it is an object.
-        is_object: it is the schema of a whole object, with metadata.
+        name: the name of the type, if it is an object.
+        is_object: whether it is the schema of a whole object, with metadata.
 
     Returns:
-        None if expressions don't see such values.
+        None if expressions have no access to such values.
     """
     if schema.get(_INT_OR_STRING):
         longest = _number(schema, "maxLength")
@@ -193,7 +193,7 @@ def _number(schema: Document, name: str) -> int | None:
 
 
 class _SetList(UnorderedList):
-    """A list of which the order does not count."""
+    """A list whose order does not matter."""
 
     def equals(self, other: list[object]) -> bool:
         return len(self) == len(other) and all(contains(self, each) for each in other)
@@ -225,15 +225,15 @@ class _MapList(UnorderedList):
 
 
 def schema_value(value: object, schema: Document, *, is_object: bool = False) -> object:
-    """Return a value as expressions see it.
+    """Return the CEL value of a document value.
 
     Args:
-        value: of a document; it fits the schema.
+        value: the value; valid by the schema.
         schema: its structural schema.
-        is_object: it is a whole object.
+        is_object: whether it is a whole object.
 
     Raises:
-        RunProblem: the value does not fit.
+        RunProblem: the value does not match the schema.
     """
     if value is None:
         if schema.get("nullable"):

@@ -1,4 +1,4 @@
-"""Rules about the schemas of custom resources: structural schemas, and what OpenAPI v3 documents may not have."""
+"""Rules about the schemas of custom resources: structural schemas, and restrictions on OpenAPI v3."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) ->
 
     Args:
         schema: ``openAPIV3Schema``.
-        path: of what holds it.
-        out: gets the causes.
-        has_status: the status subresource is on.
+        path: the path of the enclosing field.
+        out: receives the causes.
+        has_status: whether the status subresource is enabled.
     """
     if not isinstance(schema, dict):
         return
@@ -214,7 +214,7 @@ def _nested(
 
 
 def _defaults(schema: Document, path: str, out: Causes) -> None:
-    """Check that defaults fit their schemas."""
+    """Check that defaults match their schemas."""
     default = schema.get("default")
     if default is not None:
         for cause in validate_custom({**schema, "default": None}, default):  # type: ignore[arg-type]
@@ -286,7 +286,7 @@ def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> Non
 
 
 def _typed(schema: Document, wanted: str, extension: str, path: str, out: Causes) -> bool:
-    """Refuse another type than an extension asks for; return whether it has that."""
+    """Report a type other than the one that an extension requires; return whether the type is right."""
     kind, detail = schema.get("type") or "", f"must be {wanted} if {extension} is specified"
     if kind == wanted:
         return True

@@ -1,4 +1,4 @@
-"""Rules about security contexts of pods and containers, and about the profiles that annotations name."""
+"""Rules about security contexts of pods and containers, and about the profiles in annotations."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def windows_host_process(spec: Document, path: str, out: Causes) -> None:
 
 
 def host_users(spec: Document, path: str, out: Causes) -> None:
-    """Check what a pod with a user namespace of its own may not have."""
+    """Check the fields that are not allowed in a pod with a user namespace."""
     if spec.get("hostUsers") is not False:
         return
     for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):

@@ -33,7 +33,7 @@ LABEL_SELECTOR = table(
 
 
 def selector_is_valid(selector: Document) -> bool:
-    """Return whether upstream can turn a label selector into one that matches."""
+    """Return whether upstream can convert a label selector."""
     pairs = selector.get("matchLabels")
     for key, item in (pairs if isinstance(pairs, dict) else {}).items():
         if check_qualified_name(key) or check_label_value(str(item)):
@@ -50,7 +50,7 @@ def selector_is_valid(selector: Document) -> bool:
 
 
 def selects(selector: object, found: object) -> bool:
-    """Return whether a valid label selector takes labels; a missing one takes nothing."""
+    """Return whether a valid label selector matches labels; a missing one matches nothing."""
     if not isinstance(selector, dict):
         return False
     pairs = found if isinstance(found, dict) else {}
@@ -115,7 +115,7 @@ NODE_SELECTOR = node_selector()
 
 
 def shown_selector(selector: object) -> str:
-    """Return a selector as Go writes it as JSON: its labels sorted."""
+    """Return a selector as Go encodes it in JSON: its labels sorted."""
     if not isinstance(selector, dict) or not isinstance(selector.get("matchLabels"), dict):
         return json_text(selector)
     return json_text({**selector, "matchLabels": dict(sorted(selector["matchLabels"].items()))})

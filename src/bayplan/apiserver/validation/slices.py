@@ -50,7 +50,7 @@ _POOL = table(
 
 
 def _where(document: Document, path: str, names: tuple[str, ...], empty_detail: str, out: Causes) -> list[str]:
-    """Check the fields that say on which nodes devices are; return those that are set."""
+    """Check the fields that select the nodes of devices; return those that are set."""
     found: list[str] = []
     name = document.get("nodeName")
     if name:

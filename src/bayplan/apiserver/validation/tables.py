@@ -1,4 +1,4 @@
-"""Which rules a kind has, by the table that stores its objects."""
+"""The rules of each kind, by the table that stores its objects."""
 
 from __future__ import annotations
 

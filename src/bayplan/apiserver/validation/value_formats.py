@@ -102,6 +102,6 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 
 
 def fits_format(kind: str, text: str) -> bool:
-    """Return whether a text is of a format; dashes in its name don't count."""
+    """Return whether a text has a format; dashes in the format's name are ignored."""
     check = _CHECKS.get(kind.replace("-", ""))
     return check is None or check(text)

@@ -275,11 +275,11 @@ _UNSETTABLE = (
     ("deletionTimestamp", "deletionTimestamp"), ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
     ("ownerReferences", "ownerReferences"), ("finalizers", "finalizers"), ("managedFields", "managedFields"),
 )  # fmt: skip
-"""Metadata that templates of claims may not have, in Go's order, and how Go's reflection calls them."""
+"""Metadata fields that claim templates may not have, in Go's order, and their names in Go."""
 
 
 def template_metadata(document: Document, path: str, out: Causes) -> None:
-    """Check the metadata of a template of claims: labels and annotations only."""
+    """Check the metadata of a claim template: labels and annotations only."""
     metadata = part(document, "metadata")
     field("annotations", annotation_map)(metadata, f"{path}.metadata", out)
     field("labels", labels)(metadata, f"{path}.metadata", out)
@@ -352,7 +352,7 @@ POD_SOURCES: dict[str, tuple[str, Rule]] = {
     "ephemeral": ("ephemeral", _EPHEMERAL),
     "image": ("image", _no_name_no_digest),
 }
-"""Sources of volumes of pods, in upstream's order: the name in paths, and the rule."""
+"""Sources of pod volumes, in upstream's order: the name in paths, and the rule."""
 
 _ENDPOINTS_NAMESPACE = "if the endpointnamespace is set, it must be a valid namespace name"
 
@@ -405,7 +405,7 @@ _FORBIDDEN_AS = {"downwardAPI": "downwarAPI", "cephfs": "cephFS"}
 
 
 def pod_volume_source(volume: Document, path: str, out: Causes) -> None:
-    """Check that a volume of a pod has one source, and the source."""
+    """Check that a volume of a pod has exactly one source, and check the source."""
     count = 0
     empty = volume.get("emptyDir")
     if isinstance(empty, dict):

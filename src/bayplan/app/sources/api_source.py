@@ -1,4 +1,4 @@
-"""A Kubernetes API as a source: a live cluster that is only read, or a running Bayplan with its configuration and its clock.
+"""A Kubernetes API as a source: a live cluster that is only read, or a running Bayplan with its configuration and clock.
 
 One GET of each kind's collection, in pages; nothing is watched and nothing is written. Secrets and ConfigMaps are never read.
 """
@@ -66,7 +66,7 @@ from bayplan.objects.workloads import (
 )
 
 PAGE = 500
-"""Objects a page, as kubectl asks for them."""
+"""Number of objects per page; kubectl's default."""
 
 TOKEN_VARIABLE = "BAYPLAN_TOKEN"
 """Environment variable with the token of a running Bayplan."""
@@ -102,7 +102,7 @@ LISTED_KINDS: dict[type[KubernetesObject], str] = {
     LimitRange: _NONE,
     ResourceQuota: _NONE,
 }
-"""The kinds that are listed, and what answers take for granted where one can't be: nodes and pods must be readable."""
+"""The kinds that are listed, and the assumption of answers if one cannot be: nodes and pods must be readable."""
 
 
 _Answer = TypeVar("_Answer")
@@ -127,7 +127,7 @@ class _ServerClock(msgspec.Struct):
 
 
 class UrlAccess(ClusterAccess):
-    """A server by its URL, with a token from the environment where there is one."""
+    """A server given by its URL, with a token from the environment if there is one."""
 
     def __init__(self, url: str) -> None:
         super().__init__(None, None)
@@ -147,7 +147,7 @@ def open_cluster(options: SourceOptions) -> ClusterSource:
     """Read a live cluster.
 
     Raises:
-        InputError: it can't be reached, or does not let us list nodes and pods.
+        InputError: it cannot be reached, or does not allow listing nodes and pods.
     """
     setup = read_setup_of(options)
     return asyncio.run(_open_cluster(options, setup))
@@ -169,7 +169,7 @@ def open_server(options: SourceOptions) -> ClusterSource:
     """Read a running Bayplan: its objects, its configuration, its clock.
 
     Raises:
-        InputError: nothing answers there, it is no Bayplan, or its configuration can't be used here.
+        InputError: nothing responds, the server is not Bayplan, or its configuration cannot be used here.
     """
     return asyncio.run(_open_server(options))
 
@@ -230,10 +230,12 @@ class ApiReader:
     """Reads all objects of a cluster once.
 
     Args:
-        connection: to its API. name: of the cluster, for messages.
+        connection: the connection to its API.
+        name: the name of the cluster, for messages.
 
     Attributes:
-        requests: sent so far. unread: kinds that could not be read.
+        requests: the requests sent so far.
+        unread: the kinds that could not be read.
     """
 
     def __init__(self, connection: ApiConnection, name: str) -> None:
@@ -247,9 +249,9 @@ class ApiReader:
         """Return the objects of all kinds that are listed.
 
         Raises:
-            InputError: nodes or pods can't be listed.
+            InputError: nodes or pods cannot be listed.
         """
-        # Those that must be readable come first, so that a refusal costs one request.
+        # The required ones come first, so that a denial costs one request.
         needed = [await self._read_kind(kind_of(struct)) for struct, effect in LISTED_KINDS.items() if not effect]
         others = [kind_of(struct) for struct, effect in LISTED_KINDS.items() if effect]
         lists = [*needed, *await asyncio.gather(*(self._read_kind(kind) for kind in others))]
@@ -257,7 +259,7 @@ class ApiReader:
         return [item for items in lists for item in items]
 
     async def _read_kind(self, kind: ResourceKind) -> list[KubernetesObject]:
-        """Return the objects of a kind, in the newest version that the server has; none if it has none."""
+        """Return the objects of a kind, in the newest version that the server has, or an empty list."""
         for api_version in kind.api_versions:
             prefix = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
             found = await self._read_collection(f"{prefix}/{kind.plural}", kind)
@@ -266,7 +268,7 @@ class ApiReader:
         return []
 
     async def _read_collection(self, path: str, kind: ResourceKind) -> list[KubernetesObject] | None:
-        """Return the objects of a collection; None if the server does not serve it."""
+        """Return the objects of a collection, or None if the server does not serve it."""
         found: list[KubernetesObject] = []
         query = f"limit={PAGE}"
         while True:
@@ -274,7 +276,7 @@ class ApiReader:
             if response.status == HTTPStatus.NOT_FOUND:
                 return None
             if response.status == HTTPStatus.GONE and "continue" in query:
-                # The server forgot the list between two pages.
+                # The list expired on the server between two pages.
                 found, query = [], ""
                 continue
             if not response.ok:
@@ -307,10 +309,10 @@ class ApiReader:
         self.unread.append(UnreadKind(kind=kind.kind, reason=response.message, effect=effect))
 
     async def ask(self, path: str, kind: type[_Answer]) -> _Answer:
-        """Return what a Bayplan says about itself.
+        """Return the description of a running Bayplan.
 
         Raises:
-            InputError: nothing answers, or something that is no Bayplan.
+            InputError: nothing responds, or the server is not Bayplan.
         """
         response = await self._get(path)
         if response.status == NO_ANSWER:

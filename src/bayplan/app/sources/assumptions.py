@@ -8,6 +8,7 @@ from bayplan.app.mode import Mode
 from bayplan.app.sources.cluster_source import Assumption, SourceOptions, UnreadKind
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_time, parse_time_ns
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -19,10 +20,12 @@ _SCHEDULER = "kube-scheduler"
 def configuration_assumption(
     options: SourceOptions, objects: Iterable[KubernetesObject], found: str = ""
 ) -> Assumption:
-    """Return which configuration decides, and how that is known.
+    """Return the assumption about the configuration: which one it is, and how that is known.
 
     Args:
-        options: what the user says. objects: of the source. found: what a source says that knows its configuration; else "".
+        options: the options of the user.
+        objects: the objects of the source.
+        found: the description of the configuration by a source that has one; else "".
     """
     if options.config is not None:
         return Assumption("configuration", f"the scheduler is configured by {options.config}")
@@ -42,9 +45,9 @@ def configuration_assumption(
 
 
 def scheduler_flags(objects: Iterable[KubernetesObject]) -> tuple[str, dict[str, str]]:
-    """Return the pod in which kube-scheduler runs, and the flags that it was started with; "" if there is none.
+    """Return the pod of kube-scheduler, and its command-line flags; "" if there is none.
 
-    Self-managed control planes (kubeadm, kind, kOps) run it as a static pod in kube-system; managed ones show nothing.
+    Self-managed control planes (kubeadm, kind, kOps) run it as a static pod in kube-system; managed ones do not show it.
     """
     for item in objects:
         if not isinstance(item, Pod) or item.metadata.namespace != "kube-system":
@@ -71,10 +74,10 @@ def _flags(words: Sequence[str]) -> dict[str, str]:
 def sampling_assumption(
     configuration: SchedulerConfiguration, objects: Iterable[KubernetesObject]
 ) -> Assumption | None:
-    """Return the assumption that all nodes are examined; None if the scheduler examines them all, too."""
+    """Return the assumption that all nodes are examined, or None if the scheduler examines them all, too."""
     nodes = sum(isinstance(item, Node) for item in objects)
     percentage = configuration.percentage_of_nodes_to_score
-    # Below 100 nodes all are looked at, whatever the percentage (minFeasibleNodesToFind).
+    # Below 100 nodes, all are examined, whatever the percentage (minFeasibleNodesToFind).
     if nodes < 100 or percentage == 100:
         return None
     shown = f"percentageOfNodesToScore {percentage}" if percentage else "the default percentageOfNodesToScore"
@@ -84,11 +87,11 @@ def sampling_assumption(
 def scheduler_name_assumption(
     configuration: SchedulerConfiguration, objects: Iterable[KubernetesObject]
 ) -> Assumption | None:
-    """Return which pods wait for schedulers that are not configured here; None if there are none."""
+    """Return the assumption about pods of schedulers that are not configured here, or None if there are none."""
     known = {profile.scheduler_name for profile in configuration.profiles}
     names: dict[str, int] = {}
     for item in objects:
-        if isinstance(item, Pod) and not item.spec.node_name and item.status.phase not in ("Succeeded", "Failed"):
+        if isinstance(item, Pod) and not item.spec.node_name and not is_finished(item):
             name = item.spec.scheduler_name
             if name not in known:
                 names[name] = names.get(name, 0) + 1
@@ -99,13 +102,13 @@ def scheduler_name_assumption(
 
 
 def unread_assumptions(unread: Sequence[UnreadKind]) -> Iterator[Assumption]:
-    """Yield what could not be read, and what follows from that."""
+    """Yield the assumptions about kinds that could not be read."""
     for each in unread:
         yield Assumption("unread", f"{each.kind} objects could not be read ({each.reason}): {each.effect}")
 
 
 def newest_time_ns(objects: Iterable[KubernetesObject]) -> int:
-    """Return the newest time that objects mention: the data is at most so old. 0 if they mention none."""
+    """Return the latest time in any object, which bounds the age of the data; 0 if there is none."""
     newest = 0
     for item in objects:
         newest = max(newest, *(_time_ns(text) for text in _times(item)))

@@ -17,11 +17,11 @@ from bayplan.objects.pod import Pod
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 
 DEFAULT_APPLIED_NS = 60 * SECOND_NS
-"""Virtual time that manifests get which never were in a cluster: StatefulSets make their pods one after the other."""
+"""Virtual time for new manifests: StatefulSets create their pods one after the other."""
 
 
 class SourceKind(StrEnum):
-    """Kinds of sources."""
+    """The kinds of sources."""
 
     DUMP = "dump"
     MANIFESTS = "manifests"
@@ -35,14 +35,14 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         paths: manifests, dumps and traces; or one result directory; or the URL of one running Bayplan. Empty with `context`.
-        context: of a kubeconfig: a live cluster, which is only read. "" for none.
-        kubeconfig: of the context; None looks where kubectl looks.
-        mode, config, algorithm_provider, feature_gates, plugins: see `bayplan.app.scheduler_setup.read_setup`. A `config` takes
-            the place of the configuration of the source.
-        seed: for tie-breaking and generated names.
-        applied_ns: virtual time for manifests that never were in a cluster.
-        max_pods: maximum number of pods that such manifests may make.
-        strict: refuse what is otherwise a warning.
+        context: the context of a kubeconfig: a live cluster, which is only read. "" for none.
+        kubeconfig: the kubeconfig of the context; None looks where kubectl looks.
+        mode, config, algorithm_provider, feature_gates, plugins: see `bayplan.app.scheduler_setup.read_setup`. A `config`
+            overrides the configuration of the source.
+        seed: the seed for tie-breaking and generated names.
+        applied_ns: the virtual time for manifests that were never in a cluster.
+        max_pods: the maximum number of pods created from such manifests.
+        strict: whether to treat warnings as errors.
     """
 
     paths: Sequence[str] = ()
@@ -60,10 +60,10 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Assumption(msgspec.Struct, frozen=True):
-    """Something that an answer takes for granted.
+    """An assumption of an answer.
 
     Attributes:
-        about: ``configuration``, ``time``, ``nodes``, ``unread`` or ``objects``.
+        about: the topic: ``configuration``, ``time``, ``nodes``, ``unread`` or ``objects``.
         text: a sentence without its full stop.
     """
 
@@ -72,10 +72,12 @@ class Assumption(msgspec.Struct, frozen=True):
 
 
 class UnreadKind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of which the source has objects that could not be read, or may have.
+    """A kind whose objects could not all be read.
 
     Attributes:
-        kind: e.g. ``PodDisruptionBudget``. reason: the server's words. effect: what answers take for granted instead.
+        kind: the kind, e.g. ``PodDisruptionBudget``.
+        reason: the server's words.
+        effect: the assumption of answers instead.
     """
 
     kind: str
@@ -87,15 +89,15 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
     """The present state of a cluster.
 
     Attributes:
-        name: what the user called it: paths, a URL, a context.
+        name: the name as the user gave it: paths, a URL, a context.
         kind: see `SourceKind`.
-        objects: all typed objects: first what others refer to, then pods with a node, then pods that wait. No Secrets.
-        scheduler: that decides. The source owns its connections: `close` ends them.
-        now_ns: time of the cluster, nanoseconds since 1970; 0 if it is unknown.
-        assumptions: what answers take for granted, the most important first.
-        unread: kinds that could not be read.
-        warnings: about the input, see `bayplan.formats.manifest.LoadWarning`.
-        requests: sent to a server, in order, e.g. ``GET /api/v1/pods?limit=500``.
+        objects: all typed objects: first those that others refer to, then pods with a node, then waiting pods. No Secrets.
+        scheduler: the scheduler that decides. The source owns its connections: `close` ends them.
+        now_ns: the time of the cluster, nanoseconds since 1970; 0 if it is unknown.
+        assumptions: the assumptions of answers, the most important first.
+        unread: the kinds that could not be read.
+        warnings: the warnings about the input, see `bayplan.formats.manifest.LoadWarning`.
+        requests: the requests sent to a server, in order, e.g. ``GET /api/v1/pods?limit=500``.
     """
 
     name: str
@@ -109,12 +111,12 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
     requests: Sequence[str] = ()
 
     def close(self) -> None:
-        """End the connections with HTTP extenders."""
+        """Close the connections to HTTP extenders."""
         self.scheduler.connections.close()
 
 
 def in_order(objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
-    """Return objects with those first that others refer to, then pods with a node, then pods that wait."""
+    """Return objects sorted: first those that others refer to, then pods with a node, then waiting pods."""
     return sorted(objects, key=_rank)
 
 

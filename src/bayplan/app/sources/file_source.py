@@ -1,4 +1,4 @@
-"""Files as a source: dumps stay unchanged; manifests that never were in a cluster are applied to a virtual one first."""
+"""Files as a source: dumps stay unchanged; manifests that were never in a cluster are applied to a virtual one first."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _FOR_ADMISSION = (Namespace, PriorityClass, LimitRange, ResourceQuota, Node)
 
 
 def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None, inputs: Inputs | None = None) -> ClusterSource:
-    """Read files as a source; `inputs` are those of the options, if they were read already.
+    """Open files as a source; `inputs` are those of the options, if they have been read already.
 
     Raises:
         InputError: see `bayplan.formats.inputs.load_inputs` and `bayplan.app.scheduler_setup.read_setup`.
     """
-    # Mistakes in the configuration show before anything large is read.
+    # Report errors in the configuration before reading anything large.
     setup = read_setup_of(options)
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict)
     if is_dump(inputs):
@@ -64,10 +64,11 @@ def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None, inputs:
 def read_setup_of(
     options: SourceOptions, *, feature_gates: str = "", text: str = "", where: str = ""
 ) -> SchedulerSetup:
-    """Return the scheduler that options ask for, or else that of the source.
+    """Return the scheduler of the options, or else that of the source.
 
     Args:
-        options: what the user says. feature_gates, text, where: what the source shows; the user's own count instead.
+        options: the options of the user.
+        feature_gates, text, where: the settings of the source; the user's own take precedence.
     """
     return read_setup(
         mode=options.mode,
@@ -83,7 +84,7 @@ def read_setup_of(
 def with_source_gates(
     options: SourceOptions, setup: SchedulerSetup, objects: Sequence[KubernetesObject]
 ) -> tuple[SchedulerSetup, list[Assumption]]:
-    """Return the scheduler with the feature gates of the cluster's own, if a pod shows them."""
+    """Return the scheduler with the feature gates of the cluster's scheduler, if a pod shows them."""
     pod, flags = scheduler_flags(objects)
     gates = flags.get("feature-gates", "")
     if not gates or options.feature_gates or options.config is not None:
@@ -97,7 +98,7 @@ def with_source_gates(
 
 
 def is_dump(inputs: Inputs) -> bool:
-    """Return whether objects were in a cluster: some pod or node has a uid, or a pod has an owner."""
+    """Return whether objects have been in a cluster: any pod or node has a uid, or any pod has an owner."""
     return inputs.trace is None and any(
         bool(item.metadata.uid or (isinstance(item, Pod) and item.metadata.owner_references))
         for item in inputs.manifest.objects()
@@ -130,7 +131,7 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
 
 
 def new_objects(objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
-    """Return workloads and pods of a dump that have not been in the cluster: their pods have to be made, or admitted."""
+    """Return the new workloads and pods of a dump: their pods must be created, or admitted."""
     owners = {
         (owner.kind, item.metadata.namespace, owner.name)
         for item in objects
@@ -159,12 +160,12 @@ def _has_status(item: KubernetesObject) -> bool:
 def _with_new_pods(
     objects: Sequence[KubernetesObject], new: Sequence[KubernetesObject], options: SourceOptions, now_ns: int
 ) -> tuple[list[KubernetesObject], list[str]]:
-    """Return the objects with the pods that new workloads make and with new pods as admission leaves them; and what was refused."""
+    """Return the objects with the pods of new workloads and with new pods after admission, and the errors."""
     now_ns = now_ns or arrivals.DEFAULT_START_NS
     cluster = VirtualCluster(RandomStreams(options.seed))
     known = {id(item) for item in new}
     problems: list[str] = []
-    # Existing pods are there for quotas. No kubelet and no controller acts on them, because nothing of theirs is applied.
+    # Existing pods are included for quotas. Kubelet and controllers do not act on them, because no change of theirs is applied.
     for item in in_order(objects):
         if not isinstance(item, (*_FOR_ADMISSION, Pod)) and id(item) not in known:
             continue
@@ -193,7 +194,7 @@ def _with_new_pods(
 
 
 def _manifests(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> ClusterSource:
-    """Return the cluster that comes of manifests and traces after some virtual time."""
+    """Return the cluster that results from manifests and traces after some virtual time."""
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest)
     with reported_plugin_errors(setup.custom_plugins), rare_collections():
@@ -244,7 +245,8 @@ def source_of(result: SimulationResult, options: SourceOptions) -> ClusterSource
     """Return the cluster at the end of a simulation as a source.
 
     Args:
-        result: of the simulation. options: it was run with.
+        result: the result of the simulation.
+        options: the options of the simulation.
     """
     setup = read_setup_of(options)
     store = result.cluster.store

@@ -1,4 +1,4 @@
-"""Open the source that a user names: one way for all commands and for the library."""
+"""Open the source that a user names: the single entry point for all commands and the library."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bayplan.base.errors import InputError
 
 
 def source_kind(options: SourceOptions) -> SourceKind | None:
-    """Return what kind of source options name; None for files, whose content shows whether they are a dump or manifests.
+    """Return the kind of source in the options, or None for files, whose content shows whether they are a dump or manifests.
 
     Raises:
-        InputError: nothing is named, or sources that don't go together.
+        InputError: no source is given, or several that cannot be combined.
     """
     paths = list(options.paths)
     if options.context or (options.kubeconfig is not None and not paths):
@@ -45,17 +45,18 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
 def open_source(options: SourceOptions, *, stdin: BinaryIO | None = None) -> ClusterSource:
     """Read the present state of a cluster.
 
-    No time passes in what was in a cluster; manifests that never were in one are applied, and get `options.applied_ns` of virtual
-    time, so that controllers make their pods and the scheduler places them.
+    Objects that were in a cluster stay unchanged; new manifests are applied, and run for `options.applied_ns` of virtual
+    time, so that controllers create their pods and the scheduler places them.
 
     Args:
-        options: see `SourceOptions`. stdin: what the path ``-`` reads.
+        options: see `SourceOptions`.
+        stdin: the stream for the path ``-``.
 
     Raises:
-        InputError: the source can't be read, or does not let us list nodes and pods.
+        InputError: the source cannot be read, or does not allow listing nodes and pods.
     """
     kind = source_kind(options)
-    # Each imports a lot that the others don't need.
+    # Each module imports a lot that the others do not need.
     if kind is SourceKind.CLUSTER:
         from bayplan.app.sources.api_source import open_cluster
 

@@ -1,4 +1,4 @@
-"""A result directory as a source: the cluster as it was at the end of the simulation."""
+"""A result directory as a source: the cluster at the end of the simulation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
     """Read a result directory as a source.
 
     Raises:
-        InputError: it is none, or one that a later version has written.
+        InputError: it is not a result directory, or a later version has written it.
     """
     setup = read_setup_of(options)
     result = open_result(options.paths[0])
@@ -64,13 +64,13 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
 
 
 def objects_at(result: ResultDirectory, time_ns: int) -> list[KubernetesObject]:
-    """Return the objects of a result with its pods as they were at a time; all others are as at the end."""
+    """Return the objects of a result with its pods at a given time; all other objects are those at the end."""
     pods = (_pod(then) for life in result.pods if (then := _at(life, time_ns)) is not None)
     return in_order([*result.nodes.values(), *result.objects, *(pod for pod in pods if pod is not None)])
 
 
 def _at(life: PodTimeline, time_ns: int) -> PodTimeline | None:
-    """Return a pod as it was at a time; None if it was not there."""
+    """Return a pod at a given time, or None if it did not exist."""
     if life.arrived_ns > time_ns or (life.ended_ns is not None and life.ended_ns <= time_ns):
         return None
     is_bound = life.bound_ns is not None and life.bound_ns <= time_ns
@@ -79,7 +79,7 @@ def _at(life: PodTimeline, time_ns: int) -> PodTimeline | None:
 
 
 def _pod(life: PodTimeline) -> Pod | None:
-    """Return a pod as it was at the end; None if it was gone, or nothing is kept of it."""
+    """Return a pod at the end, or None if it was deleted, or is not recorded."""
     pod = life.pod
     if pod is None or life.fate in _GONE:
         return None
@@ -96,7 +96,7 @@ def _pod(life: PodTimeline) -> Pod | None:
 
 
 def _owner(workload: str) -> OwnerReference:
-    """Return the workload of a pod as its owner: the objects between are not kept."""
+    """Return the workload of a pod as its owner: objects in between are not recorded."""
     kind, _, key = workload.partition(" ")
     versions = [version for version in _WORKLOAD_VERSIONS if find_kind(version, kind) is not None]
     name = key.rpartition("/")[2]

@@ -1,5 +1,5 @@
-"""Values as Go writes and reads them: durations, times, JSON, base64 and quoted strings.
+"""Values in Go's formats: durations, times, JSON, base64 and quoted strings.
 
-One implementation of each, in the words of Go's errors; quantities are in `objects.quantity`. Users turn a `GoTextError` into
-an error of their own.
+One implementation of each, with the words of Go's errors; quantities are in `objects.quantity`. Callers convert a `GoTextError`
+to an error of their own.
 """

@@ -1,4 +1,4 @@
-"""Standard base64 as Go's ``encoding/base64`` reads it."""
+"""Standard base64 as decoded by Go's ``encoding/base64``."""
 
 from bayplan.base.go_text.quoting import GoTextError
 
@@ -26,7 +26,7 @@ def decode_base64(text: str) -> bytes:
 
 
 def _decode_quantum(source: bytes, index: int) -> tuple[int, bytes, bool]:
-    """Decode up to four characters from ``index``; give the next index, the bytes, and whether padding ended the data."""
+    """Decode up to four characters from ``index``; return the next index, the bytes, and whether padding ended the data."""
     values: list[int] = []
     while len(values) < 4:
         if index == len(source):

@@ -22,12 +22,12 @@ _UNIT = re.compile(r"[^0-9.]+", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of a duration, as Go's ``time.ParseDuration`` reads it: ``1h30m``, ``-1.5s``, ``.5us``.
+    """Return the nanoseconds of a duration in the format of Go's ``time.ParseDuration``: ``1h30m``, ``-1.5s``, ``.5us``.
 
-    Fractions below a nanosecond are cut off; ``0`` needs no unit.
+    Fractions below a nanosecond are truncated; ``0`` needs no unit.
 
     Raises:
-        GoTextError: it is no duration, or beyond 64 bits; in the words of ``time.ParseDuration``.
+        GoTextError: it is not a duration, or beyond 64 bits; in the words of ``time.ParseDuration``.
     """
     rest = text
     negative = rest.startswith("-")
@@ -51,7 +51,7 @@ def parse_duration(text: str) -> int:
 
 
 def read_duration(text: str, what: str = "duration") -> int:
-    """Return the nanoseconds of a duration that a user wrote, in an option or an annotation.
+    """Return the nanoseconds of a duration in an option or an annotation of a user.
 
     Raises:
         InputError: `parse_duration` rejects it; with an example of an accepted one.

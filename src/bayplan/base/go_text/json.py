@@ -1,4 +1,4 @@
-"""JSON as Go's ``encoding/json`` writes and refuses it."""
+"""JSON as Go's ``encoding/json`` encodes it, and its decoding errors."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def go_json(value: object) -> str:
     """Return compact JSON: map keys sorted by bytes, ``<``, ``>``, ``&`` and two line separators escaped, other text raw.
 
     Args:
-        value: what msgspec can encode (plain data, structs), without floats: their digits may differ from Go's; `json_text` has
-            Go's.
+        value: a value that msgspec can encode (plain data, structs), without floats: their digits may differ from Go's;
+            `json_text` has Go's.
     """
     return _ESCAPED.sub(_escape, _ENCODER.encode(value).decode())
 
@@ -114,14 +114,14 @@ def _scientific(value: float) -> str:
 
 
 class GoJsonError(ValueError):
-    """What Go's decoder says."""
+    """An error in the words of Go's decoder."""
 
 
 def decode_first(data: bytes) -> object:
     """Return the first value of a text as plain data; the rest is ignored.
 
     Raises:
-        GoJsonError: there is none.
+        GoJsonError: the text does not begin with one.
     """
     text = data.decode("utf-8", "replace")
     start = _space(text, 0)
@@ -159,7 +159,7 @@ class _Scanner:
 
     def __init__(self, text: str, at_end: str) -> None:
         self._text = text
-        # The error for a text that ends too early: stream decoders and whole-text decoders word it differently.
+        # The error for a truncated text: stream decoders and whole-text decoders word it differently.
         self._at_end = at_end
 
     def value_end(self, place: int) -> int:
@@ -287,7 +287,7 @@ def _wrong(char: str, context: str) -> GoJsonError:
 
 
 def _quoted(char: str) -> str:
-    """Quote a character as Go does. Go looks at bytes: of a longer character it names the first, as a character."""
+    """Quote a character as Go does. Go works on bytes: of a longer character it quotes the first byte, as a character."""
     first = chr(char.encode("utf-8", "surrogateescape")[0])
     if first == "'":
         return "'\\''"

@@ -1,8 +1,8 @@
-"""Strings as Go quotes them, and the error of texts that Go refuses."""
+"""Strings as Go quotes them, and the error for texts that Go rejects."""
 
 
 class GoTextError(ValueError):
-    """A text that Go refuses; the message is Go's."""
+    """A text that Go rejects; the message is Go's."""
 
 
 _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}

@@ -25,7 +25,7 @@ _MAX_KNOWN = 256
 
 
 def format_time(time_ns: int) -> str:
-    """Return the timestamp of a time in nanoseconds since 1970, cut to the second: ``2026-01-31T12:00:00Z``."""
+    """Return the timestamp of a time in nanoseconds since 1970, truncated to seconds: ``2026-01-31T12:00:00Z``."""
     second = time_ns // SECOND_NS
     text = _known.get(second)
     if text is None:
@@ -48,12 +48,12 @@ def _format_day(day: int) -> str:
 
 
 def format_micro_time(time_ns: int) -> str:
-    """Return a ``metav1.MicroTime``, cut to the microsecond: ``2026-01-31T12:00:00.000000Z``."""
+    """Return a ``metav1.MicroTime``, truncated to microseconds: ``2026-01-31T12:00:00.000000Z``."""
     return f"{format_time(time_ns)[:-1]}.{time_ns % SECOND_NS // 1000:06d}Z"
 
 
 def format_instant(time_ns: int) -> str:
-    """Return a time cut to the millisecond, as our own answers have it: ``2026-11-21T12:03:01.204Z``."""
+    """Return a time truncated to milliseconds, as in Bayplan's own API: ``2026-11-21T12:03:01.204Z``."""
     return f"{format_time(time_ns)[:-1]}.{time_ns % SECOND_NS // MILLISECOND_NS:03d}Z"
 
 
@@ -77,7 +77,7 @@ _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:
 
 @lru_cache(maxsize=65536)
 def parse_time_ns(text: str) -> int:
-    """Return the nanoseconds since 1970 (UTC) of an RFC 3339 timestamp; digits past nanoseconds are cut off.
+    """Return the nanoseconds since 1970 (UTC) of an RFC 3339 timestamp; further digits are truncated.
 
     Raises:
         InputError: the text is not an RFC 3339 timestamp, or names a day or time that does not exist.
@@ -111,11 +111,11 @@ def parse_instant(text: str | None) -> int | None:
 
 @lru_cache(maxsize=4096)
 def utc_time(text: str, *, micro: bool) -> str:
-    """Return a time in UTC as the API server stores it: cut to seconds, or with exactly six digits of a second.
+    """Return a time in UTC as the API server stores it: truncated to seconds, or with exactly six digits of a second.
 
     Args:
         text: a JSON string of a ``metav1.Time``, or of a ``metav1.MicroTime``.
-        micro: it is a ``metav1.MicroTime``, which has exactly six digits.
+        micro: whether it is a ``metav1.MicroTime``, which has exactly six digits.
 
     Raises:
         GoTextError: in the words of ``time.Parse``.

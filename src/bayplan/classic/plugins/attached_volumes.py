@@ -1,4 +1,4 @@
-"""Which volumes of pods are of one kind of disk, and how many of them a node may attach."""
+"""The volumes of pods of each type of disk, and how many of them a node may attach."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ MAX_EBS_VOLUMES = 39
 MAX_EBS_NITRO_VOLUMES = 25
 NO_NAME = "PersistentVolumeClaim had no name"
 NOT_BOUND = "\0"
-"""Begins the names of volumes that don't exist yet; upstream has 32 random letters there."""
+"""Prefix of the names of volumes that do not exist yet; upstream uses 32 random letters."""
 
 
 class VolumeKind(msgspec.Struct, frozen=True):
-    """One kind of disk.
+    """One type of disk.
 
     Attributes:
         plugin: the name of the in-tree plugin that provisions it.
         limit_key: the resource in which a node declares its limit.
         limit: the limit of a node that declares none.
-        identify: returns the name of a volume in a pod or in a persistent volume, None if it is of another kind.
+        identify: the function that returns the name of a volume in a pod or in a persistent volume, None if it is of another kind.
     """
 
     plugin: str
@@ -74,7 +74,7 @@ VOLUME_KINDS: Mapping[str, VolumeKind] = MappingProxyType(
         "MaxCinderVolumeCount": VolumeKind(CINDER, "attachable-volumes-cinder", lambda node: 256, _cinder),
     }
 )
-"""The kinds by the name of the predicate that counts them, in the order in which predicates are asked."""
+"""The types by the name of the predicate that counts them, in the order of predicates."""
 
 
 class UnnamedClaim(Exception):
@@ -82,7 +82,7 @@ class UnnamedClaim(Exception):
 
 
 def names_of(kind: VolumeKind, volumes: PodVolumes, catalog: ObjectCatalog) -> Iterable[str]:
-    """Return the names of a pod's volumes of one kind; claims that lead nowhere count where their class would make such a volume.
+    """Return the names of a pod's volumes of one type; unresolved claims count if their class would provision such a volume.
 
     Raises:
         UnnamedClaim: a claim has no name.
@@ -114,7 +114,7 @@ def _name_by_claim(kind: VolumeKind, key: str, catalog: ObjectCatalog) -> str | 
 
 
 def limit_of(kind: VolumeKind, node: Node, *, attach_volume_limit: bool) -> int:
-    """Return a node's limit for a kind of volumes; a declared limit counts only with the gate AttachVolumeLimit."""
+    """Return a node's limit for a type of volumes; a declared limit counts only with the gate AttachVolumeLimit."""
     reported = node.status.allocatable.get(kind.limit_key)
     return value(reported) if attach_volume_limit and reported is not None else kind.limit(node)
 

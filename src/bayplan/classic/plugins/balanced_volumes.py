@@ -20,9 +20,9 @@ class AllocationAndVolumes(AllocationSpec, frozen=True):
 
 
 class BalancedVolumes(BalancedResourceAllocation):
-    """Scores nodes by how little the used parts of CPU, memory and attachable disks vary.
+    """Scores nodes by the variance of the used fractions of CPU, memory and attachable disks; less is better.
 
-    Disks count where one of the configured predicates counts those of the pod; of several the last one that is asked decides.
+    Disks count if one of the configured predicates counts those of the pod; of several the last one in order decides.
     """
 
     name = "BalancedResourceAllocation"
@@ -33,11 +33,11 @@ class BalancedVolumes(BalancedResourceAllocation):
         self._room = VolumeRoom(handle.cluster, attach_volume_limit=self._arguments.gates.attach_volume_limit)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> AllocationAndVolumes:
-        """Sum up what the pod asks for, and keep its volumes."""
+        """Compute the requests of the pod, and store its volumes."""
         return AllocationAndVolumes(super().compile(pod, cluster).key, pod_volumes(pod))
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for three parts, or about CPU and memory for pods without volumes."""
+        """Return the rule for three fractions, or for CPU and memory for pods without volumes."""
         if not isinstance(spec, AllocationAndVolumes) or not spec.volumes.volumes:
             return Balance(spec.key, cluster)
         return BalanceWithVolumes(spec, self, cluster)
@@ -54,13 +54,13 @@ class BalancedVolumes(BalancedResourceAllocation):
                     attached, missing, limit = self._room.on_row(kind, wanted, row)
                     found = (missing, limit - attached)
             except UnnamedClaim:
-                # The predicate has ended the cycle by then.
+                # The predicate has already ended the cycle.
                 return None
         return found if found is not None and found[1] > 0 else None
 
 
 class BalanceWithVolumes(Balance):
-    """``int((1 - variance) * 10)`` of the three parts, or that of CPU and memory if no disks count."""
+    """``int((1 - variance) * 10)`` of the three fractions, or that of CPU and memory if no disks count."""
 
     def __init__(self, spec: AllocationAndVolumes, plugin: BalancedVolumes, cluster: ClusterState) -> None:
         super().__init__(spec.key, cluster)
@@ -69,7 +69,7 @@ class BalanceWithVolumes(Balance):
         self._cluster = cluster
 
     def score(self, row: int) -> int:
-        """Count the disks, if the node has room for some."""
+        """Count the disks, if the node can attach any."""
         node = self._cluster.nodes.nodes[row]
         room = self._plugin.room_on(self._volumes, row, self._cluster) if node is not None else None
         if room is None:

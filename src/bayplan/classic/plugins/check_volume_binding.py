@@ -1,6 +1,6 @@
-"""CheckVolumeBinding: the pod's volumes must be reachable from the node, or found or made there.
+"""CheckVolumeBinding: the pod's volumes must be accessible from the node, or can be bound or provisioned there.
 
-The choice of volumes is that of VolumeBinding; what is looked at before, and what is an error instead of a rejection, is older.
+The choice of volumes is that of VolumeBinding; the preceding checks, and some errors instead of rejections, are those of 1.16.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REASONS = {NODE_CONFLICT: VOLUME_NODE_CONFLICT, BIND_CONFLICT: VOLUME_BIND_CONFL
 
 
 class CheckVolumeBinding(VolumeBinding):
-    """Rejects nodes where the pod's volumes can't be had, and reserves those of the chosen node.
+    """Rejects nodes on which the pod's volumes cannot be bound, and reserves those of the chosen node.
 
     Params: those of VolumeBinding, or the text of an error that every node fails with.
     """
@@ -51,7 +51,7 @@ class CheckVolumeBinding(VolumeBinding):
         return ReachableVolumes(self, cluster)
 
     def codes(self, params: Params) -> Codes | int:
-        """Return flags of what is wrong with each node, or the number of the error that all fail with."""
+        """Return the conflicts of each node as flags, or the number of the error that all fail with."""
         self._filters = True
         claims = params[0]
         if isinstance(claims, str):
@@ -66,7 +66,7 @@ class CheckVolumeBinding(VolumeBinding):
         return verdicts
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return what is wrong with the volumes on a node."""
+        """Return the volume conflicts on a node."""
         if verdict & ERROR_BIT:
             return super().reasons(spec, params, verdict)
         flags = verdict & ~UNRESOLVABLE_BIT
@@ -74,7 +74,7 @@ class CheckVolumeBinding(VolumeBinding):
 
 
 class ReachableVolumes(FilterRule):
-    """What `CheckVolumeBinding.codes` found for the params of this cycle: which volume a node gets depends on all nodes."""
+    """The results of `CheckVolumeBinding.codes` for the params of this cycle: the volume of a node depends on all nodes."""
 
     def __init__(self, plugin: CheckVolumeBinding, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -82,7 +82,7 @@ class ReachableVolumes(FilterRule):
         self._codes: Codes | int = 0
 
     def refresh(self) -> bool:
-        """Find them again."""
+        """Compute the results again."""
         assert self.params is not None
         self._codes = self._plugin.codes(self.params)
         return True

@@ -1,4 +1,4 @@
-"""EqualPriority: every node is as good as the others."""
+"""EqualPriority: the same score for every node."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class EqualPriority(ScorePlugin[NoSpec]):
-    """Gives 1 to every node."""
+    """Scores every node 1."""
 
     name = "EqualPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
-        """Need nothing."""
+        """Use no data."""
         return NO_SPEC
 
     def score_rule(self, spec: NoSpec, cluster: ClusterState) -> ScoreRule:

@@ -1,4 +1,4 @@
-"""HostName, PodFitsHostPorts and MatchNodeSelector: what kubelets ask too before they run a pod."""
+"""HostName, PodFitsHostPorts and MatchNodeSelector: checks that kubelets repeat before they run a pod."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class HostNameSpec(msgspec.Struct, frozen=True):
-    """The node that the pod names, or the empty text."""
+    """The node that the pod names, or the empty string."""
 
     key: str
 
 
 class HostPortsSpec(msgspec.Struct, frozen=True):
-    """The node ports that the pod wants."""
+    """The host ports that the pod requests."""
 
     key: tuple[HostPort, ...]
 
@@ -45,7 +45,7 @@ class NodeSelectorSpec:
 
 
 def compile_host_ports(pod: Pod) -> HostPortsSpec:
-    """Return the node ports that the pod wants, each once and in an order that does not depend on its containers'."""
+    """Return the host ports that the pod requests, each once, in an order independent of its containers'."""
     return HostPortsSpec(tuple(sorted(set(host_ports(pod)))))
 
 
@@ -65,7 +65,7 @@ class HostName(FilterPlugin[HostNameSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> HostNameSpec:
-        """Keep the name."""
+        """Store the name."""
         return HostNameSpec(pod.spec.node_name)
 
     def filter_rule(self, spec: HostNameSpec, cluster: ClusterState) -> FilterRule:
@@ -78,14 +78,14 @@ class HostName(FilterPlugin[HostNameSpec]):
 
 
 class PodFitsHostPorts(FilterPlugin[HostPortsSpec]):
-    """Rejects nodes where a port that the pod wants is in use."""
+    """Rejects nodes on which a requested port is in use."""
 
     name = "PodFitsHostPorts"
     reads = Reads.PORTS
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> HostPortsSpec:
-        """Keep the ports."""
+        """Store the ports."""
         return compile_host_ports(pod)
 
     def filter_rule(self, spec: HostPortsSpec, cluster: ClusterState) -> FilterRule:
@@ -98,7 +98,7 @@ class PodFitsHostPorts(FilterPlugin[HostPortsSpec]):
 
 
 class MatchNodeSelector(FilterPlugin[NodeSelectorSpec]):
-    """Rejects nodes that don't match the pod's node selector or required node affinity."""
+    """Rejects nodes that do not match the pod's node selector or required node affinity."""
 
     name = "MatchNodeSelector"
     reads = Reads.NODES

@@ -1,4 +1,4 @@
-"""EvenPodsSpread and EvenPodsSpreadPriority (a gate): topology spread constraints as they were when they were new.
+"""EvenPodsSpread and EvenPodsSpreadPriority (a gate): the first version of topology spread constraints.
 
 The predicate counts pods of the pod's namespace, the priority pods of all namespaces; both count pods that are being deleted.
 Constraints over one topology key share their counts.
@@ -40,7 +40,7 @@ NOWHERE = -1
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """One constraint: how far counts may differ, over which key, of which pods, and whether the pod itself is one."""
+    """One constraint: the maximum skew, the topology key, the matching pods, and whether the pod itself matches."""
 
     max_skew: int
     topology_key: str
@@ -53,9 +53,10 @@ class EvenSpec:
     """The constraints of one kind.
 
     Attributes:
-        namespace: of the pods that count; None for all.
-        constraints: in the order of the pod. error: why one of them can't be read, or the empty text.
-        node_selector: nodes that the pod could not go to don't count.
+        namespace: the namespace of the pods that count; None for all.
+        constraints: the constraints in the order of the pod.
+        error: the error of an invalid constraint, or the empty string.
+        node_selector: the selector of the nodes that count.
     """
 
     key: Hashable
@@ -133,11 +134,11 @@ class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):
         return compile_constraints(pod, HARD, all_namespaces=False)
 
     def pre_filter_reads(self, spec: EvenSpec) -> Reads:
-        """Look at nothing where there is no constraint."""
+        """Skip pods without constraints."""
         return Reads.OBJECTS if spec.constraints else Reads.NOTHING
 
     def pre_filter(self, spec: EvenSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Sum up the pods per domain."""
+        """Sum the pods per domain."""
         if not spec.constraints or spec.error:
             return PreFilterResult(())
         eligible = _eligible(spec, cluster)
@@ -167,13 +168,16 @@ class ConstraintTest:
     """One constraint, with the pods in each domain.
 
     Args:
-        constraint: the constraint. sums: int64[domains]. exists: bool[domains]. column: of the topology key.
+        constraint: the constraint.
+        sums: int64[domains].
+        exists: bool[domains].
+        column: the column of the topology key.
     """
 
     def __init__(self, constraint: Constraint, sums: Ints, exists: Bools, column: LabelColumn) -> None:
         self._codes: Any = column.codes
         self._sums: Any = sums.copy()
-        # A node whose count is larger breaks the constraint.
+        # A node whose count is larger violates the constraint.
         self._most = constraint.max_skew + int(sums[exists].min()) - int(constraint.matches_itself)
 
     def broken(self, row: int) -> bool:
@@ -185,7 +189,7 @@ class ConstraintTest:
 
 
 class EvenDomains(CountingRule):
-    """`NOT_SPREAD` if a constraint is broken or a key is missing."""
+    """`NOT_SPREAD` if a constraint is violated or a key is missing."""
 
     def __init__(self, spec: EvenSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -201,7 +205,7 @@ class EvenDomains(CountingRule):
         self._seen = None
 
     def refresh(self) -> bool:
-        """Take the sums that PreFilter found; other params have every row asked again."""
+        """Use the sums of PreFilter; other params cause every row to be evaluated again."""
         if self.params is not self._seen:
             self._seen = self.params
             self._domains = dict(_domains(self.params))
@@ -215,7 +219,7 @@ class EvenDomains(CountingRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Ask each constraint."""
+        """Check each constraint."""
         if self._error:
             return self._error
         for number in range(len(self._tests)):
@@ -267,7 +271,7 @@ def _domains(params: Params | None) -> Iterator[tuple[str, tuple[Ints, Bools]]]:
 
 
 def _change(spec: EvenSpec, constraint: Constraint, changes: PodChanges) -> tuple[int, bool]:
-    """Return by how much the count of a constraint has changed on the row, and whether any pod that counts was moved."""
+    """Return the change of a constraint's count on the row, and whether any pod that counts was moved."""
 
     def number(infos: Sequence[PodInfo]) -> int:
         selects = _Selects(spec.namespace, constraint.selector)
@@ -278,7 +282,7 @@ def _change(spec: EvenSpec, constraint: Constraint, changes: PodChanges) -> tupl
 
 
 class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], FailingPriority[EvenSpec]):
-    """Prefers nodes in domains with few pods that the soft constraints count; without any all get 0."""
+    """Prefers nodes in domains with few pods that the soft constraints count; without constraints all get 0."""
 
     name = "EvenPodsSpreadPriority"
     reads = Reads.NODES
@@ -289,15 +293,15 @@ class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], Fa
         return compile_constraints(pod, SOFT, all_namespaces=True)
 
     def map_error(self, spec: EvenSpec) -> str:
-        """Return why no node can be scored, or the empty text."""
+        """Return why no node can be scored, or the empty string."""
         return spec.error
 
     def pre_score_reads(self, spec: EvenSpec) -> Reads:
-        """Look at nothing where there is no constraint."""
+        """Skip pods without constraints."""
         return Reads.OBJECTS if spec.constraints else Reads.NOTHING
 
     def pre_score(self, spec: EvenSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Sum up the pods per domain, for domains with a feasible node."""
+        """Sum the pods per domain, for domains with a feasible node."""
         if not spec.constraints:
             return ()
         eligible = _eligible(spec, cluster)
@@ -336,7 +340,7 @@ class PodsInDomains(ScoreRule):
         self._seen = None
 
     def refresh(self) -> bool:
-        """Take the sums that PreScore found; other params have every row asked again."""
+        """Use the sums of PreScore; other params cause every row to be evaluated again."""
         if self.params is not self._seen:
             self._seen = self.params
             tables = {}
@@ -349,7 +353,7 @@ class PodsInDomains(ScoreRule):
         return False
 
     def score(self, row: int) -> int:
-        """Sum up the pods in the node's domains."""
+        """Sum the pods in the node's domains."""
         total = 0
         for number in range(len(self._codes)):
             code = self._codes[number][row]
@@ -359,7 +363,7 @@ class PodsInDomains(ScoreRule):
         return total
 
     def score_all(self, raw: Ints) -> None:
-        """Do the same for all rows, constraint by constraint."""
+        """Compute all rows, constraint by constraint."""
         count = self.columns.count
         total = np.zeros(count, dtype=np.int64)
         has_keys = np.ones(count, dtype=np.bool_)
@@ -377,7 +381,7 @@ class PodsInDomains(ScoreRule):
         return (int(counted.sum()), int(counted.min()))
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return 10 for the fewest; 10 for all if all pods are in one place or nowhere, 0 for nodes that lack a key."""
+        """Return 10 for the fewest pods; 10 for all if all pods are in one domain or none, 0 for nodes without a key."""
         if not scale or raw == NOWHERE:
             return 0
         total, smallest = scale
@@ -386,7 +390,7 @@ class PodsInDomains(ScoreRule):
         return int(float(MAX_PRIORITY) * (float(total - raw) / float(total - smallest)))
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Do the same for all rows."""
+        """Compute all rows."""
         count = self.columns.count
         values, scores = np.asarray(raw)[:count], np.asarray(normalized)
         if not scale:

@@ -1,6 +1,6 @@
-"""The reasons that predicates give, and which of them no eviction can cure.
+"""The reasons of predicates, and which of them no eviction can resolve.
 
-Upstream's errors of predicates are its own words in events; the names are those of v1.16.
+Upstream's names of predicate errors are used as their text in events; they are those of v1.16.
 """
 
 from __future__ import annotations
@@ -52,5 +52,5 @@ UNRESOLVABLE = frozenset(
 
 
 def verdict_of(flag: int, reason: str) -> int:
-    """Return the verdict for a reason: its flag, and whether evictions can't help."""
+    """Return the verdict for a reason: its flag, and whether evictions cannot help."""
     return flag | (UNRESOLVABLE_BIT if reason in UNRESOLVABLE else 0)

@@ -1,4 +1,4 @@
-"""GeneralPredicates: resources, host name, ports and node selector as one predicate that gives the reasons of all four."""
+"""GeneralPredicates: resources, host name, ports and node selector as one predicate that reports the reasons of all four."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GeneralSpec:
 
 
 class GeneralPredicates(FilterPlugin[GeneralSpec]):
-    """Rejects nodes that lack room, have another name, have a port in use or are not selected."""
+    """Rejects nodes without room, with a different name, with a port in use, or that are not selected."""
 
     name = "GeneralPredicates"
     reads = Reads.NODES | Reads.USAGE | Reads.PORTS
@@ -67,7 +67,7 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
         return GeneralSpec((fit.key, name.key, ports.key, selector.key), fit, name, ports, selector)
 
     def filter_rule(self, spec: GeneralSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that asks all four."""
+        """Return the rule that runs all four."""
         return General(spec, self._shortages.rule(spec.fit, cluster), cluster)
 
     def reasons(self, spec: GeneralSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -84,10 +84,12 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
 
 
 class General(FilterRule):
-    """The union of what the four rules say.
+    """The union of the verdicts of the four rules.
 
     Args:
-        spec: of the pod. room: the rule about resources. cluster: the state.
+        spec: the spec of the pod.
+        room: the rule about resources.
+        cluster: the state.
     """
 
     def __init__(self, spec: GeneralSpec, room: FilterRule, cluster: ClusterState) -> None:
@@ -112,7 +114,7 @@ class General(FilterRule):
             rule.bind()
 
     def filter(self, row: int) -> int:
-        """Ask each rule."""
+        """Run each rule."""
         verdict = self._room.filter(row)
         for number in range(len(self._rules)):
             rule = self._rules[number]

@@ -1,7 +1,7 @@
-"""ImageLocalityPriority: nodes that have the images of a pod's containers are better.
+"""ImageLocalityPriority: prefers nodes that have the images of a pod's containers.
 
-An image counts with its size times the share of nodes that have it. How many have it was counted when the node came to be known:
-of two nodes with the same image the later one is worth more.
+An image counts with its size times the share of nodes that have it. The number of nodes is that when the node was added:
+of two nodes with the same image the later one gets a higher score.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_THRESHOLD_BYTES = 1000 * 1024 * 1024
 
 
 class ImagesSpec(msgspec.Struct, frozen=True):
-    """The normalised names of the images of all containers, repeats included; init containers don't count."""
+    """The normalized names of the images of all containers, including repeats; init containers do not count."""
 
     key: tuple[str, ...]
 
@@ -34,11 +34,11 @@ class ImageLocalityPriority(ScorePlugin[ImagesSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ImagesSpec:
-        """Keep the names."""
+        """Store the names."""
         return ImagesSpec(tuple(normalized_image_name(container.image) for container in pod.spec.containers))
 
     def observe(self, spec: ImagesSpec, cluster: ClusterState) -> Params:
-        """Return how many nodes there are."""
+        """Return the number of nodes."""
         return (len(cluster.nodes),)
 
     def score_rule(self, spec: ImagesSpec, cluster: ClusterState) -> ScoreRule:
@@ -47,7 +47,7 @@ class ImageLocalityPriority(ScorePlugin[ImagesSpec]):
 
 
 class ImagesOnNode(ScoreRule):
-    """0 at 23 MiB to 10 at 1000 MiB of images, scaled by how many nodes have them."""
+    """0 at 23 MiB to 10 at 1000 MiB of images, scaled by the number of nodes that have them."""
 
     def __init__(self, names: tuple[str, ...], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -55,7 +55,7 @@ class ImagesOnNode(ScoreRule):
         self._nodes = cluster.nodes
 
     def score(self, row: int) -> int:
-        """Sum up the images on the node."""
+        """Sum the images on the node."""
         total, whole = 0, float(len(self._nodes))
         for name in self._names:
             image = self._nodes.images.get(name)

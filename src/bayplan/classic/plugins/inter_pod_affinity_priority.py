@@ -1,4 +1,4 @@
-"""InterPodAffinityPriority: nodes near pods that the pod prefers, or that prefer the pod, are better; near those it shuns worse."""
+"""InterPodAffinityPriority: prefers nodes near pods that the pod prefers, or that prefer the pod; avoids the opposite."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = float(MAX_PRIORITY)
 
 
 class InterPodAffinityPriority(RowPriority[TermsSpec]):
-    """Sums up weights per domain, then stretches them from 0 for the least to 10 for the most; both ends start at 0.
+    """Sums weights per domain, then scales them from 0 for the minimum to 10 for the maximum; both start at 0.
 
     Required affinity of running pods counts with hardPodAffinitySymmetricWeight.
     """
@@ -40,11 +40,11 @@ class InterPodAffinityPriority(RowPriority[TermsSpec]):
         return compile_terms(pod)
 
     def score_rule(self, spec: TermsSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for weighed terms."""
+        """Return the rule for weighted terms."""
         return StretchedTerms(self, spec, cluster)
 
     def weighed(self, spec: TermsSpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
-        """Return weight, topology key and pods of all terms that are scored; the same list as long as there are no new terms."""
+        """Return weight, topology key and pods of all scored terms; the same list as long as there are no new terms."""
         owned = spec.owned
         owned.follow(spec.namespace, spec.labels, cluster)
         if owned.weighed is None:
@@ -69,7 +69,7 @@ class StretchedTerms(WeighedTerms):
     """The sum of weights in the domains of a node; 0 for the smallest to 10 for the largest, 0 for all if they are equal."""
 
     def __init__(self, plugin: InterPodAffinityPriority, spec: TermsSpec, cluster: ClusterState) -> None:
-        # Of the plugin and the spec the base asks for `weighed` alone.
+        # The base only uses `weighed` of the plugin and the spec.
         super().__init__(cast(Any, plugin), cast(Any, spec), cluster)
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
@@ -81,7 +81,7 @@ class StretchedTerms(WeighedTerms):
         return (int(smallest), int(largest))
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return the share of the way from the smallest to the largest."""
+        """Return the position between the smallest and the largest sum."""
         smallest, largest = scale[0], scale[1]
         if largest == smallest:
             return 0

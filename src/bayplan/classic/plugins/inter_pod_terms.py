@@ -1,4 +1,4 @@
-"""Pod affinity terms as both inter-pod rules of the classic scheduler read them: sums of pods per domain of a topology key."""
+"""Pod affinity terms for both inter-pod rules of the classic scheduler: sums of pods per domain of a topology key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.state.pod_info import PodClass
 
 
 class OwnedTerms:
-    """The terms of running pods that match a spec's pod, by kind; extended as terms come."""
+    """The terms of running pods that match a spec's pod, by kind; extended as terms are added."""
 
     __slots__ = ("by_kind", "seen", "version", "weighed")
 
@@ -24,7 +24,7 @@ class OwnedTerms:
         self.by_kind: dict[TermKind, list[tuple[AffinityTerm, DomainTable]]] = {}
 
     def follow(self, namespace: str, labels: dict[str, str], cluster: ClusterState) -> None:
-        """Take in the terms that came since the last call."""
+        """Add the new terms since the last call."""
         if self.seen == cluster.counters.owned_count():
             return
         terms = [term for term in cluster.counters.owned_keys() if isinstance(term, AffinityTerm)]
@@ -38,7 +38,7 @@ class OwnedTerms:
 
 @dataclass(frozen=True)
 class TermsSpec:
-    """A pod's own terms, and what terms of others are asked about."""
+    """A pod's own terms, and those of other pods that concern it."""
 
     key: Hashable
     namespace: str = field(compare=False)
@@ -55,7 +55,7 @@ def compile_terms(pod: Pod) -> TermsSpec:
 
 
 def matches(term: AffinityTerm, namespace: str, labels: dict[str, str]) -> bool:
-    """Return whether a term matches a pod. There are no selectors of namespaces yet."""
+    """Return whether a term matches a pod. There are no namespace selectors in this release."""
     return namespace in term.namespaces and term.selector.matches(labels)
 
 

@@ -1,4 +1,4 @@
-"""Label selectors as Kubernetes 1.16 makes them: what it complains about, and which mistakes it swallows."""
+"""Label selectors as Kubernetes 1.16 evaluates them: which errors it reports, and which it ignores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def selector_from_set(labels: Mapping[str, str] | None) -> Selector:
-    """Compile a plain map of labels; one invalid label makes it match everything, as upstream."""
+    """Compile a plain map of labels; one invalid label makes it match everything, as in upstream."""
     requirements = []
     for key, value in (labels or {}).items():
         if requirement_error(key, "In", (value,)):
@@ -22,7 +22,7 @@ def selector_from_set(labels: Mapping[str, str] | None) -> Selector:
 
 
 def requirement_error(key: str, operator: str, values: Sequence[str]) -> str:
-    """Return why upstream refuses a requirement, or the empty text."""
+    """Return upstream's error for a requirement, or the empty string."""
     if complaints := check_qualified_name(key):
         return f"invalid label key {quote(key)}: {'; '.join(complaints)}"
     if operator in ("In", "NotIn") and not values:

@@ -1,6 +1,6 @@
-"""MatchInterPodAffinity: required pod affinity and anti-affinity, of the pod and of those that run already.
+"""MatchInterPodAffinity: required pod affinity and anti-affinity, of the pod and of running pods.
 
-When pods are added on trial, upstream counts them in another way than those that were there: one that matches any anti-affinity
+When pods are added in a trial, upstream counts them differently from existing ones: one that matches any anti-affinity
 term counts for all of them, and one without a node (a nominated one) counts for no term of the pod at all.
 """
 
@@ -44,7 +44,7 @@ REASONS = {
 
 
 class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
-    """Rejects nodes in whose domains are pods that the pod, or that dislike the pod, don't go with."""
+    """Rejects nodes whose domains have pods that conflict with the pod's terms, or whose terms conflict with the pod."""
 
     name = "MatchInterPodAffinity"
     reads = Reads.NODES | Reads.USAGE
@@ -59,12 +59,12 @@ class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
         return RequiredTerms(spec, cluster)
 
     def reasons(self, spec: TermsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return that affinity is the matter, then the rule that is broken."""
+        """Return the common reason of affinity, then that of the violated rule."""
         return (POD_AFFINITY_NOT_MATCH, REASONS[verdict])
 
 
 class RequiredTerms(CountingRule):
-    """The first of three rules that a node breaks: anti-affinity of running pods, the pod's affinity, its anti-affinity.
+    """The first of three rules that a node violates: anti-affinity of running pods, the pod's affinity, its anti-affinity.
 
     The tables are pods that match all affinity terms, pods for each anti-affinity term, and owners of each anti-affinity term that
     matches the pod.
@@ -82,7 +82,7 @@ class RequiredTerms(CountingRule):
         self._version = self._stamp = -1
 
     def refresh(self) -> bool:
-        """Bring the tables up to date; return whether a domain of several nodes got its first pod or lost its last."""
+        """Update the tables; return whether a domain of several nodes got its first pod or lost its last."""
         spec, owned, moved = self._spec, self._spec.owned, False
         owned.follow(spec.namespace, spec.labels, self._cluster)
         if owned.version != self._version:
@@ -110,7 +110,7 @@ class RequiredTerms(CountingRule):
             code = table.codes[row]
             if code >= 0 and table.values[code] > 0:
                 return _EXISTING
-        # The first pod of a group that wants its own kind may go anywhere.
+        # The first pod of a group with affinity to itself may go anywhere.
         if not self._first_of_group:
             for number in range(len(self._wanted)):
                 table = self._wanted[number]
@@ -151,7 +151,7 @@ class RequiredTerms(CountingRule):
         if not terms:
             return False
         moved = [(info, 1) for info in changes.restored.values()] + [(info, -1) for info in changes.removed.values()]
-        # Pods without a node don't count.
+        # Pods without a node do not count.
         change = sum(
             [sign for info, sign in moved if all_match(terms, info.pod.metadata.namespace, info.pod.metadata.labels)]
         )

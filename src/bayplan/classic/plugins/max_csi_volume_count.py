@@ -26,11 +26,11 @@ UNNAMED = 2 | ERROR_BIT
 LIMIT_PREFIX = "attachable-volumes-csi-"
 MAX_KEY_LENGTH = 63
 MIGRATABLE = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, AZURE_FILE, CINDER))
-"""In-tree provisioners that CSI drivers could stand for; the gate that lets them is off."""
+"""In-tree provisioners that CSI drivers could replace; the gate for that is off."""
 
 
 class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes that would have to attach more volumes of a driver than they can."""
+    """Rejects nodes that would have to attach more volumes of a driver than their limit."""
 
     name = "MaxCSIVolumeCountPred"
     reads = Reads.EVERYTHING
@@ -46,11 +46,11 @@ class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes
         return pod_volumes(pod)
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """SKIP where the pod names no claim."""
+        """Skip pods without claims."""
         return PROCEED if spec.has_named_claims and self._attach_volume_limit else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule that counts the volumes a node would have."""
+        """Return the rule that counts the volumes of a node."""
         return TooManyCsiVolumes(self, spec, self._use, cluster)
 
     def verdict(self, wanted: dict[str, str], node: Node, row: int, catalog: ObjectCatalog) -> int:
@@ -88,7 +88,7 @@ class TooManyCsiVolumes(FilterRule):
         self._wanted: dict[str, str] | None = {}
 
     def refresh(self) -> bool:
-        """Find the pod's volumes again, which claims and classes decide, and look at the pods that came and went."""
+        """Find the pod's volumes again, which depend on claims and classes, and process added and removed pods."""
         try:
             self._wanted = csi_volumes(self._spec, self._cluster.catalog)
         except UnnamedClaim:
@@ -137,7 +137,7 @@ def _driver_and_handle(claim: PersistentVolumeClaim, catalog: ObjectCatalog) -> 
 
 
 def limit_key(driver: str) -> str:
-    """Return the resource by which the volumes of a driver are limited; long names are shortened by a hash."""
+    """Return the resource that limits the volumes of a driver; long names are shortened by a hash."""
     if len(LIMIT_PREFIX) + len(driver) < MAX_KEY_LENGTH:
         return LIMIT_PREFIX + driver
     return LIMIT_PREFIX + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]

@@ -26,7 +26,7 @@ UNNAMED = 2 | ERROR_BIT
 
 
 class VolumeRoom:
-    """The number of volumes of a kind on each node, and how many more fit."""
+    """The number of volumes of a type on each node, and how many more fit."""
 
     def __init__(self, cluster: ClusterState, *, attach_volume_limit: bool) -> None:
         self._cluster = cluster
@@ -34,7 +34,7 @@ class VolumeRoom:
         self._attach_volume_limit = attach_volume_limit
 
     def on_row(self, kind: VolumeKind, wanted: frozenset[str], row: int) -> tuple[int, int, int]:
-        """Return how many volumes are attached to a node, how many of the wanted ones are not, and how many it takes.
+        """Return the number of attached volumes of a node, of requested ones that are not attached, and its limit.
 
         Raises:
             UnnamedClaim: a claim of a pod there has no name.
@@ -51,10 +51,10 @@ class VolumeRoom:
 
 
 class MaxVolumeCount(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Base of the predicates: rejects nodes that would have to attach more disks of a kind than they can.
+    """Base of the predicates: rejects nodes that would have to attach more disks of a type than their limit.
 
     Class attributes:
-        kind: of the disks.
+        kind: the type of the disks.
     """
 
     reads = Reads.EVERYTHING
@@ -71,11 +71,11 @@ class MaxVolumeCount(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod)
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """SKIP where the pod has no volume that could be of the kind."""
+        """Skip pods without a volume that could be of the type."""
         return PROCEED if spec.volumes else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for how many there would be."""
+        """Return the rule for the resulting number."""
         return TooManyVolumes(self.kind, spec, self._room, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class TooManyVolumes(FilterRule):
         self._wanted: frozenset[str] | None = frozenset()
 
     def refresh(self) -> bool:
-        """Find the names of the pod's volumes again, which claims and classes decide."""
+        """Find the names of the pod's volumes again, which depend on claims and classes."""
         try:
             self._wanted = frozenset(names_of(self._kind, self._spec, self._cluster.catalog))
         except UnnamedClaim:

@@ -1,4 +1,4 @@
-"""NoDiskConflict: pods of one node must not mount the same disk at odds."""
+"""NoDiskConflict: pods of one node must not have conflicting mounts of the same disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFLICT = verdict_of(1, DISK_CONFLICT)
 
 
 class NoDiskConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes where a disk of the pod is in use in a way that excludes it."""
+    """Rejects nodes on which a disk of the pod is in use in a conflicting way."""
 
     name = "NoDiskConflict"
     reads = Reads.EVERYTHING
@@ -32,7 +32,7 @@ class NoDiskConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod)
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """SKIP where the pod has no disk."""
+        """Skip pods without disks."""
         return PROCEED if any(is_disk(volume.source) for volume in spec.volumes) else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
@@ -45,7 +45,7 @@ class NoDiskConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
 
 class DiskInUse(FilterRule):
-    """`CONFLICT` if a disk is in use in a way that excludes the pod."""
+    """`CONFLICT` if a disk is in use in a conflicting way."""
 
     def __init__(self, spec: PodVolumes, use: VolumeUse, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -53,7 +53,7 @@ class DiskInUse(FilterRule):
         self._use = use
 
     def refresh(self) -> bool:
-        """Look at the pods that came and went."""
+        """Process added and removed pods."""
         self._use.follow()
         return False
 

@@ -1,4 +1,4 @@
-"""NoVolumeZoneConflict: a node that is in a zone or region must be in one of those of the pod's bound volumes."""
+"""NoVolumeZoneConflict: a node in a zone or region must be in one of those of the pod's bound volumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST_ERROR = 2
 
 
 class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes outside of the zones and regions of bound volumes. Nodes that are in none pass, whatever the volumes are."""
+    """Rejects nodes outside the zones and regions of bound volumes. Nodes without a zone pass, whatever the volumes are."""
 
     name = "NoVolumeZoneConflict"
     reads = Reads.EVERYTHING
@@ -44,7 +44,7 @@ class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]
         return pod_volumes(pod)
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """SKIP where the pod names no claim."""
+        """Skip pods without claims."""
         return PROCEED if spec.has_named_claims else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
@@ -77,7 +77,7 @@ class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]
 
 
 def _bound_volume(namespace: str, name: str, catalog: ObjectCatalog) -> PersistentVolume | str | None:
-    """Return the volume of a claim; None if the claim waits for its pod, a text if upstream fails."""
+    """Return the volume of a claim; None if the claim waits for its pod, an error message if upstream fails."""
     if not name:
         return NO_NAME
     claim = catalog.get(PersistentVolumeClaim, f"{namespace}/{name}")
@@ -97,7 +97,7 @@ def _bound_volume(namespace: str, name: str, catalog: ObjectCatalog) -> Persiste
 
 
 def _holds(volume: PersistentVolume, node: Node) -> bool:
-    """Return whether a node is in the zone and region that a volume's labels name."""
+    """Return whether a node is in the zone and region in a volume's labels."""
     labels = node.metadata.labels
     return all(
         labels.get(key, "") in values for key, values in volume_topologies(volume) if key in (BETA_ZONE, BETA_REGION)

@@ -1,4 +1,4 @@
-"""NodeAffinityPriority: nodes that match a pod's preferred node affinity are better, by the weights of the terms."""
+"""NodeAffinityPriority: prefers nodes that match a pod's preferred node affinity, by the weights of the terms."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class PreferredSpec:
     """The preferred terms.
 
     Attributes:
-        terms: weight and labels, for terms that say something about labels: fields of nodes are not looked at.
-        error: why the first term that upstream can't read is refused; every node then fails with it.
+        terms: the weight and labels of terms with label requirements; field requirements are ignored.
+        error: upstream's error for the first invalid term; every node then fails with it.
     """
 
     key: Hashable
@@ -36,7 +36,7 @@ class PreferredSpec:
 
 
 class NodeAffinityPriority(FailingPriority[PreferredSpec]):
-    """Sums up the weights of the preferred terms that match."""
+    """Sums the weights of the preferred terms that match."""
 
     name = "NodeAffinityPriority"
     reads = Reads.NODES
@@ -61,7 +61,7 @@ class NodeAffinityPriority(FailingPriority[PreferredSpec]):
         return PreferredSpec((tuple((weight, terms_of.key) for weight, terms_of in terms), error), tuple(terms), error)
 
     def map_error(self, spec: PreferredSpec) -> str:
-        """Return why no node can be scored, or the empty text."""
+        """Return why no node can be scored, or the empty string."""
         return spec.error
 
     def score_rule(self, spec: PreferredSpec, cluster: ClusterState) -> ScoreRule:
@@ -83,7 +83,7 @@ class PreferredTerms(ReducedScoreRule):
             term.bind()
 
     def score(self, row: int) -> int:
-        """Sum up the weights."""
+        """Sum the weights."""
         total = 0
         for number in range(len(self._terms)):
             term = self._terms[number]

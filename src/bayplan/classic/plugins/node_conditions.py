@@ -29,24 +29,24 @@ CORDONED = verdict_of(1, NODE_UNSCHEDULABLE)
 PRESSED = verdict_of(1, NODE_UNDER_MEMORY_PRESSURE)
 
 NOT_READY_SHIFT, NETWORK_SHIFT, MAX_REPEATS = 1, 5, 15
-"""A condition that stands several times in a node's status gives its reason as often: counts of four bits each."""
+"""A condition that occurs several times in a node's status repeats its reason: counts of four bits each."""
 
 
 class FlagSpec(msgspec.Struct, frozen=True):
-    """Whether the predicate asks about nodes for this pod at all."""
+    """Whether the predicate checks nodes for this pod at all."""
 
     key: bool
 
 
 class CheckNodeUnschedulable(FilterPlugin[FlagSpec]):
-    """Rejects cordoned nodes, unless the pod tolerates the taint that stands for that."""
+    """Rejects cordoned nodes, unless the pod tolerates the corresponding taint."""
 
     name = "CheckNodeUnschedulable"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Ask where the pod has no toleration."""
+        """Check only pods without the toleration."""
         found = any(tolerates(item, UNSCHEDULABLE_TAINT, comparison_operators=False) for item in pod.spec.tolerations)
         return FlagSpec(not found)
 
@@ -66,7 +66,7 @@ class ConditionPredicate(FilterPlugin[FlagSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Ask for every pod."""
+        """Check every pod."""
         return FlagSpec(True)
 
     def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:
@@ -84,7 +84,7 @@ class CheckNodeCondition(ConditionPredicate):
     name = "CheckNodeCondition"
 
     def verdict(self, node: Node) -> int:
-        """Count what is wrong."""
+        """Count the failed conditions."""
         not_ready = unavailable = 0
         for condition in node.status.conditions:
             if condition.type == "Ready" and condition.status != "True":
@@ -96,7 +96,7 @@ class CheckNodeCondition(ConditionPredicate):
         return verdict_of(packed, NODE_NOT_READY) if packed else 0
 
     def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return each reason as often as its condition is there."""
+        """Return each reason as often as its condition occurs."""
         return (
             *(NODE_NOT_READY,) * (verdict >> NOT_READY_SHIFT & MAX_REPEATS),
             *(NODE_NETWORK_UNAVAILABLE,) * (verdict >> NETWORK_SHIFT & MAX_REPEATS),
@@ -121,19 +121,19 @@ class PressurePredicate(ConditionPredicate):
 
 
 class CheckNodeMemoryPressure(PressurePredicate):
-    """Keeps pods without any request or limit away from nodes that are short of memory."""
+    """Keeps pods without any request or limit away from nodes with memory pressure."""
 
     name = "CheckNodeMemoryPressure"
     condition = "MemoryPressure"
     reason = NODE_UNDER_MEMORY_PRESSURE
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Ask for pods of the class BestEffort only."""
+        """Check only pods of the class BestEffort."""
         return FlagSpec(is_best_effort(pod))
 
 
 class CheckNodeDiskPressure(PressurePredicate):
-    """Rejects nodes that are short of disk."""
+    """Rejects nodes with disk pressure."""
 
     name = "CheckNodeDiskPressure"
     condition = "DiskPressure"
@@ -141,7 +141,7 @@ class CheckNodeDiskPressure(PressurePredicate):
 
 
 class CheckNodePIDPressure(PressurePredicate):
-    """Rejects nodes that are short of process ids."""
+    """Rejects nodes with PID pressure."""
 
     name = "CheckNodePIDPressure"
     condition = "PIDPressure"
@@ -156,12 +156,12 @@ class Cordoned(FilterRule):
         self._asks = asks
 
     def filter(self, row: int) -> int:
-        """Look whether the node is cordoned."""
+        """Check whether the node is cordoned."""
         return CORDONED if self._asks and self.columns.unschedulable[row] else 0
 
 
 class NodeVerdict(FilterRule):
-    """The verdict of a function about the node; None: every node passes."""
+    """The verdict of a function of the node; None: every node passes."""
 
     def __init__(self, verdict: Callable[[Node], int] | None, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -169,13 +169,13 @@ class NodeVerdict(FilterRule):
         self._nodes = cluster.nodes
 
     def filter(self, row: int) -> int:
-        """Ask about the node."""
+        """Call the function with the node."""
         node = self._nodes.nodes[row] if self._verdict is not None else None
         return 0 if node is None or self._verdict is None else self._verdict(node)
 
 
 def is_best_effort(pod: Pod) -> bool:
-    """Return whether no container asks for, or is limited in, any CPU or memory."""
+    """Return whether no container has a request or limit for CPU or memory."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         for amounts in (container.resources.requests, container.resources.limits):
             if any(nano_value(amounts[name]) > 0 for name in (CPU, MEMORY) if name in amounts):

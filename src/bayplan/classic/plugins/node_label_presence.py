@@ -1,4 +1,4 @@
-"""CheckNodeLabelPresence and NodeLabelPriority: rules about which label keys nodes have, as a Policy says. They ignore the pod."""
+"""CheckNodeLabelPresence and NodeLabelPriority: rules of a Policy about the label keys of nodes. They ignore the pod."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VIOLATED = verdict_of(1, NODE_LABEL_PRESENCE_VIOLATED)
 
 
 class NoSpec(msgspec.Struct, frozen=True):
-    """Nothing of the pod is needed."""
+    """No data of the pod is needed."""
 
     key: tuple[()] = ()
 
@@ -26,7 +26,7 @@ NO_SPEC = NoSpec()
 
 
 class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
-    """Rejects nodes that lack one of some labels; or, the other way round, those that have one. Argument: `LabelsPresence`."""
+    """Rejects nodes that lack any of some labels; or, inverted, those that have any. Argument: `LabelsPresence`."""
 
     name = "CheckNodeLabelPresence"
     reads = Reads.NODES
@@ -37,7 +37,7 @@ class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
         self._argument = classic_arguments(arguments).argument.labels_presence or LabelsPresence()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
-        """Need nothing."""
+        """Use no data."""
         return NO_SPEC
 
     def filter_rule(self, spec: NoSpec, cluster: ClusterState) -> FilterRule:
@@ -50,7 +50,7 @@ class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
 
 
 class NodeLabelPriority(ScorePlugin[NoSpec]):
-    """Gives 10 to nodes that have a label, or to those that lack it. Argument: `LabelPreference`."""
+    """Scores 10 for nodes that have a label, or for those that lack it. Argument: `LabelPreference`."""
 
     name = "NodeLabelPriority"
     reads = Reads.NODES
@@ -61,7 +61,7 @@ class NodeLabelPriority(ScorePlugin[NoSpec]):
         self._argument = classic_arguments(arguments).argument.label_preference or LabelPreference()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
-        """Need nothing."""
+        """Use no data."""
         return NO_SPEC
 
     def score_rule(self, spec: NoSpec, cluster: ClusterState) -> ScoreRule:
@@ -70,7 +70,7 @@ class NodeLabelPriority(ScorePlugin[NoSpec]):
 
 
 class WrongLabels(FilterRule):
-    """`VIOLATED` if a label's presence is not as wanted."""
+    """`VIOLATED` if a label's presence is not as required."""
 
     def __init__(self, argument: LabelsPresence, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -78,7 +78,7 @@ class WrongLabels(FilterRule):
         self._columns = [cluster.nodes.label_column(label) for label in argument.labels]
 
     def filter(self, row: int) -> int:
-        """Look at each label."""
+        """Check each label."""
         for column in self._columns:
             if (column.codes[row] >= 0) != self._argument.presence:
                 return VIOLATED
@@ -86,7 +86,7 @@ class WrongLabels(FilterRule):
 
 
 class HasLabel(ScoreRule):
-    """10 if the label's presence is as wanted."""
+    """10 if the label's presence is as preferred."""
 
     def __init__(self, argument: LabelPreference, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -94,5 +94,5 @@ class HasLabel(ScoreRule):
         self._column = cluster.nodes.label_column(argument.label)
 
     def score(self, row: int) -> int:
-        """Look at the label."""
+        """Check the label."""
         return MAX_PRIORITY if (self._column.codes[row] >= 0) == self._presence else 0

@@ -1,4 +1,4 @@
-"""NodePreferAvoidPodsPriority: a node may ask, by an annotation, not to get the pods of some controllers."""
+"""NodePreferAvoidPodsPriority: a node may request, by an annotation, not to get the pods of some controllers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ControllerSpec(msgspec.Struct, frozen=True):
 
 
 class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
-    """Gives 0 to nodes that ask to avoid the pod's controller, 10 to all others. Its weight is 10,000."""
+    """Scores 0 for nodes that request to avoid the pod's controller, 10 for all others. Its weight is 10,000."""
 
     name = "NodePreferAvoidPodsPriority"
     reads = Reads.NODES
@@ -39,7 +39,7 @@ class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
         return _controller(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ControllerSpec:
-        """Keep the controller."""
+        """Store the controller."""
         return ControllerSpec(_controller(pod))
 
     def score_rule(self, spec: ControllerSpec, cluster: ClusterState) -> ScoreRule:
@@ -55,7 +55,7 @@ class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
 
 
 class NotAvoided(ScoreRule):
-    """0 if the node asks to avoid the controller, else 10."""
+    """0 if the node requests to avoid the controller, else 10."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ def _controller(pod: Pod) -> tuple[str, str] | None:
 
 
 def avoided_controllers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and uid of the controllers that an annotation names; nothing where it can't be read."""
+    """Yield kind and uid of the controllers in an annotation; nothing if it is invalid."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -100,7 +100,7 @@ def avoided_controllers(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _field(value: object, name: str) -> object:
-    """Return a field as Go finds it: by its name, or else by the same in other letters."""
+    """Return a field as Go's decoder finds it: by its name, or else ignoring case."""
     if not isinstance(value, dict):
         return None
     if name in value:

@@ -1,7 +1,7 @@
 """The changes of a trial to one node, and the predicates that depend on them.
 
-Upstream computes what predicates need of the whole cluster once for each pod (predicate metadata), and then adds and removes pods
-of one node: nominated ones, and potential victims. What is added is not always counted as what was there from the start, so
+Upstream computes the cluster-wide data of predicates once for each pod (predicate metadata), and then adds and removes pods
+of one node: nominated ones, and potential victims. Added pods are not always counted like existing ones, so
 these predicates get the changes themselves instead of a state to which they were applied.
 """
 
@@ -17,9 +17,9 @@ class PodChanges(msgspec.Struct):
     """The pods that a trial moved on one row.
 
     Attributes:
-        removed: pods that ran there and were taken off, by key; also where they were put back.
-        restored: those of them that were put back.
-        nominated: pods that were added because they are nominated to the node.
+        removed: the pods that ran there and were removed, by key; including those that were added back.
+        restored: those of them that were added back.
+        nominated: the pods that were added because they are nominated to the node.
     """
 
     removed: dict[str, PodInfo] = msgspec.field(default_factory=dict)
@@ -33,7 +33,7 @@ class PodChanges(msgspec.Struct):
 
 
 class CountingRule(FilterRule):
-    """The rule of a predicate that counts pods beyond the node itself. It is not refreshed while pods are moved on trial."""
+    """The rule of a predicate that counts pods beyond the node itself. It is not refreshed while pods are moved in a trial."""
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
         """Return the verdict on one row after changes there."""

@@ -1,4 +1,4 @@
-"""PodFitsResources: a node must have room for what the pod requests, and for one more pod."""
+"""PodFitsResources: a node must have room for the pod's requests, and for one more pod."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class ResourceRequest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FitSpec:
-    """The requests of a pod; none where it asks for nothing at all, which fits wherever one more pod is allowed."""
+    """The requests of a pod; empty if it requests nothing at all, which fits wherever one more pod is allowed."""
 
     key: tuple[tuple[int, int], ...]
     requests: tuple[ResourceRequest, ...] = field(compare=False)
 
 
 def compile_fit(pod: Pod, cluster: ClusterState, arguments: ClassicArguments) -> FitSpec:
-    """Return what a pod must find. CPU, memory and ephemeral storage are compared as soon as anything is asked for."""
+    """Return the compared requests. CPU, memory and ephemeral storage are compared if the pod requests anything."""
     amounts = resource_request(pod, pod_overhead=arguments.gates.pod_overhead)
     basic = {CPU, MEMORY, EPHEMERAL_STORAGE}
     if not any(amounts[name] for name in basic) and amounts.keys() == basic:
@@ -58,7 +58,7 @@ def compile_fit(pod: Pod, cluster: ClusterState, arguments: ClassicArguments) ->
 
 
 class Shortages:
-    """Explains what is short on nodes by numbers below 0x200: bits, or numbers of sets if there are more resources than bits."""
+    """Explains missing resources of nodes by numbers below 0x200: bits, or numbers of sets if there are too many for bits."""
 
     def __init__(self) -> None:
         self._sets: dict[FitSpec, list[tuple[bool, ...]]] = {}
@@ -81,7 +81,7 @@ class Shortages:
 
 
 class PodFitsResources(FilterPlugin[FitSpec]):
-    """Rejects nodes without room for the pod. Evictions always may help, even above what the node has at all."""
+    """Rejects nodes without room for the pod. Evictions may always help, even for more than the node's capacity."""
 
     name = "PodFitsResources"
     reads = Reads.NODES | Reads.USAGE
@@ -93,7 +93,7 @@ class PodFitsResources(FilterPlugin[FitSpec]):
         self._shortages = Shortages()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FitSpec:
-        """Sum up what the pod requests."""
+        """Compute the requests of the pod."""
         return compile_fit(pod, cluster, self._arguments)
 
     def filter_rule(self, spec: FitSpec, cluster: ClusterState) -> FilterRule:
@@ -101,7 +101,7 @@ class PodFitsResources(FilterPlugin[FitSpec]):
         return self._shortages.rule(spec, cluster)
 
     def reasons(self, spec: FitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return one reason for each resource that is short."""
+        """Return one reason for each insufficient resource."""
         return self._shortages.reasons(spec, verdict)
 
 
@@ -109,8 +109,8 @@ class ResourceShortage(FilterRule):
     """The resources that a node lacks: a bit for pods and one for each request, or the number of such a set.
 
     Args:
-        requests: of the pod.
-        sets: the sets that have numbers, in the order of the numbers; the first is that nothing is short.
+        requests: the requests of the pod.
+        sets: the numbered sets, in the order of the numbers; the first is the empty set.
         cluster: the state.
     """
 
@@ -125,7 +125,7 @@ class ResourceShortage(FilterRule):
         self._short: Any = np.zeros(len(requests) + 1, dtype=np.uint8)
 
     def filter(self, row: int) -> int:
-        """Compare each request with what is free; evictions may help even above what the node has at all."""
+        """Compare each request with the free amount; evictions may help even beyond the node's capacity."""
         columns, short, verdict = self.columns, self._short, 0
         short[0] = columns.usage[POD_COUNT, row] >= columns.allowed_pods[row]
         if short[0]:

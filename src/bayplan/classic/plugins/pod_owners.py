@@ -1,4 +1,4 @@
-"""Services and controllers of a pod as the classic scheduler finds them: by their selectors, in the order of their names."""
+"""Services and controllers of a pod as the classic scheduler finds them: by their selectors, sorted by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ K = TypeVar("K", bound=KubernetesObject)
 
 
 def owners_version(catalog: ObjectCatalog) -> tuple[int, ...]:
-    """Return what moves when one of the objects that selectors come from is written."""
+    """Return a version that changes when any object with a selector is written."""
     return tuple(catalog.version(kind) for kind in OWNER_KINDS)
 
 
@@ -53,7 +53,7 @@ def selectors_of(namespace: str, labels: Labels, catalog: ObjectCatalog) -> tupl
 
 
 def _matching(written: Sequence[LabelSelector | None], labels: Labels) -> list[Selector]:
-    """Return the selectors that match and are not empty; one that can't be read spoils all of its kind, as upstream."""
+    """Return the selectors that match and are not empty; an invalid one invalidates all of its kind, as in upstream."""
     try:
         compiled = [compile_label_selector(selector) for selector in written]
     except SelectorError:

@@ -25,19 +25,19 @@ class RowPriority(NormalizePlugin[S]):
 
 
 class FailingPriority(NormalizePlugin[S]):
-    """A priority that can't score some pods."""
+    """A priority that cannot score some pods."""
 
     def map_error(self, spec: S) -> str:
-        """Return why no node can be scored for the pod of a spec, or the empty text."""
+        """Return why no node can be scored for the pod of a spec, or the empty string."""
         return ""
 
 
 class ReducedScoreRule(ScoreRule):
-    """A rule with upstream's NormalizeReduce: the largest count becomes 10, or 0 if few are better.
+    """A rule with upstream's NormalizeReduce: the largest count becomes 10, or 0 if fewer is better.
 
     Args:
-        columns: of the cluster.
-        reverse: whether few are better.
+        columns: the columns of the cluster.
+        reverse: whether fewer is better.
     """
 
     def __init__(self, columns: Columns, *, reverse: bool = False) -> None:
@@ -54,7 +54,7 @@ class ReducedScoreRule(ScoreRule):
         return (int(largest),)
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return the count as a share of the largest, cut off."""
+        """Return the count as a fraction of the largest, truncated."""
         largest = scale[0]
         if largest == 0:
             return _MOST if self.reverse else raw

@@ -1,7 +1,7 @@
 """The priorities over requests and capacity: LeastRequested, MostRequested, BalancedResourceAllocation, RequestedToCapacityRatio.
 
-All integer arithmetic is int64 and cut off, all float arithmetic in Go's order of operations. Pods count with the larger of their
-containers together and their largest init container; a container that asks for nothing counts 100 milli-CPU and 200 MiB.
+All integer arithmetic is truncating int64, all float arithmetic in Go's order of operations. Pods count with the larger of the sum
+of their containers and their largest init container; a container without requests counts 100 milli-CPU and 200 MiB.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ _MAX_AS_FLOAT = float(MAX_PRIORITY)
 
 
 class WeighedResource(msgspec.Struct, frozen=True):
-    """A resource that a score weighs.
+    """A weighted resource of a score.
 
     Attributes:
-        number: of the resource, or None if nodes don't count it. basic: whether requests count with defaults (CPU, memory).
-        request: what the pod asks for. weight: in the mean.
+        number: the number of the resource, or None if nodes don't count it.
+        basic: whether requests count with defaults (CPU, memory).
+        request: the request of the pod.
+        weight: the weight in the mean.
     """
 
     number: int | None
@@ -47,7 +49,7 @@ class WeighedResource(msgspec.Struct, frozen=True):
 
 
 class AllocationSpec(msgspec.Struct, frozen=True):
-    """The resources with what the pod asks of each."""
+    """The resources with the pod's requests."""
 
     key: tuple[WeighedResource, ...]
 
@@ -64,7 +66,7 @@ class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
         self._weights: tuple[tuple[str, int], ...] = ((CPU, 1), (MEMORY, 1))
 
     def compile(self, pod: Pod, cluster: ClusterState) -> AllocationSpec:
-        """Sum up what the pod asks for."""
+        """Compute the requests of the pod."""
         return AllocationSpec(tuple(self._weighed(pod, cluster, name, weight) for name, weight in self._weights))
 
     def _weighed(self, pod: Pod, cluster: ClusterState, name: str, weight: int) -> WeighedResource:
@@ -76,32 +78,32 @@ class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
 
 
 class LeastRequestedPriority(ResourceAllocationPriority):
-    """Prefers nodes with much left: the mean of the scores of CPU and memory."""
+    """Prefers nodes with many free resources: the mean of the scores of CPU and memory."""
 
     name = "LeastRequestedPriority"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for what is left."""
+        """Return the rule for free resources."""
         return LeastRequested(spec.key, cluster)
 
 
 class MostRequestedPriority(ResourceAllocationPriority):
-    """Prefers nodes with little left: the mean of the scores of CPU and memory."""
+    """Prefers nodes with few free resources: the mean of the scores of CPU and memory."""
 
     name = "MostRequestedPriority"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for what is taken."""
+        """Return the rule for used resources."""
         return MostRequested(spec.key, cluster)
 
 
 class BalancedResourceAllocation(ResourceAllocationPriority):
-    """Prefers nodes where CPU and memory are used to the same part; 0 where either would be full."""
+    """Prefers nodes with equal used fractions of CPU and memory; 0 if either would be full."""
 
     name = "BalancedResourceAllocation"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the difference of the parts."""
+        """Return the rule for the difference of the fractions."""
         return Balance(spec.key, cluster)
 
 
@@ -155,12 +157,13 @@ def _shape_problem(shape: tuple[tuple[int, int], ...]) -> str:
 
 
 class ResourceAmounts(ScoreRule):
-    """Base of the rules: what would be requested of each resource with the pod, and what there is.
+    """Base of the rules: the requested amount of each resource including the pod, and the capacity.
 
-    Both are 0 for a resource that nodes don't count.
+    Both are 0 for a resource that nodes do not count.
 
     Args:
-        resources: that are weighed. cluster: the state.
+        resources: the resources that are weighed.
+        cluster: the state.
     """
 
     def __init__(self, resources: tuple[WeighedResource, ...], cluster: ClusterState) -> None:
@@ -177,7 +180,7 @@ class ResourceAmounts(ScoreRule):
         self.weights: Any = np.array([item.weight for item in resources], dtype=np.int64)
 
     def requested(self, place: int, row: int) -> int:
-        """Return what would be requested of a resource."""
+        """Return the requested amount of a resource including the pod."""
         if self.numbers[place] < 0:
             return 0
         return go.add(self.columns.usage[self.usage_rows[place], row], self.requests[place])
@@ -187,13 +190,13 @@ class ResourceAmounts(ScoreRule):
         return 0 if self.numbers[place] < 0 else self.columns.allocatable[self.numbers[place], row]
 
     def fraction(self, place: int, row: int) -> float:
-        """Return which part of a resource would be requested; 1 without capacity."""
+        """Return the requested fraction of a resource; 1 without capacity."""
         capacity = self.capacity(place, row)
         return 1.0 if capacity == 0 else go.divide(float(self.requested(place, row)), float(capacity))
 
 
 class LeastRequested(ResourceAmounts):
-    """The weighted mean of ``(capacity - requested) * 10 / capacity``; 0 without capacity, and where more is requested."""
+    """The weighted mean of ``(capacity - requested) * 10 / capacity``; 0 without capacity, or if more is requested."""
 
     def score(self, row: int) -> int:
         """Score each resource."""
@@ -208,7 +211,7 @@ class LeastRequested(ResourceAmounts):
 
 
 class MostRequested(ResourceAmounts):
-    """The weighted mean of ``requested * 10 / capacity``; 0 without capacity, and where more is requested."""
+    """The weighted mean of ``requested * 10 / capacity``; 0 without capacity, or if more is requested."""
 
     def score(self, row: int) -> int:
         """Score each resource."""
@@ -223,10 +226,10 @@ class MostRequested(ResourceAmounts):
 
 
 class Balance(ResourceAmounts):
-    """``int((1 - |cpu - memory|) * 10)`` of the parts that would be requested; 0 where either would be full."""
+    """``int((1 - |cpu - memory|) * 10)`` of the requested fractions; 0 if either would be full."""
 
     def score(self, row: int) -> int:
-        """Compare the parts."""
+        """Compare the fractions."""
         cpu, memory = self.fraction(0, row), self.fraction(1, row)
         if cpu >= 1.0 or memory >= 1.0:
             return 0
@@ -234,11 +237,11 @@ class Balance(ResourceAmounts):
 
 
 class CapacityRatio(ResourceAmounts):
-    """The weighted mean of what a shape makes of each utilization, rounded half up; a resource that scores 0 does not count.
+    """The weighted mean of a shape's score of each utilization, rounded half up; a resource that scores 0 does not count.
 
     Args:
         resources, cluster: as for the base.
-        shape: points (utilization in percent, score), sorted.
+        shape: the points (utilization in percent, score), sorted.
     """
 
     def __init__(
@@ -255,7 +258,7 @@ class CapacityRatio(ResourceAmounts):
         for place in range(self.count):
             requested, capacity = self.requested(place, row), self.capacity(place, row)
             utilization = _FULL
-            # No capacity is as good as a full one.
+            # No capacity is treated as full.
             if capacity != 0 and requested <= capacity:
                 utilization = _FULL - go.quotient(go.mul(go.sub(capacity, requested), _FULL), capacity)
             score = self.shaped(utilization)
@@ -265,7 +268,7 @@ class CapacityRatio(ResourceAmounts):
         return go.quotient(go.add(go.mul(2, total), weights), go.mul(2, weights)) if weights != 0 else 0
 
     def shaped(self, utilization: int) -> int:
-        """Return the piecewise linear function: constant before the first point and after the last, quotients cut towards zero."""
+        """Return the piecewise linear function: constant before the first point and after the last, truncated towards zero."""
         if utilization <= self._utilizations[0]:
             return self._scores[0]
         for point in range(1, self._points):

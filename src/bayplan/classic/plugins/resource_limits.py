@@ -1,4 +1,4 @@
-"""ResourceLimitsPriority (a gate): a node whose capacity holds the pod's limits of CPU or memory is a little better."""
+"""ResourceLimitsPriority (a gate): slightly prefers nodes whose capacity satisfies the pod's limits of CPU or memory."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class LimitsSpec(msgspec.Struct, frozen=True):
 
 
 class ResourceLimitsPriority(ScorePlugin[LimitsSpec]):
-    """Gives 1 where a limit is set and there is that much, else 0."""
+    """Scores 1 if a limit is set and the node has that much, else 0."""
 
     name = "ResourceLimitsPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> LimitsSpec:
-        """Sum up the limits."""
+        """Compute the limits."""
         limits = resource_limits(pod)
         return LimitsSpec((limits[CPU], limits[MEMORY]))
 
     def score_rule(self, spec: LimitsSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule that compares limits with what a node offers."""
+        """Return the rule that compares limits with the node's capacity."""
         return HoldsLimits(spec.key, cluster)
 
 

@@ -1,6 +1,6 @@
-"""SelectorSpreadPriority, ServiceSpreadingPriority and ServiceAntiAffinity: pods of one service or controller go apart.
+"""SelectorSpreadPriority, ServiceSpreadingPriority and ServiceAntiAffinity: spread the pods of one service or controller.
 
-A running pod counts where it is in the pod's namespace, is not being deleted, and matches all selectors that match the pod.
+A running pod counts if it is in the pod's namespace, is not being deleted, and matches all selectors that match the pod.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ZONE_WEIGHTING = ZONE_WEIGHTING
 
 
 class OwnerPods:
-    """The counter of the pods that belong together with a spec's pod; looked up again when services or controllers change."""
+    """The counter of the pods that count for a spec's pod; looked up again when services or controllers change."""
 
     __slots__ = ("counter", "key", "version")
 
@@ -48,7 +48,7 @@ class OwnerPods:
 
 @dataclass(frozen=True, slots=True)
 class SpreadSpec:
-    """Namespace and labels of the pod, by which its services and controllers are found."""
+    """Namespace and labels of the pod, which determine its services and controllers."""
 
     key: tuple[str, tuple[tuple[str, str], ...]]
     namespace: str = field(compare=False)
@@ -64,12 +64,12 @@ class SpreadPriority(PreScorePlugin[SpreadSpec], NormalizePlugin[SpreadSpec]):
     reads_feasible = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> SpreadSpec:
-        """Keep namespace and labels."""
+        """Store namespace and labels."""
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         return SpreadSpec((namespace, tuple(sorted(labels.items()))), namespace, labels, OwnerPods())
 
     def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
-        """Return what the pods that count must all match; without any selector none counts."""
+        """Return the selectors that counted pods must all match; without any selector no pod counts."""
         raise TypeError(f"{type(self).__name__} lacks selectors()")
 
     def pre_score(self, spec: SpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -105,7 +105,7 @@ class SelectorSpreadPriority(SpreadPriority):
     name = "SelectorSpreadPriority"
 
     def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
-        """Return those of all services and controllers."""
+        """Return the selectors of all services and controllers."""
         return selectors_of(spec.namespace, spec.labels, cluster.catalog)
 
     def score_rule(self, spec: SpreadSpec, cluster: ClusterState) -> ScoreRule:
@@ -114,7 +114,7 @@ class SelectorSpreadPriority(SpreadPriority):
 
 
 class ServiceSpreadingPriority(SelectorSpreadPriority):
-    """The older name. Upstream hands it the selectors of all services and controllers too, which makes it the same."""
+    """The older name. Upstream passes it the selectors of all services and controllers, too, so it is the same."""
 
     name = "ServiceSpreadingPriority"
 
@@ -129,7 +129,7 @@ class ServiceAntiAffinity(SpreadPriority):
         self._label = classic_arguments(arguments).argument.service_anti_affinity or ""
 
     def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
-        """Return that of the first service by name."""
+        """Return the selector of the first service by name."""
         selector = first_service_selector(spec.namespace, spec.labels, cluster.catalog)
         return () if selector is None else (selector,)
 
@@ -139,10 +139,10 @@ class ServiceAntiAffinity(SpreadPriority):
 
 
 class OwnedPods(ScoreRule):
-    """Base of the rules: how many pods that count are on a node.
+    """Base of the rules: the number of counted pods on a node.
 
     Attributes:
-        domains: intp[capacity], a number for the zone or the label's value of each node; 0 for nodes in none.
+        domains: intp[capacity], a number for the zone or the label's value of each node; 0 for nodes without one.
         count_of_domains: one more than the largest of them.
     """
 
@@ -158,7 +158,7 @@ class OwnedPods(ScoreRule):
         self._seen: object = None
 
     def refresh(self) -> bool:
-        """Take the counter that PreScore found; other params have every row asked again."""
+        """Use the counter of PreScore; other params cause every row to be evaluated again."""
         self.counter = self._pods.counter
         return False
 
@@ -177,14 +177,14 @@ class OwnedPods(ScoreRule):
         return sums.tobytes()
 
     def take(self, scale: Scale) -> None:
-        """Look at the sums of a scale."""
+        """Decode the sums of a scale."""
         if scale is not self._seen:
             self._seen = scale
             self.by_domain = np.frombuffer(scale[1], dtype=np.int64).copy()
 
 
 class SpreadByZone(OwnedPods):
-    """10 for the fewest: a third by node, two thirds by zone if the node is in one."""
+    """10 for the fewest: one third by node, two thirds by zone if the node is in one."""
 
     def bind(self) -> None:
         """Number the zones of the nodes."""
@@ -252,7 +252,7 @@ class SpreadByLabel(OwnedPods):
 
 
 def zone_codes(nodes: NodeTable) -> Index:
-    """Return intp[capacity], a number for the zone of each row, region and zone together; `NO_ZONE` for nodes in none."""
+    """Return intp[capacity], a number for the zone of each row, region and zone together; `NO_ZONE` for nodes without one."""
     region, zone = nodes.label_column(BETA_REGION), nodes.label_column(BETA_ZONE)
     regions, zones = _without_empty(region), _without_empty(zone)
     codes: Index = (regions + 1) * (len(zone.values) + 1) + zones + 1
@@ -260,6 +260,6 @@ def zone_codes(nodes: NodeTable) -> Index:
 
 
 def _without_empty(column: LabelColumn) -> Index:
-    """Return the codes of a column with the empty value counted as none."""
+    """Return the codes of a column with the empty value treated as absent."""
     empty = column.index.get("")
     return column.codes if empty is None else np.where(column.codes == empty, -1, column.codes)

@@ -1,6 +1,6 @@
-"""CheckServiceAffinity: pods of a service go to nodes with the same values of some labels. Argument: the labels.
+"""CheckServiceAffinity: pods of a service must be on nodes with the same values of some labels. Argument: the labels.
 
-The first pod of a service chooses; the others follow it, unless their node selector says where they belong.
+The first pod of a service is placed freely; the others must match its node, unless their node selector has the labels.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ NOWHERE_TEXT = 'node "" not found'
 
 @dataclass(frozen=True, slots=True)
 class ServiceAffinitySpec:
-    """Namespace and labels of the pod, and what its node selector says about the labels of the rule.
+    """Namespace and labels of the pod, and the values of the rule's labels in its node selector.
 
     Attributes:
-        same: matches the pods with all the labels of this one.
-        selected: the labels of the rule that the node selector gives a value.
+        same: the selector of the pods with all labels of this one.
+        selected: the labels of the rule that are in the node selector.
     """
 
     key: tuple[object, ...]
@@ -48,7 +48,7 @@ class ServiceAffinitySpec:
 class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[ServiceAffinitySpec]):
     """Rejects nodes with other values of the labels than the node of another pod of the service has.
 
-    Upstream takes any such pod; the first by namespace and name is taken here. Params: (label, value) pairs.
+    Upstream uses any such pod; this rule uses the first by namespace and name. Params: (label, value) pairs.
     """
 
     name = "CheckServiceAffinity"
@@ -60,7 +60,7 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
         self._labels = classic_arguments(arguments).argument.service_affinity or ()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ServiceAffinitySpec:
-        """Keep what other pods of the service are found by."""
+        """Store the data by which other pods of the service are found."""
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         wanted = pod.spec.node_selector or {}
         selected = {label: wanted[label] for label in self._labels if label in wanted}
@@ -71,7 +71,7 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
     def pre_filter(
         self, spec: ServiceAffinitySpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Return the labels that the node must have."""
+        """Return the required labels of the node."""
         node = None
         if self.follows_others(spec, cluster):
             first = min((info for info in cluster.pods.values() if _counts(spec, info)), key=_key, default=None)
@@ -79,13 +79,13 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
         return PreFilterResult(tuple(self.wanted(spec, node).items()))
 
     def follows_others(self, spec: ServiceAffinitySpec, cluster: ClusterState) -> bool:
-        """Return whether other pods of a service decide."""
+        """Return whether other pods of a service determine the labels."""
         if len(self._labels) <= len(spec.selected):
             return False
         return bool(services_of(spec.namespace, spec.labels, cluster.catalog))
 
     def wanted(self, spec: ServiceAffinitySpec, node: Node | None) -> dict[str, str]:
-        """Return the labels of the node selector, and those of the node that is followed."""
+        """Return the labels of the node selector, and those of the other pod's node."""
         wanted = dict(spec.selected)
         if node is not None:
             for label in self._labels:
@@ -103,7 +103,7 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
 
 
 class SameLabels(CountingRule):
-    """`VIOLATED` if a label has another value."""
+    """`VIOLATED` if a label has a different value."""
 
     def __init__(self, plugin: CheckServiceAffinity, spec: ServiceAffinitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -117,7 +117,7 @@ class SameLabels(CountingRule):
         self._matcher.bind()
 
     def refresh(self) -> bool:
-        """Take the labels that PreFilter found; other params have every row asked again."""
+        """Use the labels of PreFilter; other params cause every row to be evaluated again."""
         if self.params is not self._seen:
             self._seen = self.params
             wanted = {}
@@ -133,7 +133,7 @@ class SameLabels(CountingRule):
         return 0 if self._matcher.matches(row) else VIOLATED
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
-        """Return the verdict on one row after changes; a nominated pod that comes first is on no node that could be followed."""
+        """Return the verdict on one row after changes; a nominated pod that comes first has no node to match."""
         plugin, spec, cluster = self._plugin, self._spec, self._cluster
         node = None
         if plugin.follows_others(spec, cluster):

@@ -1,4 +1,4 @@
-"""PodToleratesNodeTaints and TaintTolerationPriority: pods stay away from nodes with taints that they don't tolerate."""
+"""PodToleratesNodeTaints and TaintTolerationPriority: keep pods away from nodes with taints that they do not tolerate."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def _key(pod: Pod) -> tuple[tuple[str, str, str, str], ...]:
 
 
 def _spec(pod: Pod, number_of: Callable[[tuple[Taint, ...]], int]) -> TaintTolerationSpec:
-    """Return the pod's tolerations with the number that they make of each taint set: a verdict, or a count."""
+    """Return the pod's tolerations with a result for each taint set: a verdict, or a count."""
     table = TaintTable(number_of)
     return TaintTolerationSpec(_key(pod), table, table)
 
 
 class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
-    """Rejects nodes with taints NoSchedule or NoExecute that the pod does not tolerate."""
+    """Rejects nodes with NoSchedule or NoExecute taints that the pod does not tolerate."""
 
     name = "PodToleratesNodeTaints"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
-        """Keep the tolerations and make an empty table."""
+        """Store the tolerations and create an empty table."""
         tolerations = pod.spec.tolerations
 
         def verdict(taints: tuple[Taint, ...]) -> int:
@@ -52,7 +52,7 @@ class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
         return _spec(pod, verdict)
 
     def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
-        """Return today's rule, over a table of 1.16."""
+        """Return the current rule, over a table of 1.16."""
         return TaintFilter(spec, cluster)
 
     def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -61,14 +61,14 @@ class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
 
 
 class TaintTolerationPriority(NormalizePlugin[TaintTolerationSpec]):
-    """Prefers nodes with few taints PreferNoSchedule that the pod does not tolerate."""
+    """Prefers nodes with few PreferNoSchedule taints that the pod does not tolerate."""
 
     name = "TaintTolerationPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
-        """Keep the tolerations that can matter and make an empty table."""
+        """Store the relevant tolerations and create an empty table."""
         tolerations = [item for item in pod.spec.tolerations if item.effect in ("", PREFER_NO_SCHEDULE)]
 
         def count(taints: tuple[Taint, ...]) -> int:
@@ -95,7 +95,7 @@ class UntoleratedTaints(ReducedScoreRule):
         self._counts: Any = self._table.of(self._taint_sets)
 
     def bind(self) -> None:
-        """Look at the taint sets that have come since."""
+        """Evaluate the new taint sets."""
         self._counts = self._table.of(self._taint_sets)
 
     def score(self, row: int) -> int:

@@ -76,7 +76,7 @@ class DeviceTable:
 
     def assign(self, pod: Pod, row: int, numbers: tuple[int, ...]) -> None:
         """Note the GPUs of a pod on a row."""
-        self._assignments[_key(pod)] = (pod.metadata.uid, numbers)
+        self._assignments[pod_key(pod)] = (pod.metadata.uid, numbers)
         self._stale.add(row)
 
     def model_of(self, row: int) -> str:
@@ -86,7 +86,7 @@ class DeviceTable:
 
     def free_before(self, pod: Pod, row: int) -> list[int]:
         """Return what is free of each GPU of a row without one of its pods."""
-        key = _key(pod)
+        key = pod_key(pod)
         node = self.state.nodes.nodes[row]
         count = gpus_of(node)[0] if node is not None else 0
         free = [GPU_SIZE_MILLI] * count
@@ -156,5 +156,6 @@ def tightest(free: list[int], request: GpuRequest) -> list[int] | None:
     return sorted(number for _, number in fitting[: request.count])
 
 
-def _key(pod: Pod) -> str:
+def pod_key(pod: Pod) -> str:
+    """Return the key of a pod's assignment, which is that of its `PodInfo`."""
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

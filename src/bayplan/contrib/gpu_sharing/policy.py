@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.contrib.gpu_sharing.devices import Assignments, DeviceTable, tightest
+from bayplan.contrib.gpu_sharing.devices import Assignments, DeviceTable, pod_key, tightest
 from bayplan.contrib.gpu_sharing.requests import GPU_INDEX, GPU_SIZE_MILLI, GpuRequest, gpu_request
-from bayplan.formats.openb import GPU_COUNT, GPU_MILLI, GPU_MODEL
+from bayplan.formats.traces.shapes import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads, ReservePlugin, ScorePlugin
@@ -120,10 +120,15 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
 
     def table(self, state: ClusterState) -> DeviceTable:
         """Return the devices of a state, as they are now."""
+        table = self._table_of(state)
+        table.refresh()
+        return table
+
+    def _table_of(self, state: ClusterState) -> DeviceTable:
+        """Return the devices of a state, as they were when they were last refreshed."""
         table = self._table
         if table is None or table.state is not state:
             table = self._table = DeviceTable(state, self._assignments, self.handle.pods)
-        table.refresh()
         return table
 
     def nodes_of(self, rows: Rows) -> GpuNodes:
@@ -191,10 +196,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         if not request.count:
             return SUCCESS
         cluster = self.handle.cluster
-        row = cluster.nodes.row_of[node_name]
-        table = self._table if self._table is not None and self._table.state is cluster else None
-        if table is None:
-            table = self._table = DeviceTable(cluster, self._assignments, self.handle.pods)
+        row, table = cluster.nodes.row_of[node_name], self._table_of(cluster)
         given = state.read(CHOSEN_GPUS, tuple)
         chosen = given if given is not None else self._choose(table, pod, row, request)
         if chosen is None:
@@ -212,7 +214,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Free the GPUs of the pod."""
-        self._assignments.pop(f"{pod.metadata.namespace}/{pod.metadata.name}", None)
+        self._assignments.pop(pod_key(pod), None)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
         """Return the numbers of the GPUs that the pod got."""

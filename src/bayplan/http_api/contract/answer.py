@@ -22,8 +22,9 @@ class ListAnswer(Answer, frozen=True, kw_only=True):
     """A list or a page of one; subclasses add `items`.
 
     Attributes:
-        total: number of items in all. total_is_exact: False if there may be more because counting ran out of time.
-        offset, limit: of the page.
+        total: number of items in all.
+        total_is_exact: False if there may be more because counting ran out of time.
+        offset, limit: the offset and limit of the page.
     """
 
     total: int
@@ -57,8 +58,11 @@ class Refused(Answer, frozen=True, kw_only=True):
     """Why a request was rejected; texts that don't apply are empty.
 
     Attributes:
-        what: the error. where: in the request. got, wanted: the actual and the expected value. hint: what to try.
-        request_id: of the request, as in the log.
+        what: the error.
+        where: the location in the request.
+        got, wanted: the actual and the expected value.
+        hint: what to try.
+        request_id: the ID of the request, as in the log.
     """
 
     what: str

@@ -13,7 +13,9 @@ class Root(Answer, frozen=True, kw_only=True):
     """The server that responds.
 
     Attributes:
-        build: of the compiled modules. instance: different after each start. links: paths by name.
+        build: the build ID of the compiled modules.
+        instance: different after each start.
+        links: paths by name.
     """
 
     version: str
@@ -46,7 +48,8 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
     """A reason why pods wait.
 
     Attributes:
-        pods: how many have it among their reasons. mainly: for how many of them it rejects most nodes.
+        pods: how many have it among their reasons.
+        mainly: the number of these for which it rejects most nodes.
     """
 
     text: str
@@ -87,7 +90,9 @@ class SourceFacts(Answer, frozen=True, kw_only=True):
     """A source cluster that this one follows, in short.
 
     Attributes:
-        kind: the command that syncs it. state: listing, following, done or stopped. sentence: the same in words.
+        kind: the command that syncs it.
+        state: listing, following, done or stopped.
+        sentence: the same in words.
     """
 
     name: str
@@ -110,7 +115,8 @@ class SourceRow(SourceFacts, frozen=True, kw_only=True):
     """A source cluster that this one follows.
 
     Attributes:
-        position: how far a recording has been played; null if that isn't known. message: problems, one a line.
+        position: how far a recording has been played; null if that isn't known.
+        message: problems, one a line.
         left_out: kinds that are not followed.
     """
 
@@ -132,9 +138,12 @@ class Overview(Answer, frozen=True, kw_only=True):
     """Whether anything is wrong, and what.
 
     Attributes:
-        version: changes with pods, nodes and decisions. sentence: the overview in one line.
-        utilisation: by resource and zone. utilisation_history: of the last five minutes, the oldest first.
-        latest: decisions, the newest first. source: the cluster that this one follows.
+        version: changes with pods, nodes and decisions.
+        sentence: the overview in one line.
+        utilisation: by resource and zone.
+        utilisation_history: the utilisation in the last five minutes, the oldest first.
+        latest: decisions, the newest first.
+        source: the cluster that this one follows.
     """
 
     version: str

@@ -55,8 +55,10 @@ class Validation(Answer, frozen=True, kw_only=True):
     """The errors of a configuration, or its effect.
 
     Attributes:
-        stage: the check that failed; null if the configuration is valid. effective, extension_points: of a valid one.
-        difference: from the configuration in use, one a line. will: what applying it would cause.
+        stage: the check that failed; null if the configuration is valid.
+        effective, extension_points: the effective form and the extension points of a valid configuration.
+        difference: the differences from the configuration in use, one per line.
+        will: what applying it would cause.
     """
 
     stage: str | None
@@ -81,7 +83,9 @@ class PluginRow(Answer, frozen=True, kw_only=True):
     """A plugin.
 
     Attributes:
-        points: extension points that it implements. enabled: those at which some profile runs it. file: of a custom plugin.
+        points: extension points that it implements.
+        enabled: those at which some profile runs it.
+        file: the file of a custom plugin.
         documentation: URL of the documentation of a built-in plugin.
     """
 

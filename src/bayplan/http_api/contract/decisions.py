@@ -9,13 +9,18 @@ class DecisionSummary(Answer, frozen=True, kw_only=True):
     """A decision in a list.
 
     Attributes:
-        number: of the decision since the server started. at: when. namespace, name: of the pod.
-        attempt: 1-based number of the pod's attempt. outcome: scheduled, unschedulable, error or skipped.
+        number: the number of the decision since the start of the server.
+        at: when.
+        namespace, name: the namespace and name of the pod.
+        attempt: 1-based number of the pod's attempt.
+        outcome: scheduled, unschedulable, error or skipped.
         node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in the record.
         margin: how many points the chosen node was ahead of the runner-up; null if there is none or it isn't known.
         runner_up: the best node outside the tie set, or "".
-        tier: of the queue that the pod came from. woken_by: the event that moved it to the active queue.
-        annotated: whether another scheduler decided. text: the decision in a sentence.
+        tier: the tier of the queue that the pod came from.
+        woken_by: the event that moved it to the active queue.
+        annotated: whether another scheduler decided.
+        text: the decision in a sentence.
     """
 
     number: int
@@ -44,7 +49,7 @@ class AttemptSummary(DecisionSummary, frozen=True, kw_only=True):
     """A decision in the list of one pod's attempts.
 
     Attributes:
-        difference: from the previous attempt, in words.
+        difference: the difference from the previous attempt, in words.
     """
 
     difference: str
@@ -60,10 +65,13 @@ class DecisionList(Answer, frozen=True, kw_only=True):
     """Decisions, the newest last.
 
     Attributes:
-        version: changes with new decisions. total: number of decisions. total_is_exact: False if there may be more.
-        oldest: number of the oldest full record. oldest_summary: number of the oldest record. next: number of the next
-            decision.
-        limit: of the list.
+        version: changes with new decisions.
+        total: number of decisions.
+        total_is_exact: False if there may be more.
+        oldest: number of the oldest full record.
+        oldest_summary: number of the oldest record.
+        next: number of the next decision.
+        limit: the limit of the list.
     """
 
     version: int
@@ -90,9 +98,12 @@ class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last"
     """Number of decisions in equal parts of a span.
 
     Attributes:
-        first, last: numbers of the decisions at its ends (``from`` and ``to``). from_at, to_at: the same as times.
-        oldest, newest: numbers of the decisions in memory. bins: number of parts.
-        lanes: the counts. numbers: of the first decision of each part.
+        first, last: numbers of the decisions at its ends (``from`` and ``to``).
+        from_at, to_at: the same as times.
+        oldest, newest: numbers of the decisions in memory.
+        bins: number of parts.
+        lanes: the counts.
+        numbers: the number of the first decision in each part.
     """
 
     first: int
@@ -119,7 +130,8 @@ class NodeLanes(ListAnswer, frozen=True, kw_only=True):
     """Pods on nodes over time, the nodes with the most changes first.
 
     Attributes:
-        from_at, to_at: ends of the span. bins: number of parts.
+        from_at, to_at: ends of the span.
+        bins: number of parts.
     """
 
     items: list[NodeLane]
@@ -141,7 +153,8 @@ class ClockStep(ClockStatus, frozen=True, kw_only=True):
     """The clock after a step.
 
     Attributes:
-        done: whether there was anything to step to. decisions: made in this step, the last 20 at most.
+        done: whether there was anything to step to.
+        decisions: made in this step, the last 20 at most.
     """
 
     done: bool
@@ -152,7 +165,9 @@ class DecisionsChanged(Answer, frozen=True, kw_only=True):
     """New decisions in a frame of the stream.
 
     Attributes:
-        version: number of the next decision. oldest: of the oldest full record. items: the newest ones.
+        version: number of the next decision.
+        oldest: the number of the oldest full record.
+        items: the newest ones.
         left_out: number of decisions since the last frame that are not among the items.
     """
 

@@ -19,8 +19,11 @@ class AppliedItem(Answer, frozen=True, kw_only=True):
     """The outcome of one document.
 
     Attributes:
-        index: its position among all. line: on which it begins. path: of the object in the Kubernetes API, or "".
-        action: created, replaced or refused. message: why it was refused.
+        index: its position among all.
+        line: the line on which it begins.
+        path: the path of the object in the Kubernetes API, or "".
+        action: created, replaced or refused.
+        message: why it was refused.
     """
 
     index: int
@@ -46,8 +49,10 @@ class Imported(Answer, frozen=True, kw_only=True):
     """The result of an import.
 
     Attributes:
-        loaded: number of objects by kind. replaced: how many of them replaced an existing object.
-        unknown_fields: fields that the release does not have, by file, line and object. total: number of objects.
+        loaded: number of objects by kind.
+        replaced: how many of them replaced an existing object.
+        unknown_fields: fields that the release does not have, by file, line and object.
+        total: number of objects.
     """
 
     loaded: dict[str, int]

@@ -46,8 +46,11 @@ class MatrixRow(Answer, frozen=True, kw_only=True):
     """A node.
 
     Attributes:
-        total: weighted score; null if it wasn't scored. tie: whether it is in the tie set. plugin: that rejected it, or "".
-        gap: what is missing, in words. pre_filters: index of a status by PreFilter plugin.
+        total: weighted score; null if it wasn't scored.
+        tie: whether it is in the tie set.
+        plugin: the plugin that rejected it, or "".
+        gap: what is missing, in words.
+        pre_filters: index of a status by PreFilter plugin.
         filters: index of a status by filter; null if the filter wasn't run.
         raw, normalized, weighted: by scorer; null if the node wasn't scored.
     """
@@ -131,10 +134,17 @@ class MatrixFacts(Answer, frozen=True, kw_only=True):
     """One attempt as nodes by plugins, without its rows.
 
     Attributes:
-        number: of the decision. attempt: 1-based number of the pod's attempt. nodes: number of nodes.
-        winner: the chosen node, or "". runner_up: the best node outside the tie set, or "". margin: the points between them.
-        pre_filters, filters: names, in the order of the rows' lists. total, offset, limit: of the rows.
-        sentence: the decision in words. skipped: plugins that returned Skip. max_score: the largest normalized score.
+        number: the number of the decision.
+        attempt: 1-based number of the pod's attempt.
+        nodes: number of nodes.
+        winner: the chosen node, or "".
+        runner_up: the best node outside the tie set, or "".
+        margin: the points between them.
+        pre_filters, filters: names, in the order of the rows' lists.
+        total, offset, limit: the number of rows, and the offset and limit of the page.
+        sentence: the decision in words.
+        skipped: plugins that returned Skip.
+        max_score: the largest normalized score.
         annotated: present, and true, only if another scheduler decided.
     """
 

@@ -22,8 +22,10 @@ class NodeFacts(Answer, frozen=True, kw_only=True):
     """A node's properties and capacity.
 
     Attributes:
-        allocatable, requested, free: amounts by resource. shares: requested of allocatable, by resource.
-        most_pods: the maximum number of pods. taints: as kubectl writes them.
+        allocatable, requested, free: amounts by resource.
+        shares: requested of allocatable, by resource.
+        most_pods: the maximum number of pods.
+        taints: as kubectl writes them.
     """
 
     name: str
@@ -44,7 +46,8 @@ class NodeRow(NodeFacts, frozen=True, kw_only=True):
     """A node in a table.
 
     Attributes:
-        pods: number of pods on it. blocks: the largest of them, if requested.
+        pods: number of pods on it.
+        blocks: the largest of them, if requested.
     """
 
     pods: int
@@ -62,7 +65,8 @@ class NodeList(ListAnswer, frozen=True, kw_only=True):
     """A page of the table of nodes.
 
     Attributes:
-        version: changes with the nodes. facets: if requested.
+        version: changes with the nodes.
+        facets: if requested.
     """
 
     version: int
@@ -80,19 +84,27 @@ class NodeCondition(Answer, frozen=True, kw_only=True):
 
 
 class PodsRejected(Answer, frozen=True, kw_only=True):
-    """Number of waiting pods that a node rejected with the same message in their last attempts."""
+    """Number of waiting pods that a node rejected with the same message in their last attempts.
+
+    Attributes:
+        text: the message. pods: their number. example: one of them, ``namespace/name``.
+    """
 
     text: str
     pods: int
+    example: str
 
 
 class NodePage(NodeFacts, frozen=True, kw_only=True):
     """The details of one node.
 
     Attributes:
-        version: changes with the nodes. sentence: a description, with its free capacity. pods: a page of those on it.
+        version: changes with the nodes.
+        sentence: a description, with its free capacity.
+        pods: a page of those on it.
         pods_total: number of pods on it.
-        rejected: why waiting pods were rejected. rejected_is_exact: False if not all were examined.
+        rejected: why waiting pods were rejected.
+        rejected_is_exact: False if not all were examined.
         rejected_missing: the failure of a plugin that could not give its reason, or "".
     """
 
@@ -112,9 +124,10 @@ class CellGroup(Answer, frozen=True, kw_only=True):
     """A group of the heat map.
 
     Attributes:
-        name: of the zone or other group. nodes: names.
-        cells: percent in use, 101 for a full node, 255 if it has nothing of the resource. flags: bit 0 cordoned, bit 1 not
-            ready.
+        name: the name of the zone or other group.
+        nodes: names.
+        cells: percent in use, 101 for a full node, 255 if it has nothing of the resource.
+        flags: bit 0 cordoned, bit 1 not ready.
     """
 
     name: str
@@ -127,7 +140,10 @@ class Cells(Answer, frozen=True, kw_only=True):
     """The heat map.
 
     Attributes:
-        version: changes with the nodes. layout: changes with their names. metric: the resource. by: the grouping.
+        version: changes with the nodes.
+        layout: changes with their names.
+        metric: the resource.
+        by: the grouping.
         metrics: resources that some node offers.
     """
 
@@ -143,8 +159,10 @@ class CellsChanged(Answer, frozen=True, kw_only=True):
     """A frame of the stream about the heat map.
 
     Attributes:
-        version, layout, metric: as in `Cells`. known: whether some node offers the resource.
-        whole: whether it contains all nodes or only those that changed. names, cells, flags: of the nodes, as in `CellGroup`.
+        version, layout, metric: as in `Cells`.
+        known: whether some node offers the resource.
+        whole: whether it contains all nodes or only those that changed.
+        names, cells, flags: the names, cells and flags of the nodes, as in `CellGroup`.
     """
 
     version: int
@@ -161,7 +179,9 @@ class UsageRow(Answer, frozen=True, kw_only=True):
     """The utilisation of one resource in the cluster (zone "") or in a zone.
 
     Attributes:
-        nodes: number of nodes. allocatable, requested, free: sums. share: requested of allocatable.
+        nodes: number of nodes.
+        allocatable, requested, free: sums.
+        share: requested of allocatable.
         largest_gap: the largest free amount on a single schedulable node.
     """
 

@@ -13,9 +13,11 @@ class PodRow(Answer, frozen=True, kw_only=True):
     """A pod in a table.
 
     Attributes:
-        status: waiting, gated, placed, terminating or finished. node: its name, or "".
+        status: waiting, gated, placed, terminating or finished.
+        node: its name, or "".
         why: why it waits, or how far its node was ahead of the others.
-        cpu, memory: requests in milli-CPU and bytes. workload: kind, namespace and name of its owner, or "".
+        cpu, memory: requests in milli-CPU and bytes.
+        workload: kind, namespace and name of its owner, or "".
     """
 
     namespace: str
@@ -46,7 +48,8 @@ class PodList(ListAnswer, frozen=True, kw_only=True):
     """A page of the table of pods.
 
     Attributes:
-        version: changes with the pods. facets: if requested.
+        version: changes with the pods.
+        facets: if requested.
     """
 
     version: int
@@ -58,8 +61,10 @@ class PodFacts(Answer, frozen=True, kw_only=True):
     """A pod's properties and requests.
 
     Attributes:
-        cpu, memory: requests in milli-CPU and bytes. requests: all of them, by resource.
-        imported: whether it was imported with its node set. created_at: from its metadata.
+        cpu, memory: requests in milli-CPU and bytes.
+        requests: all of them, by resource.
+        imported: whether it was imported with its node set.
+        created_at: the creation time in its metadata.
         bound_at, ended_at: null if it isn't bound, or hasn't ended.
     """
 
@@ -108,12 +113,18 @@ class PodPage(Answer, frozen=True, kw_only=True):
     """The details of one pod.
 
     Attributes:
-        sentence: its node, or why it waits. short: the same without the pod's name.
-        message: of a pod that waits, in upstream's words.
-        status: as in `PodRow`, or ``deleted``. deleted: whether it has been deleted. pod: its properties. attempts: all, the
-            newest last.
-        rejections: of the newest attempt. events: Kubernetes events. queue: its entry in the queue, if any.
-        manifest: the object, null if it has been deleted. manifest_text: the same as YAML.
+        sentence: its node, or why it waits.
+        short: the same without the pod's name.
+        message: the message of a waiting pod, in upstream's words.
+        status: as in `PodRow`, or ``deleted``.
+        deleted: whether it has been deleted.
+        pod: its properties.
+        attempts: all, the newest last.
+        rejections: the rejections in the newest attempt.
+        events: Kubernetes events.
+        queue: its entry in the queue, if any.
+        manifest: the object, null if it has been deleted.
+        manifest_text: the same as YAML.
     """
 
     sentence: str
@@ -152,8 +163,11 @@ class PodChanged(Answer, frozen=True, kw_only=True):
     """A frame of the stream about one pod: what to show until its details have been fetched.
 
     Attributes:
-        version: changes with the pod. exists: whether the pod is known. deleted: whether it has been deleted.
-        sentence, short, status, node: as in `PodPage`. attempts: number of attempts. All of these only if it exists.
+        version: changes with the pod.
+        exists: whether the pod is known.
+        deleted: whether it has been deleted.
+        sentence, short, status, node: as in `PodPage`.
+        attempts: number of attempts. All of these only if it exists.
     """
 
     version: str
@@ -170,7 +184,8 @@ class QueueChanged(Answer, frozen=True, kw_only=True):
     """A frame of the stream about the queue.
 
     Attributes:
-        version: of the queue; 0 if the engine is busy. busy: whether it is; then only counts are known.
+        version: the version of the queue; 0 if the engine is busy.
+        busy: whether it is; then only counts are known.
     """
 
     version: int

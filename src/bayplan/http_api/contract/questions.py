@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.answers.capacity import GroupCapacity, VictimRow, WorkloadCapacity
-from bayplan.answers.trial import Eviction
+from bayplan.answers.instant_host import Eviction
 from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.answers.what_if import Measure, PodDifference
 from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
@@ -13,10 +13,13 @@ class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
     """Why pods wait, the reasons with the most pods that nothing else blocks first.
 
     Attributes:
-        judged, waiting: number of pods that were judged, and of those that wait. assumptions: that the answer makes.
+        sentence: how many pods wait, and the first reason; "" if no pod that was judged waits.
+        judged, waiting: number of pods that were judged, and of those that wait.
+        assumptions: the assumptions that the answer makes.
     """
 
     items: list[WaitingReason]
+    sentence: str
     judged: int
     waiting: int
     assumptions: list[str]
@@ -26,8 +29,11 @@ class Capacity(Answer, frozen=True, kw_only=True):
     """Number of further copies of a workload, or of a mix, that fit; see `bayplan.answers.capacity.CapacityAnswer`.
 
     Attributes:
-        sentence: the answer in one line. copies, mixes, reached_limit, stopped_by, message, runs_out: as there.
-        workloads, groups, victims: rows. seeds: copies by seed, if several were requested. assumptions: that it makes.
+        sentence: the answer in one line.
+        copies, mixes, reached_limit, stopped_by, message, runs_out: as there.
+        workloads, groups, victims: rows.
+        seeds: copies by seed, if several were requested.
+        assumptions: the assumptions that it makes.
     """
 
     sentence: str
@@ -48,14 +54,23 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     """The effects of changes.
 
     Attributes:
-        id: of a kept one; "" otherwise. name: a label for people. at: when it was answered, by the clock.
+        id: the ID of a kept answer; "" otherwise.
+        fork: the fork of a kept answer, which starts from the changed cluster; "" otherwise.
+        name: a label for people.
+        at: when it was answered, by the clock.
         changes, configuration, reschedule: as requested.
-        sentence: the answer in one line. effect: the same without the changes.
-        pods: on both sides. counts: pods by kind of difference. differences: the worst first.
-        left_out: number of differences beyond those. measures, evictions: rows. assumptions: that the answer makes.
+        sentence: the answer in one line.
+        effect: the same without the changes.
+        pods: the numbers of pods on both sides.
+        counts: pods by kind of difference.
+        differences: the worst first.
+        left_out: number of differences beyond those.
+        measures, evictions: rows.
+        assumptions: the assumptions that the answer makes.
     """
 
     id: str
+    fork: str
     name: str
     at: Instant
     changes: list[str]

@@ -22,8 +22,11 @@ class QueueRow(Answer, frozen=True, kw_only=True):
     """A pod in the queue.
 
     Attributes:
-        position: in the list. since: when it entered its tier, or last failed. retry_at: when its backoff ends.
-        rejected_by: plugins that rejected it or hold it back. message: of the plugin that holds it back.
+        position: the position in the list.
+        since: when it entered its tier, or last failed.
+        retry_at: when its backoff ends.
+        rejected_by: plugins that rejected it or hold it back.
+        message: the message of the plugin that holds it back.
         wakes_on: labels of the events that make those plugins reconsider it.
     """
 
@@ -51,7 +54,9 @@ class QueueList(ListAnswer, frozen=True, kw_only=True):
     """A page of the queue, or of one of its tiers.
 
     Attributes:
-        version: changes with the queue. sentence: a summary. next_retry_at: when the next backoff ends.
+        version: changes with the queue.
+        sentence: a summary.
+        next_retry_at: when the next backoff ends.
     """
 
     version: int

@@ -43,8 +43,11 @@ class ForkStatus(Answer, frozen=True, kw_only=True, rename={"origin": "from"}):
     """A fork.
 
     Attributes:
-        origin: ``now`` or a snapshot (``from``). state: running, done or failed. message: why it failed.
-        progress: null before it starts. facts: of its run, once it is done.
+        origin: ``now`` or a snapshot (``from``).
+        state: running, done or failed.
+        message: why it failed.
+        progress: null before it starts.
+        facts: the facts of its run, once it is done.
     """
 
     id: str
@@ -68,8 +71,10 @@ class ComparedRun(Answer, frozen=True, kw_only=True):
 
     Attributes:
         kind: ``now``, ``fork`` or ``server``.
-        at: its time; not for another server. sources: that it follows; not for a fork.
-        url, instance: of another server. digest, id: of a fork.
+        at: its time; not for another server.
+        sources: the sources that it follows; not for a fork.
+        url, instance: the URL and instance of another server.
+        digest, id: the digest and ID of a fork.
     """
 
     name: str
@@ -142,7 +147,9 @@ class Placements(Answer, frozen=True, kw_only=True):
     """The node of each unfinished pod.
 
     Attributes:
-        pods: ``namespace/name``. nodes: their nodes, "" for pods that wait. instance: of the server.
+        pods: ``namespace/name``.
+        nodes: their nodes, "" for pods that wait.
+        instance: the instance of the server.
     """
 
     pods: list[str]

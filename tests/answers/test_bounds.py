@@ -8,15 +8,15 @@ import pytest
 
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
-from bayplan.answers.node_offers import NodeOffer
 from bayplan.answers.node_removal import nodes_to_remove
+from bayplan.answers.node_shapes import NodeShape, parse_shape
 from bayplan.base.errors import MissingExtra
 from bayplan.testing.builders import make_node
 from tests.answers.clusters import cluster_of, node, running, waiting
 
 
-def large(name: str, price: float) -> NodeOffer:
-    return NodeOffer(name=name, allocatable={"cpu": "4", "memory": "8Gi", "pods": "20"}, price=price)
+def large(name: str, price: float) -> NodeShape:
+    return parse_shape(f"name={name},cpu=4,memory=8Gi,pods=20,price={price}")
 
 
 def test_without_or_tools_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,10 +28,6 @@ def test_without_or_tools_the_error_names_the_extra(monkeypatch: pytest.MonkeyPa
 
 class TestPacking:
     """With OR-tools."""
-
-    @pytest.fixture(autouse=True)
-    def needed(self) -> None:
-        pytest.importorskip("ortools", reason="OR-tools is part of the extra bounds")
 
     def test_pods_that_can_not_be_split_keep_nodes(self) -> None:
         # Three pods of 3 cores fill two nodes of 4 in parts, but take three whole ones.

@@ -1,9 +1,14 @@
-"""Bounds by packing whole pods with OR-tools, for small and medium clusters.
+"""Bounds of how good an answer about nodes can be: by amounts only, and by packing whole pods with OR-tools.
 
-The models are relaxations, too, but tighter than those of `bayplan.answers.removal_bound` and `bayplan.answers.node_addition`: a
-pod stays in one piece, all resources count at once, and a node takes no pod that its taints, labels or cordon keep away. Rules
-about other pods, volumes and ports are left out, so the bounds hold for every answer. If the search is stopped early, the bound
-that it has proved so far counts. The limit on its work is deterministic, and so is the bound.
+The relaxation considers amounts only: pods may be split and put anywhere. For each resource, the remaining nodes must offer
+(allocatable without what DaemonSets and mirror pods take there) as much as the other pods request. The fewest nodes that do are
+the largest ones, so the bound of one resource is exact for it; the bound is the smallest over all resources. Rules such as
+affinity or spreading can only make the true number smaller.
+
+The models for OR-tools, for small and medium clusters, are relaxations, too, but tighter: a pod stays in one piece, all
+resources count at once, and a node takes no pod that its taints, labels or cordon keep away. Rules about other pods, volumes and
+ports are left out, so the bounds hold for every answer. If the search is stopped early, the bound that it has proved so far
+counts. The limit on its work is deterministic, and so is the bound.
 """
 
 from __future__ import annotations
@@ -16,10 +21,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from bayplan.answers.drain_rules import stays_behind
-from bayplan.answers.node_offers import NodeOffer
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.node_shapes import NodeShape
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.answers.removal_bound import RemovalBound
 from bayplan.base.extras import named_extras
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.node import Node, Taint
@@ -32,7 +36,9 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar
 
-METHOD = "packing by OR-tools: whole pods, all resources, taints, labels and cordons"
+RELAXATION = "relaxation: amounts only, pods may be split and put on any node"
+
+PACKING = "packing by OR-tools: whole pods, all resources, taints, labels and cordons"
 
 MAX_VARIABLES = 20_000
 """Maximum number of variables of a model: larger ones take minutes. The relaxation is used instead."""
@@ -41,6 +47,86 @@ MAX_WORK = 20.0
 """Work after which the search stops, in the solver's deterministic seconds, which take about as long as seconds."""
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+
+
+class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
+    """A bound.
+
+    Attributes:
+        nodes: maximum number that could be removed. price: maximum saving.
+        resource: that decides; "" if amounts would allow all candidates to be removed.
+        method: how the bound was found, in words.
+    """
+
+    nodes: int
+    price: float
+    resource: str
+    method: str
+
+
+def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: Mapping[str, float]) -> RemovalBound:
+    """Return how many of some nodes could be removed at most.
+
+    Args:
+        cluster: the current one. candidates: nodes that no rule keeps. prices: by node, 1 if there is none.
+    """
+    state = cluster.state
+    count = state.nodes.count
+    fixed = np.zeros((len(state.usage), count), dtype=np.int64)
+    for info in state.pods.values():
+        if not comes_back(info.pod):
+            vector = info.footprint.vector
+            fixed[: len(vector), info.row] += vector
+    alive = state.nodes.alive[:count]
+    may_go = np.zeros(count, dtype=np.bool_)
+    may_go[[state.nodes.row_of[name] for name in candidates]] = True
+    price = np.array([prices.get(name or "", 1.0) for name in state.nodes.names[:count]])
+    best, best_price, resource = int(may_go.sum()), float(price[may_go].sum()), ""
+    for name, offered, usage, taken in _resources(cluster, fixed):
+        rooms = np.maximum(offered - taken, 0)
+        # An over-committed node keeps what it has.
+        needed = int((usage - taken)[alive].sum()) - int(np.maximum(usage - offered, 0)[alive].sum())
+        spare = needed - int(rooms[alive & ~may_go].sum())
+        if spare <= 0:
+            continue
+        sizes = rooms[may_go]
+        by_size = np.argsort(-sizes, kind="stable")
+        sums = np.cumsum(sizes[by_size])
+        stay = int(np.searchsorted(sums, spare)) + 1
+        nodes = max(len(sizes) - stay, 0)
+        if nodes < best:
+            best, resource = nodes, name
+        best_price = min(best_price, _price_bound(sizes, price[may_go], spare))
+    return RemovalBound(nodes=best, price=best_price, resource=resource, method=RELAXATION)
+
+
+def _resources(cluster: QuestionCluster, fixed: Ints) -> list[tuple[str, Ints, Ints, Ints]]:
+    """Return name, offer, usage and fixed usage by row of every resource; pods among them."""
+    state = cluster.state
+    count = state.nodes.count
+    found = [("pods", state.nodes.allowed_pods[:count], state.usage[POD_COUNT, :count], fixed[POD_COUNT])]
+    for number, name in enumerate(state.nodes.resources.names):
+        row = FIRST_RESOURCE + number
+        found.append((name, state.nodes.allocatable[number, :count], state.usage[row, :count], fixed[row]))
+    return found
+
+
+def _price_bound(sizes: Ints, prices: np.ndarray, needed: int) -> float:
+    """Return what could be saved at most if nodes of these sizes must offer `needed`: parts of nodes may stay."""
+    order = np.argsort(prices / np.maximum(sizes, 1), kind="stable")
+    cost, left = 0.0, needed
+    for place in order.tolist():
+        size = int(sizes[place])
+        if not size:
+            continue
+        cost += float(prices[place]) * min(left / size, 1.0)
+        left -= size
+        if left <= 0:
+            break
+    return float(prices.sum()) - cost
+
+
+# --- packing ----------------------------------------------------------------------------------------------------------
 
 
 class _Group(msgspec.Struct):
@@ -101,9 +187,7 @@ def packed_removal_bound(
     """
     rules, state = _Rules(cluster), cluster.state
     row_of = state.nodes.row_of
-    leaving = [
-        (info.pod, info.footprint.vector, info.row) for info in state.pods.values() if not stays_behind(info.pod)
-    ]
+    leaving = [(info.pod, info.footprint.vector, info.row) for info in state.pods.values() if comes_back(info.pod)]
     may_go = {row_of[name] for name in candidates}
     free = _free(state)
     groups = _groups([each for each in leaving if each[2] in may_go], state, free, rules)
@@ -116,12 +200,12 @@ def packed_removal_bound(
         nodes=min(nodes, relaxed.nodes),
         price=min(price, relaxed.price),
         resource=relaxed.resource if nodes >= relaxed.nodes else "",
-        method=METHOD,
+        method=PACKING,
     )
 
 
 def packed_addition_bound(
-    cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequence[NodeOffer], price: float, relaxed: float
+    cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequence[NodeShape], price: float, relaxed: float
 ) -> tuple[float, str]:
     """Return the least that nodes for some waiting pods can cost, and how it was found; "" if the model would be too large.
 
@@ -145,7 +229,7 @@ def packed_addition_bound(
         groups = _groups([(pod, state.footprint(pod).vector, -1) for pod in pods], state, free, rules)
     if not rules.fit or sum(len(group.rows) for group in groups) + len(new) > MAX_VARIABLES:
         return relaxed, ""
-    return max(relaxed, _least_price(groups, free, new)), METHOD
+    return max(relaxed, _least_price(groups, free, new)), PACKING
 
 
 def _free(state: ClusterState) -> Ints:

@@ -1,0 +1,148 @@
+"""The shapes of nodes that could be added for a waiting pod: given ones, those of the cluster, and one tailored to the pod."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from msgspec.structs import replace
+
+from bayplan.analysis.root_cause import bound_volumes, untolerated_taints, volume_labels
+from bayplan.analysis.units import format_amount
+from bayplan.answers.node_groups import ZONE
+from bayplan.answers.node_shapes import (
+    HOSTNAME,
+    NodeShape,
+    daemon_models,
+    daemon_on,
+    is_condition_taint,
+    shape_of,
+    shapes_of,
+    size_price,
+)
+from bayplan.answers.trial import Trial
+from bayplan.objects.affinity import NodeSelectorTerm
+from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
+from bayplan.objects.node import Node, NodeStatus
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import accounted_requests, node_amounts
+from bayplan.objects.selectors import compile_required_node_affinity
+
+_CORE = 1000
+_GIB = 1 << 30
+_GENERIC: ResourceList = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+
+
+class ShapeCatalogue:
+    """The shapes of a cluster, or those that a user has.
+
+    Args:
+        trial: the cluster. catalogue: available nodes, one for each shape; their names are those of the shapes.
+    """
+
+    def __init__(self, trial: Trial, catalogue: Sequence[Node] = ()) -> None:
+        self._trial = trial
+        self._given = catalogue
+
+    @cached_property
+    def shapes(self) -> list[NodeShape]:
+        """Return all shapes, the cheapest first; those of the catalogue alone, if there is one."""
+        found = [shape_of(node, size_price) for node in self._given] or shapes_of(self._trial.state, size_price)
+        if not found:
+            node = Node(metadata=ObjectMeta(name="generic"), status=NodeStatus(allocatable=_GENERIC, capacity=_GENERIC))
+            found = [NodeShape(name="a generic node", template=node, price=size_price(node))]
+        return sorted(found, key=lambda each: (each.price, each.like, each.template.metadata.name))
+
+    @cached_property
+    def daemons(self) -> list[Pod]:
+        """Return one pod of each DaemonSet."""
+        return daemon_models(self._trial.state)
+
+    def objects(self, shape: NodeShape, number: int = 0) -> tuple[KubernetesObject, ...]:
+        """Return the objects of one new node of a shape: the node, its CSI and device objects, the pods of DaemonSets."""
+        return shape.objects(f"new-node-{number}" if number else "new-node", self.daemons)
+
+    def tailored(self, shape: NodeShape, pod: Pod) -> NodeShape:
+        """Return a shape with the labels and the room that a pod needs, and without taints that it does not tolerate."""
+        node, differs = shape.template, list[str]()
+        labels = self._wanted_labels(pod, node)
+        missing = {key: text for key, text in labels.items() if node.metadata.labels.get(key) != text}
+        if missing:
+            metadata = replace(node.metadata, labels={**node.metadata.labels, **missing})
+            node = replace(node, metadata=metadata)
+            if ZONE in missing:
+                differs.append(f"in {missing[ZONE]}")
+            rest = [
+                f"{key}={text}" for key, text in missing.items() if key not in (ZONE, "topology.kubernetes.io/region")
+            ]
+            if rest:
+                differs.append(f"with {', '.join(rest)}")
+        # A new node has neither conditions nor cordons.
+        taints = [each for each in untolerated_taints(pod, node) if not is_condition_taint(each)]
+        if taints:
+            left = tuple(each for each in node.spec.taints if each not in taints)
+            node = replace(node, spec=replace(node.spec, taints=left))
+            differs.append(f"without the taint {', '.join(each.key for each in taints)}")
+        larger = self._larger(node, pod)
+        if larger:
+            amounts = {**node.status.allocatable, **larger}
+            node = replace(node, status=replace(node.status, allocatable=amounts, capacity=amounts))
+            shown = ", ".join(
+                f"{format_amount(name, node_amounts({name: text})[name])} {name}" for name, text in larger.items()
+            )
+            differs.append(f"with {shown}")
+        price = size_price(node) if differs else shape.price
+        return replace(shape, template=node, differs=tuple(differs), price=price)
+
+    def _wanted_labels(self, pod: Pod, node: Node) -> dict[str, str]:
+        found = dict(pod.spec.node_selector or {})
+        required = compile_required_node_affinity(pod)
+        if not required.matches({**node.metadata.labels, **found}, node.metadata.name):
+            affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+            selector = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+            for term in selector.node_selector_terms if selector is not None else ():
+                more = _labels_for(term, {**node.metadata.labels, **found})
+                if required.matches({**node.metadata.labels, **found, **more}, node.metadata.name):
+                    found |= more
+                    break
+        for _, volume in bound_volumes(pod, self._trial.catalog):
+            found |= {key: text for key, text in volume_labels(volume).items() if key != HOSTNAME}
+        return found
+
+    def _larger(self, node: Node, pod: Pod) -> dict[str, str]:
+        """Return the resources of which a new node would have too little, with the required amounts."""
+        taken: dict[str, int] = {}
+        # A node of this shape runs the pods of DaemonSets, too.
+        runs = [made for daemon in self.daemons if (made := daemon_on(daemon, node)) is not None]
+        for each in (*runs, pod):
+            for name, amount in accounted_requests(each, self._trial.state.request_gates).requests.items():
+                taken[name] = taken.get(name, 0) + amount
+        offered, found = node_amounts(node.status.allocatable), dict[str, str]()
+        for name, amount in taken.items():
+            if amount <= offered.get(name, 0):
+                continue
+            if name == "cpu":
+                found[name] = str(-(-amount // _CORE))
+            elif name in ("memory", "ephemeral-storage"):
+                found[name] = f"{-(-amount // _GIB)}Gi"
+            else:
+                found[name] = str(amount)
+        if offered.get("pods", 0) <= len(self.daemons):
+            found["pods"] = str(len(self.daemons) + 10)
+        return found
+
+
+def _labels_for(term: NodeSelectorTerm, labels: dict[str, str]) -> dict[str, str]:
+    """Return labels with which a node meets the expressions of a term, as far as labels can."""
+    found: dict[str, str] = {}
+    for each in term.match_expressions:
+        values = each.values or ()
+        if each.operator == "In" and values and labels.get(each.key) not in values:
+            found[each.key] = values[0]
+        elif each.operator == "Exists" and each.key not in labels:
+            found[each.key] = "true"
+        elif each.operator in ("Gt", "Lt") and values and values[0].lstrip("-").isdigit():
+            found[each.key] = str(int(values[0]) + (1 if each.operator == "Gt" else -1))
+        elif each.operator == "NotIn" and labels.get(each.key) in values:
+            found[each.key] = "other"
+    return found

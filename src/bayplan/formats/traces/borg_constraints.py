@@ -1,0 +1,101 @@
+"""Constraints of Borg's tasks as node affinity, and the attributes of machines that they name as labels.
+
+Source: https://github.com/google/cluster-data, `MachineConstraint` and `MachineAttribute` of clusterdata_trace_format_v3.proto.
+Names and values are hashes there, and not always valid in labels; then they are hashed again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+
+import msgspec
+
+from bayplan.objects.affinity import NodeSelectorRequirement
+
+PREFIX = "attribute.trace.bayplan.io/"
+_VALID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_RELATIONS = (
+    "EQUAL", "NOT_EQUAL", "LESS_THAN", "GREATER_THAN", "LESS_THAN_EQUAL", "GREATER_THAN_EQUAL", "PRESENT", "NOT_PRESENT",
+)  # fmt: skip
+RELATIONS: Mapping[int | str, str] = {
+    key: name for number, name in enumerate(_RELATIONS) for key in (number, str(number), name)
+}
+
+
+class MachineConstraint(msgspec.Struct, gc=False):
+    """A constraint of a task."""
+
+    name: str
+    value: str = ""
+    relation: int | str = "EQUAL"
+
+
+class MachineAttribute(msgspec.Struct):
+    """An attribute of a machine from a time on."""
+
+    machine_id: int
+    name: str
+    time: int = 0
+    value: str = ""
+    deleted: bool = False
+
+
+class Attributes:
+    """The attributes that constraints name: the first value for each machine."""
+
+    def __init__(self) -> None:
+        self._needed: set[str] = set()
+        self._values: dict[int, dict[str, tuple[int, str]]] = {}
+
+    def need(self, constraints: Iterable[MachineConstraint]) -> None:
+        """Note the names in constraints, before `add`."""
+        self._needed.update([each.name for each in constraints])
+
+    def add(self, attribute: MachineAttribute) -> None:
+        """Take an attribute, unless no constraint names it."""
+        if attribute.name not in self._needed or attribute.deleted:
+            return
+        values = self._values.setdefault(attribute.machine_id, {})
+        known = values.get(attribute.name)
+        if known is None or attribute.time < known[0]:
+            values[attribute.name] = (attribute.time, attribute.value)
+
+    def labels(self, machine: int) -> dict[str, str]:
+        """Return the labels of a machine."""
+        return {_key(name): _valid(value) for name, (_, value) in self._values.get(machine, {}).items()}
+
+    def requirements(self, constraints: Iterable[MachineConstraint]) -> tuple[NodeSelectorRequirement, ...]:
+        """Return node affinity for constraints; without attributes none, since no node would have the labels."""
+        if not self._values:
+            return ()
+        found = [_requirement(each) for each in constraints]
+        return tuple(each for each in found if each is not None)
+
+
+def _requirement(constraint: MachineConstraint) -> NodeSelectorRequirement | None:
+    """Return the requirement, None if it compares with something that is no whole number."""
+    key, relation = _key(constraint.name), RELATIONS.get(constraint.relation, "EQUAL")
+    if relation in ("PRESENT", "NOT_PRESENT"):
+        return NodeSelectorRequirement(key=key, operator="Exists" if relation == "PRESENT" else "DoesNotExist")
+    if relation in ("EQUAL", "NOT_EQUAL"):
+        operator = "In" if relation == "EQUAL" else "NotIn"
+        return NodeSelectorRequirement(key=key, operator=operator, values=(_valid(constraint.value),))
+    try:
+        number = int(constraint.value)
+    except ValueError:
+        return None
+    if relation.startswith("LESS"):
+        return NodeSelectorRequirement(key=key, operator="Lt", values=(str(number + relation.endswith("EQUAL")),))
+    return NodeSelectorRequirement(key=key, operator="Gt", values=(str(number - relation.endswith("EQUAL")),))
+
+
+def _key(name: str) -> str:
+    return PREFIX + _valid(name)
+
+
+def _valid(text: str) -> str:
+    if not text or _VALID.fullmatch(text):
+        return text
+    return blake2b(text.encode(), digest_size=16, person=b"bayplan.traces").hexdigest()

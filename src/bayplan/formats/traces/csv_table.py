@@ -1,0 +1,188 @@
+"""A table in CSV as a stream of rows, with the place of every value for errors."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import chain
+
+from bayplan.base.durations import SECOND_NS
+from bayplan.base.errors import InputError
+from bayplan.formats.bounded_reading import ByteStream
+from bayplan.formats.traces.streams import line_blocks
+
+MAX_AMOUNT = 2**40
+"""Far beyond any machine, and small enough for sums of bytes in int64."""
+
+LAST_SECOND = 2**62 // SECOND_NS
+"""The latest time of a trace, in seconds."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class RowError(InputError):
+    """A row that can't be read; a reader may leave it out."""
+
+
+class CsvTable:
+    """The rows of one file.
+
+    Args:
+        name: of the file, for errors. stream: its bytes.
+        columns: the columns to read, in the published order. A first row that names all of them is a header, and then the
+            order of the file counts; without one, the file has exactly these columns in this order.
+        header: whether there must be one.
+        optional: columns that are read if a header names them, else empty; they follow `columns` in each row.
+        invalid: called with the error about a row of another width; raises it, or counts it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        stream: ByteStream,
+        columns: Sequence[str],
+        *,
+        invalid: Callable[[RowError], None],
+        header: bool = False,
+        optional: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.columns = tuple(columns)
+        self.names: Sequence[str] = ()
+        self._all = (*columns, *optional)
+        self._stream = stream
+        self._needs_header = header
+        self._invalid = invalid
+        self._block_line = 0
+        self._cut = False
+        self._reader = csv.reader(chain.from_iterable(self._lines()), strict=True)
+        self.found = False
+
+    @property
+    def where(self) -> str:
+        """File and line of the row at hand."""
+        return f"{self.name}:{self.line}"
+
+    @property
+    def line(self) -> int:
+        """Line of the row at hand, from 1."""
+        return self._reader.line_num
+
+    def rows(self) -> Iterator[list[str]]:
+        """Yield the rows below a header, each with the values of the columns in their order; empty lines are left out.
+
+        Raises:
+            InputError: no CSV, not UTF-8, another header or another number of columns; a file without rows.
+        """
+        reader, width = self._reader, 0
+        pick: _Picked | None = None
+        try:
+            for values in reader:
+                if not values:
+                    continue
+                if not width:
+                    width, pick = self._start(values)
+                    if self.names:
+                        continue
+                if len(values) != width:
+                    self._invalid(self._wrong_width(values, width))
+                    continue
+                self.found = True
+                yield pick(values) if pick is not None else values
+        except csv.Error as problem:
+            raise InputError("row", where=self.where, wanted="CSV", got=str(problem)) from None
+        if not self.found:
+            got = "a header alone" if self.names else "none"
+            raise InputError("table", where=self.name, wanted="at least one row", got=got)
+
+    def refusal(self, column: str, got: str, *, wanted: str) -> RowError:
+        """Return the error about a value of the row at hand."""
+        return RowError(f"column {column}", where=self.where, wanted=wanted, got=repr(got))
+
+    # --- values -------------------------------------------------------------------------------------------------------
+
+    def whole(self, text: str, column: str) -> int:
+        """Return a whole number that is not negative; ``8.0`` is one."""
+        if text.isdigit() and text.isascii() and len(text) <= 12:
+            return int(text)
+        number = _number(text)
+        if not (0 <= number <= MAX_AMOUNT and number.is_integer()):
+            raise self.refusal(column, text, wanted="a whole number, not negative")
+        return int(number)
+
+    def amount(self, text: str, column: str) -> float:
+        """Return a number that is not negative."""
+        number = _number(text)
+        if not 0 <= number <= MAX_AMOUNT:
+            raise self.refusal(column, text, wanted="a number, not negative")
+        return number
+
+    def time_ns(self, text: str, column: str) -> int | None:
+        """Return a time in seconds as nanoseconds, None if there is none; it may be before the trace."""
+        if text.isdigit() and text.isascii() and len(text) <= 9:
+            return int(text) * SECOND_NS
+        if not text:
+            return None
+        try:
+            seconds = Decimal(text.replace("_", "x"))
+        except InvalidOperation:
+            raise self.refusal(column, text, wanted="a time in seconds") from None
+        if not seconds.is_finite() or not -LAST_SECOND <= seconds <= LAST_SECOND:
+            raise self.refusal(column, text, wanted=f"a time in seconds, at most {LAST_SECOND}")
+        return int(seconds * SECOND_NS)
+
+    # --- lines --------------------------------------------------------------------------------------------------------
+
+    def _lines(self) -> Iterator[list[str]]:
+        for block in line_blocks(self._stream, self.name):
+            if not self._block_line:
+                block = block.removeprefix(_BYTE_ORDER_MARK)
+            self._cut = not block.endswith(b"\n")
+            try:
+                lines = block.removesuffix(b"\n").decode().split("\n")
+            except UnicodeDecodeError as problem:
+                line = self._block_line + block.count(b"\n", 0, problem.start) + 1
+                raise InputError("table", where=f"{self.name}:{line}", wanted="UTF-8", got="other bytes") from None
+            self._block_line += len(lines)
+            yield lines
+
+    def _start(self, values: list[str]) -> tuple[int, _Picked | None]:
+        """Return the number of columns, and what picks those to read, from the first row."""
+        names = [value.strip() for value in values]
+        if set(self.columns) <= set(names):
+            self.names = names
+            order = [names.index(name) if name in names else len(names) for name in self._all]
+            if order == list(range(len(names))):
+                return len(names), None
+            return len(names), _Picked(order)
+        if self._needs_header:
+            wanted = f"a header with {','.join(self.columns)}"
+            raise InputError("table", where=self.where, wanted=wanted, got=repr(",".join(names)[:80]))
+        return len(self._all), None
+
+    def _wrong_width(self, values: list[str], width: int) -> RowError:
+        where, hint = self.where, ""
+        if len(values) < width and self._cut and self._reader.line_num == self._block_line:
+            hint = "another copy of the file: it ends within a row"
+        return RowError("row", where=where, wanted=f"{width} columns", got=str(len(values)), hint=hint)
+
+
+def _number(text: str) -> float:
+    """Return a number, or one that is none; Python's separators of digits are not part of a table."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+class _Picked:
+    """Picks columns of rows; a column after the last is empty."""
+
+    def __init__(self, order: list[int]) -> None:
+        self._order = order
+
+    def __call__(self, values: list[str]) -> list[str]:
+        values.append("")
+        return [values[index] for index in self._order]

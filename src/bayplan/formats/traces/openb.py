@@ -1,0 +1,190 @@
+"""Read the Alibaba GPU cluster trace of 2023 ("OpenB"): node lists and task lists in CSV to typed nodes and pods.
+
+The trace: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023). Headers identify the files, so any mix of
+node lists and task lists can be read at once.
+
+**Nodes** are made as `openb_node_list_gpu_node.yaml` of the trace has them: labels for hostname, operating system and
+GPU model; `alibabacloud.com/gpu-count` GPUs and 1000 `alibabacloud.com/gpu-milli` for each; room for 1001 pods. A node
+without GPUs has none of the GPU parts.
+
+**Tasks** become pods of one container. CPU and memory are what the columns say. A task of `num_gpu` g and `gpu_milli` m
+carries both as annotations, as the pods of the FGD artifact do (per GPU: `gpu-milli` m, `gpu-count` g), for plugins that
+place on single GPUs. kube-scheduler itself sees two extended resources, so the pod also requests:
+
+- `gpu-milli`: g * m, its share of the node's GPUs all together;
+- `gpu-count`: g, only where m is 1000, that is for whole GPUs.
+
+A task that shares a GPU must not request a count: 1,213 nodes have 6,212 GPUs, and each would then be taken by one task
+however small, which is the opposite of sharing. Whole GPUs are always 1000 milli each, so the count never decides alone;
+it is there to be counted. What two sums can't say is which GPU a share is on: three tasks of 600 are let on two GPUs of
+1000 each. The default scheduler of a real cluster with these resources errs in the same way.
+
+`gpu_spec` (models joined by `|`) becomes required node affinity to the model label; `qos` a label, `pod_phase` an
+annotation. **Times** are in seconds. A task arrives at `creation_time`; it runs for `deletion_time - scheduled_time`; one
+that was never scheduled (no `scheduled_time`) is gone at `deletion_time`. Lists without times (multigpu) arrive at 0 and
+run for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import ClassVar
+
+from bayplan.formats.files import InputFile
+from bayplan.formats.traces.csv_table import CsvTable
+from bayplan.formats.traces.reader import Columns, ReadOptions, TraceReader
+from bayplan.formats.traces.selection import NO_LABELS, Task
+from bayplan.formats.traces.shapes import GPU_COUNT, GPU_MILLI, GPU_MODEL, MILLI, Shape
+from bayplan.objects.affinity import NodeSelectorRequirement
+from bayplan.objects.meta import ObjectMeta, ResourceList
+from bayplan.objects.node import Node, NodeStatus
+from bayplan.objects.pod_defaults import rounded
+
+QOS = "alibabacloud.com/qos"
+PHASE = "alibabacloud.com/pod-phase"
+
+_PODS_OF_A_NODE = "1001"
+_TIMES = ("creation_time", "deletion_time", "scheduled_time")
+_OPTIONAL = ("gpu_spec", "qos", "pod_phase", *_TIMES)
+
+
+class Reader(TraceReader):
+    """See this module's first paragraphs, and `TraceReader`."""
+
+    name = "openb"
+    title = "OpenB"
+    tables: ClassVar[Mapping[str, Columns]] = {
+        "nodes": ("sn", "cpu_milli", "memory_mib", "gpu", "model"),
+        "tasks": ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"),
+    }
+
+    def __init__(self, options: ReadOptions, present: Collection[str]) -> None:
+        super().__init__(options, present)
+        # The file and the line in which each name stands, of what is kept: memory is bounded by that.
+        self._names: dict[str, dict[str, tuple[str, int]]] = {table: {} for table in self.tables}
+        self._node_statuses: dict[tuple[str, ...], NodeStatus] = {}
+        self._labels: dict[str, Mapping[str, str]] = {"": NO_LABELS}
+
+    def read(self, table: str, file: InputFile) -> None:
+        """Read one table; see `TraceReader.read`. A name that stands twice is an error, too, unless the selection has a limit."""
+        handle, optional = (self._node, ()) if table == "nodes" else (self._task, _OPTIONAL)
+        self.read_csv(file, self.tables[table], handle, header=True, optional=optional)
+
+    def _node(self, table: CsvTable, row: list[str]) -> None:
+        name, cpu, memory, gpus, model = (text.strip() for text in row)
+        self._take_name(table, "nodes", "sn", name)
+        labels = {"beta.kubernetes.io/os": "linux", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+        if model:
+            labels = {GPU_MODEL: model, **labels}
+        key = (cpu, memory, gpus)
+        status = self._node_statuses.get(key)
+        if status is None:
+            status = self._node_statuses[key] = _node_status(table, *key)
+        self.nodes.append(Node(metadata=ObjectMeta(name=name, labels=labels), status=status))
+
+    def _task(self, table: CsvTable, row: list[str]) -> None:
+        name, cpu, memory, gpus, milli, models, qos, phase, created, deleted, scheduled = map(str.strip, row)
+        if not name:
+            raise table.refusal("name", name, wanted="a name")
+        if not self.sample.has(name):
+            return
+        arrival_ns, run_time_ns, gone_at_ns = 0, None, None
+        end_ns = None
+        if "creation_time" in table.names:
+            found_ns = _time(table, created, "creation_time")
+            if found_ns is None:
+                raise table.refusal("creation_time", created, wanted="a time in seconds")
+            if found_ns >= self.kept.horizon_ns:
+                return
+            arrival_ns = found_ns
+            run_time_ns, gone_at_ns, end_ns = _ends(table, arrival_ns, deleted, scheduled)
+        key = (cpu, memory, gpus, milli, models, phase)
+        shape = self.shape(key, lambda: _shape(table, *key))
+        labels = self._labels.get(qos)
+        if labels is None:
+            labels = self._labels[qos] = {QOS: qos}
+        if not self.selection.in_window(arrival_ns, end_ns):
+            return
+        if self.selection.limit is None:
+            self._take_name(table, "tasks", "name", name)
+        self.kept.add(
+            Task(
+                name=name,
+                shape=shape,
+                arrival_ns=arrival_ns,
+                run_time_ns=run_time_ns,
+                gone_at_ns=gone_at_ns,
+                end_ns=end_ns,
+                labels=labels,
+            )
+        )
+
+    def _take_name(self, table: CsvTable, kind: str, column: str, name: str) -> None:
+        names = self._names[kind]
+        if not name:
+            raise table.refusal(column, name, wanted="a name")
+        if name in names:
+            raise table.refusal(column, name, wanted="a name of its own ({}:{} has it)".format(*names[name]))
+        names[name] = (table.name, table.line)
+
+
+def _ends(table: CsvTable, arrival_ns: int, deleted: str, scheduled: str) -> tuple[int | None, int | None, int | None]:
+    """Return run time, deletion of a task that never ran, and end in the trace."""
+    deleted_ns, scheduled_ns = _time(table, deleted, "deletion_time"), _time(table, scheduled, "scheduled_time")
+    if deleted_ns is None:
+        return None, None, None
+    if scheduled_ns is None:
+        if deleted_ns < arrival_ns:
+            raise table.refusal("deletion_time", deleted, wanted="a time at or after creation_time")
+        return None, deleted_ns, deleted_ns
+    if deleted_ns < scheduled_ns:
+        raise table.refusal("deletion_time", deleted, wanted="a time at or after scheduled_time")
+    return deleted_ns - scheduled_ns, None, deleted_ns
+
+
+def _time(table: CsvTable, text: str, column: str) -> int | None:
+    time_ns = table.time_ns(text, column)
+    if time_ns is not None and time_ns < 0:
+        raise table.refusal(column, text, wanted="a time in seconds, not negative")
+    return time_ns
+
+
+def _node_status(table: CsvTable, cpu: str, memory: str, gpus: str) -> NodeStatus:
+    count = table.whole(gpus, "gpu")
+    amounts: ResourceList = {GPU_COUNT: str(count), GPU_MILLI: str(count * MILLI)} if count else {}
+    amounts["cpu"] = f"{table.whole(cpu, 'cpu_milli')}m"
+    amounts["memory"] = f"{table.whole(memory, 'memory_mib')}Mi"
+    amounts["pods"] = _PODS_OF_A_NODE
+    # In the API's form, so that all nodes of a kind continue to share them.
+    amounts = rounded(amounts)
+    return NodeStatus(capacity=amounts, allocatable=amounts)
+
+
+def _shape(table: CsvTable, cpu: str, memory: str, num_gpu: str, gpu_milli: str, gpu_spec: str, phase: str) -> Shape:
+    gpus, milli = table.whole(num_gpu, "num_gpu"), table.whole(gpu_milli, "gpu_milli")
+    if gpus and not 0 < milli <= MILLI:
+        raise table.refusal("gpu_milli", gpu_milli, wanted=f"1 to {MILLI} where num_gpu is not 0")
+    amounts = [
+        ("cpu", f"{table.whole(cpu, 'cpu_milli')}m"),
+        ("memory", f"{table.whole(memory, 'memory_mib')}Mi"),
+    ]
+    annotations: list[tuple[str, str]] = []
+    requirements: tuple[NodeSelectorRequirement, ...] = ()
+    if gpus:
+        amounts.append((GPU_MILLI, str(gpus * milli)))
+        if milli == MILLI:
+            amounts.append((GPU_COUNT, str(gpus)))
+        annotations = [(GPU_MILLI, str(milli)), (GPU_COUNT, str(gpus))]
+        models = tuple(dict.fromkeys(name for name in gpu_spec.split("|") if name))
+        if models:
+            annotations.append((GPU_MODEL, "|".join(models)))
+            requirements = (NodeSelectorRequirement(key=GPU_MODEL, operator="In", values=models),)
+    if phase:
+        annotations.append((PHASE, phase))
+    return Shape(
+        amounts=tuple(amounts),
+        annotations=tuple(annotations),
+        requirements=requirements,
+        limited=True,
+        image="tensorflow:latest",
+    )

@@ -1,0 +1,56 @@
+"""Tasks whose instances are in another table: kept first, then looked up for each row of that table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from bayplan.formats.traces.selection import KeptTasks, Selection, Task
+from bayplan.formats.traces.shapes import Shape
+
+
+class Parent(msgspec.Struct, frozen=True, gc=False):
+    """What instances have from their task; `arrival_ns`: when it arrived, in the times of the trace."""
+
+    job: str
+    shape: Shape
+    arrival_ns: int
+    labels: Mapping[str, str]
+
+    def instance(self, name: str, arrival_ns: int, end_ns: int | None) -> Task:
+        """Return an instance with times of its own; None: it had not ended."""
+        run_time_ns = None if end_ns is None else end_ns - arrival_ns
+        return Task(
+            name=name,
+            job=self.job,
+            shape=self.shape,
+            arrival_ns=arrival_ns,
+            end_ns=end_ns,
+            run_time_ns=run_time_ns,
+            labels=self.labels,
+        )
+
+
+class Parents:
+    """The tasks that a selection keeps, by name.
+
+    Args:
+        selection: what to keep; its limit counts the instances that the tasks have.
+
+    Attributes:
+        kept: the tasks, until the first one is looked up.
+    """
+
+    def __init__(self, selection: Selection) -> None:
+        self.kept = KeptTasks(selection)
+        self._by_name: dict[str, Parent] | None = None
+
+    def find(self, name: str) -> Parent | None:
+        """Return a task, None if it is not kept."""
+        if self._by_name is None:
+            self._by_name = {
+                each.name: Parent(each.job, each.shape, each.arrival_ns, each.labels) for each in self.kept.rows()
+            }
+            self.kept = KeptTasks(self.kept.selection)
+        return self._by_name.get(name)

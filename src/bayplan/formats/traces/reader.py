@@ -1,0 +1,174 @@
+"""What all readers of traces have: a selection, machines, rows that are left out with the reason, and the trace at the end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from typing import ClassVar
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.formats.files import InputFile
+from bayplan.formats.manifest import LoadWarning, WarningKind
+from bayplan.formats.trace import Trace
+from bayplan.formats.traces.csv_table import CsvTable, RowError
+from bayplan.formats.traces.pods import timed_pods
+from bayplan.formats.traces.selection import KeptTasks, Sample, Selection, drawn
+from bayplan.formats.traces.shapes import MachineSize, Shape, machine
+from bayplan.formats.traces.streams import open_stream
+from bayplan.objects.node import Node, NodeStatus
+
+DEFAULT_MACHINE = MachineSize.of(cpu="64", memory="256Gi", gpus=0, pods=1000)
+"""The machine that shares are of, unless a Trace file has one. Published traces hide the real sizes; ratios stay right."""
+
+MAX_CACHED_SHAPES = 100_000
+"""Shapes by the text of their columns; more are made again, so that a trace with all amounts different needs no memory."""
+
+Columns = Sequence[str]
+RowHandler = Callable[[CsvTable, list[str]], None]
+
+
+class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a trace is read.
+
+    Attributes:
+        selection: which tasks are kept. machine: the size of a machine, for amounts that are shares of one.
+        machine_type: the kind of machine that shares are of, for traces with several; "" for the most common one.
+        nodes: how many machines: drawn from those of the trace, or made if it has none; None: those of the trace.
+        skip_invalid: leave out rows that can't be read, and count them, instead of refusing the file.
+    """
+
+    selection: Selection = Selection()
+    machine: MachineSize = DEFAULT_MACHINE
+    machine_type: str = ""
+    nodes: int | None = None
+    skip_invalid: bool = False
+
+
+class TraceReader(ABC):
+    """Reads the tables of one trace; `reading.read_trace` calls `read` for each file, in the order of `tables`.
+
+    Args:
+        options: see `ReadOptions`. present: the tables that will be read.
+
+    Attributes:
+        name: of the format, in Trace files. title: of the trace, for people.
+        tables: the tables that are read, in reading order, with their columns (none: no CSV).
+        unused: tables of the trace that have nothing for a scheduler, with what they have.
+        kept: the tasks so far. nodes: the machines so far. skipped: how many rows were left out, by file and reason.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    tables: ClassVar[Mapping[str, Columns]]
+    unused: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, options: ReadOptions, present: Collection[str]) -> None:
+        self.options = options
+        self.selection = options.selection
+        self.kept = KeptTasks(options.selection)
+        self.sample = Sample(options.selection)
+        self.nodes: list[Node] = []
+        self.skipped: Counter[tuple[str, str]] = Counter()
+        self.present = present
+        self._files: list[str] = []
+        self._statuses: dict[str, NodeStatus] = {}
+        self._shapes: dict[Hashable, Shape] = {}
+
+    @abstractmethod
+    def read(self, table: str, file: InputFile) -> None:
+        """Read one file.
+
+        Raises:
+            InputError: it can't be read; a bad row, with file, line and column.
+        """
+
+    def finish(self) -> Trace:
+        """Return the trace, after the last file.
+
+        Raises:
+            InputError: fewer machines than asked for.
+        """
+        trace = Trace(format=self.title, nodes=self._chosen_nodes(), pods=timed_pods(self.kept.tasks()))
+        trace.files = self._files
+        for (file, reason), count in sorted(self.skipped.items()):
+            warning = LoadWarning(kind=WarningKind.SKIPPED_ROWS, where=file, what=reason, problem=f"{count:,} left out")
+            trace.warnings.append(warning)
+        return trace
+
+    # --- for readers --------------------------------------------------------------------------------------------------
+
+    def read_csv(
+        self,
+        file: InputFile,
+        columns: Columns,
+        handle: RowHandler,
+        *,
+        header: bool = False,
+        optional: Columns = (),
+    ) -> None:
+        """Call `handle` for each row of a table; see `CsvTable`.
+
+        Raises:
+            InputError: see `CsvTable.rows`, and what `handle` raises.
+        """
+        self._files.append(file.name)
+        with open_stream(file) as stream:
+            table = CsvTable(file.name, stream, columns, header=header, optional=optional, invalid=self.refuse_or_skip)
+            for row in table.rows():
+                try:
+                    handle(table, row)
+                except RowError as problem:
+                    self.refuse_or_skip(problem)
+
+    def refuse_or_skip(self, problem: RowError) -> None:
+        """Raise the error about a row, or count it if invalid rows are left out."""
+        if not self.options.skip_invalid:
+            raise problem
+        self.skip("rows that can't be read")
+
+    def skip(self, what: str) -> None:
+        """Count something of the file at hand that is left out."""
+        self.skipped[self._files[-1], what] += 1
+
+    def began(self, file: InputFile) -> None:
+        """Note a file that is not read by `read_csv`."""
+        self._files.append(file.name)
+
+    def shape(self, key: Hashable, make: Callable[[], Shape]) -> Shape:
+        """Return the shape of a row, made once for each key (the text of its columns)."""
+        found = self._shapes.get(key)
+        if found is None:
+            if len(self._shapes) >= MAX_CACHED_SHAPES:
+                self._shapes.clear()
+            found = self._shapes[key] = make()
+        return found
+
+    def add_machine(self, name: str, amounts: Mapping[str, str], labels: Mapping[str, str]) -> None:
+        """Add a machine of the trace as a node, with room for as many pods as the options say."""
+        offered = {**amounts, "pods": str(self.options.machine.pods)}
+        self.nodes.append(machine(name, offered.items(), labels, self._statuses))
+
+    def made_machine(self) -> Mapping[str, str]:
+        """Return what a machine has if the trace has none and a number of nodes is given."""
+        size = self.options.machine
+        return {"cpu": f"{size.cpu_milli}m", "memory": str(size.memory_bytes)}
+
+    def _chosen_nodes(self) -> list[Node]:
+        count = self.options.nodes
+        if count is None:
+            return self.nodes
+        if not self.nodes:
+            for number in range(count):
+                self.add_machine(f"machine-{number:05}", self.made_machine(), {})
+            return self.nodes
+        if count > len(self.nodes):
+            got = f"{len(self.nodes):,} in the trace"
+            raise InputError("Trace $.nodes", wanted=f"{count:,} machines", got=got)
+        seed = self.selection.seed
+        drawn_names = sorted(node.metadata.name for node in self.nodes)
+        drawn_names.sort(key=lambda name: drawn(name, seed))
+        chosen = set(drawn_names[:count])
+        return [node for node in self.nodes if node.metadata.name in chosen]

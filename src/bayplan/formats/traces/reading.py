@@ -1,0 +1,115 @@
+"""The way in for traces: which table of which trace a file is, and all files of one trace together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from bayplan.base.errors import InputError
+from bayplan.formats.files import InputFile
+from bayplan.formats.trace import Trace
+from bayplan.formats.traces import (
+    alibaba_2017,
+    alibaba_2018,
+    alibaba_gpu_2020,
+    azure_2020,
+    borg_2019,
+    openb,
+    philly,
+)
+from bayplan.formats.traces.reader import ReadOptions, TraceReader
+from bayplan.formats.traces.streams import read_head
+
+READERS: Mapping[str, type[TraceReader]] = {
+    each.name: each
+    for each in (
+        alibaba_2017.Reader,
+        alibaba_2018.Reader,
+        alibaba_gpu_2020.Reader,
+        openb.Reader,
+        azure_2020.Reader,
+        borg_2019.Reader,
+        philly.Reader,
+    )
+}
+"""The readers by the name of their format."""
+
+_PACKED = re.compile(r"\.(gz|zst)$")
+_SUFFIX = re.compile(r"\.(csv|json|jsonl|sqlite3?|db)$")
+_SHARD = re.compile(r"-\d+(-of-\d+)?$")
+
+
+class TraceTable(NamedTuple):
+    """A table of a trace: the reader of the trace, and the table's name."""
+
+    reader: type[TraceReader]
+    table: str
+
+
+def recognised(file: InputFile) -> TraceTable | None:
+    """Return which table of a trace a file is, by its name, and by its first row; None if it has the name of a manifest.
+
+    Raises:
+        InputError: a table that is not read, a CSV file or database that is no table of a trace, or an unreadable file.
+    """
+    if file.path is None:
+        return None
+    base = _PACKED.sub("", file.path.name.lower())
+    suffix = _SUFFIX.search(base)
+    if "." in base and suffix is None:
+        return None
+    stem = _SHARD.sub("", _SUFFIX.sub("", base))
+    for reader in READERS.values():
+        if stem in reader.unused:
+            got = f"{stem} of {reader.title}: {reader.unused[stem]}"
+            raise InputError(file.name, wanted="a table of tasks or machines", got=got, hint="without it")
+    named = [TraceTable(each, stem) for each in READERS.values() if stem in each.tables and each is not openb.Reader]
+    if len(named) == 1:
+        return named[0]
+    if suffix is None or suffix[1] in ("json", "jsonl"):
+        return None
+    head = read_head(file)
+    if suffix[1] == "csv":
+        return _by_columns(file, head, named)
+    if not head.startswith(azure_2020.MAGIC):
+        raise InputError(file.name, wanted="an SQLite database, not compressed", got="another file")
+    return TraceTable(azure_2020.Reader, "database")
+
+
+def read_trace(files: Sequence[tuple[InputFile, TraceTable]], options: ReadOptions | None = None) -> Trace:
+    """Return the trace of files, each with the table that it is; tables are read in the order that the reader needs.
+
+    Raises:
+        InputError: files of different traces, or what the reader refuses.
+    """
+    (first, (reader_type, _)), *others = files
+    for file, (other, _) in others:
+        if other is not reader_type:
+            wanted = f"files of one trace ({first.name} is {reader_type.title})"
+            raise InputError(file.name, wanted=wanted, got=other.title)
+    reader = reader_type(options or ReadOptions(), {table for _, (_, table) in files})
+    for table in reader_type.tables:
+        for file, (_, name) in files:
+            if name == table:
+                reader.read(table, file)
+    return reader.finish()
+
+
+def _by_columns(file: InputFile, head: bytes, named: Sequence[TraceTable]) -> TraceTable:
+    """Return the table of a CSV file: one of those with its name by their number of columns, else any by its header."""
+    first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
+    columns = [name.strip() for name in first.split(",")]
+    for each in named:
+        if len(each.reader.tables[each.table]) == len(columns):
+            return each
+    if named:
+        wanted = " or ".join(f"{len(each.reader.tables[each.table])} columns ({each.reader.title})" for each in named)
+        raise InputError("table", where=f"{file.name}:1", wanted=wanted, got=str(len(columns)))
+    for reader in READERS.values():
+        for table, wanted_columns in reader.tables.items():
+            if wanted_columns and set(wanted_columns) <= set(columns):
+                return TraceTable(reader, table)
+    openb_tables = " or ".join(",".join(each) for each in openb.Reader.tables.values())
+    wanted = f"a header with {openb_tables}, or a file of another trace under its published name (docs/traces.md)"
+    raise InputError("table", where=f"{file.name}:1", wanted=wanted, got="none of them")

@@ -1,0 +1,165 @@
+"""Which tasks of a trace are kept: a window of time, a sample of jobs, the first ones; memory grows with these only."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.base.errors import InputError
+from bayplan.formats.traces.shapes import Shape
+
+MAX_PODS = 2_000_000
+"""Pods of a trace without a limit of its own; more take over 2 GB as objects, and far more in a simulation."""
+
+NEVER_NS = 2**63 - 1
+"""After any time of a trace."""
+
+NO_LABELS: Mapping[str, str] = {}
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A row of a trace: equal pods that arrive at once.
+
+    Attributes:
+        name: unique in the trace. job: what it belongs to, or "".
+        shape: what each pod requests.
+        arrival_ns: when they arrive, since the start of the trace; before it if negative.
+        run_time_ns: how long each runs; None: until `gone_at_ns`, or for ever.
+        gone_at_ns: when they are deleted, also if they still wait; None: never.
+        end_ns: when they left the traced cluster; None: not within the trace.
+        instances: how many the row has. count: how many of them are kept.
+        labels: of each pod; shared by tasks with equal ones.
+    """
+
+    name: str
+    shape: Shape
+    arrival_ns: int
+    job: str = ""
+    run_time_ns: int | None = None
+    gone_at_ns: int | None = None
+    end_ns: int | None = None
+    instances: int = 1
+    count: int = 1
+    labels: Mapping[str, str] = NO_LABELS
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a trace.
+
+    Attributes:
+        from_ns, until_ns: the window; None: to the end of the trace. Times are counted from `from_ns` afterwards.
+        running: keep tasks that arrived before the window and had not ended yet; they arrive at its start.
+        sample: the share of jobs, each drawn by a hash of its name and the seed, whatever the order of the rows.
+        seed: of the sample, and of drawn machines.
+        limit: keep the tasks that arrive first, until they have this many pods; None: all, up to `MAX_PODS`.
+    """
+
+    from_ns: int = 0
+    until_ns: int | None = None
+    running: bool = True
+    sample: float = 1.0
+    seed: int = 0
+    limit: int | None = None
+
+    def in_window(self, arrival_ns: int, end_ns: int | None) -> bool:
+        """Return whether a task with this arrival and end has a part in the window."""
+        if self.until_ns is not None and arrival_ns >= self.until_ns:
+            return False
+        return arrival_ns >= self.from_ns or (self.running and (end_ns is None or end_ns > self.from_ns))
+
+    def shifted(self, task: Task) -> Task:
+        """Return a task of the window with times since its start; one that runs already has the rest of its run time."""
+        arrival_ns = max(task.arrival_ns - self.from_ns, 0)
+        gone_at_ns = None if task.gone_at_ns is None else task.gone_at_ns - self.from_ns
+        run_time_ns = task.run_time_ns
+        if task.arrival_ns < self.from_ns and run_time_ns is not None and task.end_ns is not None:
+            run_time_ns = min(run_time_ns, task.end_ns - self.from_ns)
+        return replace(task, arrival_ns=arrival_ns, gone_at_ns=gone_at_ns, run_time_ns=run_time_ns)
+
+
+class Sample:
+    """Draws jobs.
+
+    Args:
+        selection: with the share and the seed.
+    """
+
+    def __init__(self, selection: Selection) -> None:
+        self._all = selection.sample >= 1.0
+        self._below = int(selection.sample * 2**64)
+        self._seed = selection.seed
+
+    def has(self, job: str) -> bool:
+        """Return whether a job is in the sample."""
+        return self._all or drawn(job, self._seed) < self._below
+
+
+def drawn(name: str, seed: int) -> int:
+    """Return a number from 0 to 2**64 - 1 that depends on a name and a seed only."""
+    key = seed.to_bytes(16, "big", signed=True)
+    return int.from_bytes(blake2b(name.encode(), digest_size=8, key=key, person=b"bayplan.traces").digest(), "big")
+
+
+class KeptTasks:
+    """The tasks that are kept, at most as many as a selection allows.
+
+    Args:
+        selection: what to keep.
+
+    Attributes:
+        pods: how many, so far. horizon_ns: what arrives then or later can't be kept any more; most rows of a long trace need not be
+            read any further than to their arrival (`benchmarks/bench_traces.py`: 2 to 4 times as fast).
+    """
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self.pods = 0
+        self.horizon_ns = NEVER_NS if selection.until_ns is None else selection.until_ns
+        # The last arrival is the first of the heap; of equal ones the last row.
+        self._heap: list[tuple[int, int, Task]] = []
+        self._rows = 0
+
+    def add(self, task: Task) -> None:
+        """Keep a task if it is in the window and within the limit.
+
+        Raises:
+            InputError: there are too many pods without a limit.
+        """
+        selection = self.selection
+        if not selection.in_window(task.arrival_ns, task.end_ns):
+            return
+        self._rows += 1
+        limit, heap = selection.limit, self._heap
+        if limit is None:
+            self.pods += task.count
+            heap.append((0, -self._rows, task))
+            if self.pods > MAX_PODS:
+                hint = "limit: 100000, sample: 0.01 or until: 1d in a Trace file"
+                raise InputError("trace", wanted=f"a selection of at most {MAX_PODS:,} pods", got="more", hint=hint)
+            return
+        arrival_ns = max(task.arrival_ns, selection.from_ns)
+        if self.pods >= limit and arrival_ns >= -heap[0][0]:
+            return
+        heapq.heappush(heap, (-arrival_ns, -self._rows, task))
+        self.pods += task.count
+        while self.pods - heap[0][2].count >= limit:
+            self.pods -= heapq.heappop(heap)[2].count
+        if self.pods >= limit:
+            self.horizon_ns = -heap[0][0]
+
+    def rows(self) -> list[Task]:
+        """Return what is kept as it was added, in that order; of the last task only as many pods as the limit leaves."""
+        limit = self.selection.limit
+        if limit is not None and self.pods > limit:
+            arrival, row, last = self._heap[0]
+            self._heap[0] = (arrival, row, replace(last, count=last.count - (self.pods - limit)))
+            self.pods = limit
+        return [task for _, _, task in sorted(self._heap, key=lambda entry: -entry[1])]
+
+    def tasks(self) -> list[Task]:
+        """Return what is kept like `rows`, with times since the start of the window."""
+        return [self.selection.shifted(task) for task in self.rows()]

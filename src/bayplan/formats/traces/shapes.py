@@ -1,0 +1,156 @@
+"""What pods and machines of a trace have: amounts, constraints, priority; as typed pods and nodes that share all they can."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from bayplan.base.errors import InputError
+from bayplan.objects.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.objects.defaults import default_pod_spec
+from bayplan.objects.meta import ObjectMeta, ResourceList
+from bayplan.objects.node import Node, NodeStatus
+from bayplan.objects.pod import Container, PodSpec, ResourceRequirements
+from bayplan.objects.pod_defaults import rounded
+from bayplan.objects.quantity import milli_value, value
+
+GPU_COUNT = "alibabacloud.com/gpu-count"
+GPU_MILLI = "alibabacloud.com/gpu-milli"
+GPU_MODEL = "alibabacloud.com/gpu-card-model"
+NAMESPACE = "default"
+JOB = "trace.bayplan.io/job"
+"""Annotation of a pod: the job that it belongs to, as the trace has it."""
+
+MILLI = 1000
+_VALID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_ODD = re.compile(r"[^a-z0-9]+")
+_MAX_NAME = 240
+
+Amounts = tuple[tuple[str, str], ...]
+"""Resources with their quantities."""
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What pods with equal requests have.
+
+    Attributes:
+        amounts: requests, and limits with `limited`. annotations: of each pod.
+        requirements: of required node affinity. priority: of the pod; None for that of its class.
+    """
+
+    amounts: Amounts
+    annotations: tuple[tuple[str, str], ...] = ()
+    requirements: tuple[NodeSelectorRequirement, ...] = ()
+    priority: int | None = None
+    limited: bool = False
+    image: str = "trace"
+
+    def spec(self) -> PodSpec:
+        """Return the spec of a pod."""
+        amounts: ResourceList = dict(self.amounts)
+        resources = ResourceRequirements(limits=amounts if self.limited else {}, requests=amounts)
+        container = Container(name="main", image=self.image, resources=resources)
+        affinity = None
+        if self.requirements:
+            required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=self.requirements),))
+            affinity = Affinity(
+                node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required)
+            )
+        spec = PodSpec(containers=(container,), affinity=affinity, priority=self.priority)
+        return default_pod_spec(spec)
+
+
+class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
+    """What one machine has, for traces whose amounts are shares of a machine.
+
+    Attributes:
+        cpu_milli, memory_bytes, gpus, pods: how much.
+    """
+
+    cpu_milli: int
+    memory_bytes: int
+    gpus: int
+    pods: int
+
+    @classmethod
+    def of(cls, *, cpu: str, memory: str, gpus: int, pods: int) -> MachineSize:
+        """Return the size from quantities.
+
+        Raises:
+            InputError: ``Trace $.machine.cpu`` or ``.memory`` is no quantity above 0.
+        """
+        found = []
+        for name, text, number in (("cpu", cpu, milli_value), ("memory", memory, value)):
+            try:
+                amount = number(text)
+            except InputError:
+                amount = 0
+            if amount <= 0:
+                raise InputError(f"Trace $.machine.{name}", wanted="a quantity above 0", got=repr(text))
+            found.append(amount)
+        return cls(cpu_milli=found[0], memory_bytes=found[1], gpus=gpus, pods=pods)
+
+
+def cpu_text(cores: float) -> str:
+    """Return a request of cores, in thousandths; one above 0 is at least 1."""
+    return f"{_at_least_one(cores * MILLI)}m"
+
+
+def mebibytes_text(amount: float) -> str:
+    """Return a request of memory in MiB; one above 0 is at least 1."""
+    return f"{_at_least_one(amount)}Mi"
+
+
+def share_text(share: float, whole: int) -> str:
+    """Return a share of an amount as a whole number; one above 0 is at least 1."""
+    return str(_at_least_one(share * whole))
+
+
+def _at_least_one(amount: float) -> int:
+    return max(round(amount), 1) if amount > 0 else 0
+
+
+def gpu_amounts(percent: float) -> tuple[Amounts, tuple[tuple[str, str], ...]]:
+    """Return requests and annotations for a percentage of GPUs: 50 is half of one, 800 are eight.
+
+    As in `openb`: a share requests thousandths only, whole GPUs a count, too. What is neither is divided evenly.
+    """
+    if percent <= 0:
+        return (), ()
+    count = math.ceil(percent / 100)
+    milli = _at_least_one(percent * 10 / count)
+    amounts: Amounts = ((GPU_MILLI, str(count * milli)),)
+    if milli == MILLI:
+        amounts += ((GPU_COUNT, str(count)),)
+    return amounts, ((GPU_MILLI, str(milli)), (GPU_COUNT, str(count)))
+
+
+def machine(
+    name: str, amounts: Iterable[tuple[str, str]], labels: Mapping[str, str], shared: dict[str, NodeStatus]
+) -> Node:
+    """Return a node; nodes with equal amounts share their status.
+
+    Args:
+        name: of the trace. amounts: of the machine. labels: more than those of every node; empty ones are left out.
+        shared: the statuses so far.
+    """
+    name = object_name(name)
+    all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    all_labels.update({key: text for key, text in labels.items() if text})
+    amounts = tuple(amounts)
+    key = str(amounts)
+    status = shared.get(key)
+    if status is None:
+        found = rounded(dict(amounts))
+        status = shared[key] = NodeStatus(capacity=found, allocatable=found)
+    return Node(metadata=ObjectMeta(name=name, labels=all_labels), status=status)
+
+
+def object_name(text: str) -> str:
+    """Return a name of the trace as Kubernetes allows it: small letters, digits and ``-``; unchanged if it is allowed."""
+    if _VALID.fullmatch(text) and len(text) <= _MAX_NAME:
+        return text
+    return _ODD.sub("-", text.lower()).strip("-")[:_MAX_NAME] or "x"

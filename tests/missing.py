@@ -1,0 +1,24 @@
+"""What a test needs and this machine lacks: a reason to skip it, except in continuous integration."""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+import pytest
+
+from bayplan.base.build import UNCOMPILED_VARIABLE
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip the calling test; fail it in continuous integration, where a browser and a compiler belong to the machine."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def nothing_compiled() -> NoReturn:
+    """Skip the calling test, which is about compiled modules; fail it where `make test` must have compiled them."""
+    if os.environ.get(UNCOMPILED_VARIABLE):
+        pytest.skip(f"{UNCOMPILED_VARIABLE} is set, so nothing is compiled")
+    missing("nothing is compiled; make build does it, or says why it can't")
