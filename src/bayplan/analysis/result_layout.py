@@ -15,7 +15,7 @@ release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts a
   raw ones, so that no plugin is needed to read them:
 
   - ``frames.parquet``: one row per recorded cycle: its keyframe, how many of its changes count, tie set, overrides; as JSON the
-    results of extenders (`bayplan.engine.extender_record`) and the search for victims (`bayplan.framework.preemption.account`).
+    results of extenders (`bayplan.engine.extenders`) and the search for victims (`bayplan.framework.preemption.account`).
   - ``keyframes.parquet``: the nodes of the rows, which of them filters ran on, the rows that changed later.
   - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (a single value if all are
     equal), then those of the changes; none if placements can't change them.

@@ -105,7 +105,7 @@ def curves(
 
 
 def wait_distribution(runs: Runs) -> Figure:
-    """Return the cumulative share of pods by waiting time, on a logarithmic scale from one second; all seeds of a label together."""
+    """Return the cumulative share of pods by waiting time, on a logarithmic scale from 1 s; all seeds of a label together."""
     data: list[dict[str, object]] = []
     lowest = 100.0
     for number, (label, group) in enumerate(runs.items()):
