@@ -596,6 +596,16 @@ declare namespace Api {
     runs_out: Record<string, number>;
   }
 
+  /** The cost of a group's nodes over a run. */
+  interface GroupCost {
+    group: string;
+    price: number;
+    nodes: number;
+    peak: number;
+    node_hours: number;
+    cost: number;
+  }
+
   /** The result of an import. */
   interface Imported {
     loaded: Record<string, number>;
@@ -1312,6 +1322,8 @@ declare namespace Api {
     attempts: AttemptFacts;
     utilisation: UtilisationFacts[];
     fragmentation: FragmentationFacts;
+    node_groups: GroupCost[];
+    descheduled: number;
     input: InputFacts;
   }
 
