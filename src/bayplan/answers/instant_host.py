@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -86,6 +86,14 @@ class InstantHost:
         """Add objects in order; nothing is scheduled."""
         for item in items:
             self.put(item)
+
+    def remove_all(self, items: Sequence[KubernetesObject]) -> None:
+        """Remove objects that were added, the last first; on nodes among them, no other pods may have been placed."""
+        for item in reversed(items):
+            if isinstance(item, Pod):
+                self.remove_pod(item.key)
+            else:
+                self.handle(item, None)
 
     def remove_pod(self, key: str) -> Pod | None:
         """Remove a pod; return it, or None if there is none of that key."""
