@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -112,7 +114,8 @@ def test_names_are_shown_without_their_common_beginning(names: list[str], want: 
 
 
 def test_pods_that_hardly_waited_are_one_point_of_the_distribution(run: RunData) -> None:
-    (curve,) = wait_distribution({"run": [run]})["data"]  # type: ignore[misc, attr-defined]
+    data: Any = wait_distribution({"run": [run]})["data"]
+    (curve,) = data
     assert curve["x"][0] == 1
     assert [round(each) for each in curve["x"]] == [1, 3600]
     assert curve["y"] == [50, 100]
