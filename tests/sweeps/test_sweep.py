@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -13,10 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from bayplan.base.errors import InputError
-from bayplan.base.garbage_collector import rare_collections
 from bayplan.cli.main import main
 from bayplan.reports.page import read_runs
-from bayplan.sim.simulator import Simulator
 from bayplan.sweeps.executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
 from bayplan.sweeps.plan import SweepPlan, read_plan
 from bayplan.sweeps.saving import label, save_results
@@ -86,12 +85,18 @@ def test_processes_find_the_same_as_one_process(plan: SweepPlan, folder: Path) -
     assert rows(folder / "one") == rows(folder / "two")
 
 
-def test_a_trial_leaves_no_simulation_behind(plan: SweepPlan) -> None:
-    executor = LocalExecutor(plan)
+def test_the_memory_of_each_trial_is_freed(plan: SweepPlan) -> None:
+    def collections() -> int:
+        return int(gc.get_stats()[2]["collections"])
+
     trials = [Trial(number=number, candidate=0, parameters={}, seed=number) for number in range(3)]
-    with rare_collections():
-        left = [sum(isinstance(each, Simulator) for each in gc.get_objects()) for _ in executor.run(trials)]
-    assert left == [left[0]] * 3
+    before = [collections()]
+    gc.disable()
+    try:
+        before += [collections() for _ in LocalExecutor(plan).run(trials)]
+    finally:
+        gc.enable()
+    assert all(later > earlier for earlier, later in itertools.pairwise(before))
 
 
 class KilledExecutor(LocalExecutor):
