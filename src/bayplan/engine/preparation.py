@@ -71,7 +71,7 @@ class PreFilters:
         self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
 
     def adapt(self, specs: Mapping[str, Any]) -> None:
-        """Change to other specs; only plugins whose spec is another one run again."""
+        """Change to other specs; only plugins with a different spec run again."""
         stale = _adapt(self._plugins, specs)
         for number in stale:
             plugin, spec = self._plugins[number]
@@ -238,7 +238,7 @@ class PreScores:
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def adapt(self, specs: Mapping[str, Any]) -> None:
-        """Change to other specs; only plugins whose spec is another one run again."""
+        """Change to other specs; only plugins with a different spec run again."""
         stale = _adapt(self._plugins, specs)
         for number in stale:
             plugin, spec = self._plugins[number]

@@ -139,7 +139,7 @@ def _load_file(
     progress: LoadProgress | None,
     trace: Trace | None,
 ) -> Trace | None:
-    """Load a file of documents; return the trace so far, or the one that a Trace of the file names."""
+    """Load a file of documents; return the trace so far, or that of a Trace object in the file."""
     # Traces are read without YAML.
     from bayplan.formats.documents import read_documents
 
