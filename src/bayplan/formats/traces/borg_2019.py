@@ -94,7 +94,7 @@ class MachineEvent(msgspec.Struct):
 
 
 class _Instance(msgspec.Struct):
-    """What is known of an instance so far: its events as (time, type), and its first SUBMIT."""
+    """The state of an instance so far: its events as (time, type), and its first SUBMIT."""
 
     events: list[tuple[int, int]]
     submitted: InstanceEvent | None = None

@@ -11,7 +11,7 @@ from bayplan.formats.traces.shapes import Shape
 
 
 class Parent(msgspec.Struct, frozen=True, gc=False):
-    """What instances have from their task; `arrival_ns`: when it arrived, in the times of the trace."""
+    """The data that instances inherit from their task; `arrival_ns`: its arrival, in the times of the trace."""
 
     job: str
     shape: Shape

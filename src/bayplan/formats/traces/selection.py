@@ -50,7 +50,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a trace.
+    """The selected part of a trace.
 
     Attributes:
         from_ns, until_ns: the window; None: to the end of the trace. Times are counted from `from_ns` afterwards.
