@@ -232,7 +232,7 @@ class Reader(TraceReader):
         """Yield the rows of a file of JSON lines.
 
         Args:
-            file: to read.
+            file: the file to read.
             kind: the kind of its rows.
             read_as: what it was read as before; what was invalid then is counted already.
 

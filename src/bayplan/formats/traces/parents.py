@@ -36,7 +36,7 @@ class Parents:
     """The tasks that a selection keeps, by name.
 
     Args:
-        selection: what to keep; its limit counts the instances that the tasks have.
+        selection: the tasks to select; its limit counts the instances that the tasks have.
 
     Attributes:
         kept: the tasks, until the first one is looked up.

@@ -34,7 +34,7 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options for reading a trace.
 
     Attributes:
-        selection: which tasks are kept.
+        selection: the tasks to select.
         machine: the size of a machine, for amounts that are shares of one.
         machine_type: the kind of machine that shares are of, for traces with several; "" for the most common one.
         nodes: how many machines: drawn from those of the trace, or made if it has none; None: those of the trace.
