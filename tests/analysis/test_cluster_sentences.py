@@ -118,14 +118,16 @@ def test_a_node_in_one_sentence(
     ("counts", "retry_ns", "want"),
     [
         pytest.param({}, None, "No pod waits", id="an empty queue"),
-        pytest.param({"active": 3}, None, "3 to be tried now", id="pods to be tried"),
+        pytest.param({"active": 3}, None, "3 pods wait: 3 active", id="pods to be tried"),
         pytest.param(
             {"backoff": 220, "unschedulable": 1237, "gated": 5},
             1_200_000_000,
-            "220 in backoff, next try in 1.2 s (batch/job-3); 1,237 unschedulable; 5 gated",
+            "1,462 pods wait: 220 in backoff, next retry in 1.2 s (batch/job-3); 1,237 unschedulable; 5 gated",
             id="all tiers",
         ),
-        pytest.param({"backoff": 1}, -5, "1 in backoff, next try in 0 s (batch/job-3)", id="a try that is overdue"),
+        pytest.param(
+            {"backoff": 1}, -5, "1 pod waits: 1 in backoff, next retry in 0 s (batch/job-3)", id="a try that is overdue"
+        ),
     ],
 )
 def test_the_queue_in_one_sentence(counts: dict[str, int], retry_ns: int | None, want: str) -> None:

@@ -8,6 +8,7 @@ from bayplan.answers.answer_text import addition_text
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_shapes import parse_prices, parse_shape, shapes_of
 from bayplan.base.errors import InputError
+from bayplan.testing import make_pod
 from tests.answers.clusters import cluster_of, node, running, waiting
 
 SMALL = "name=small,cpu=2,memory=4Gi,price=1"
@@ -33,11 +34,31 @@ def test_shapes(cpus: list[str], shapes: list[str], want: dict[str, int]) -> Non
     assert answer.still_waiting == (0 if want or not cpus else len(cpus))
 
 
+def test_a_pod_that_no_shape_helps_does_not_make_the_others_more_expensive() -> None:
+    pods = [waiting(f"p{number}", cpu=cpu) for number, cpu in enumerate(["2"] * 4 + ["9"])]
+    answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape(SMALL), parse_shape(LARGE)])
+    assert (answer.by_shape, answer.still_waiting) == ({"large/a": 1}, 1)
+
+
 def test_new_nodes_run_the_pods_of_daemon_sets_first() -> None:
     agent = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="500m").obj()
     pods = [waiting(f"p{number}", cpu="1") for number in range(2)]
     answer = nodes_to_add(cluster_of(node("n1", cpu="500m"), agent, *pods), [parse_shape(SMALL)])
     assert answer.by_shape == {"small/a": 2}
+
+
+@pytest.mark.parametrize(
+    ("shape", "want"),
+    [
+        pytest.param(SMALL, ["no shape offers example.com/gpu, which some pods ask for"], id="a resource is missing"),
+        pytest.param(f"{SMALL},example.com/gpu=1", [], id="every resource is there"),
+    ],
+)
+def test_resources_that_no_shape_has_are_named(shape: str, want: list[str]) -> None:
+    pod = make_pod("train").req(cpu="1", **{"example.com/gpu": "1"}).obj()
+    answer = nodes_to_add(cluster_of(*FULL, pod), [parse_shape(shape)])
+    assert [text.partition(";")[0] for text in answer.assumptions if "offers" in text] == want
+    assert bool(answer.by_shape) is (want == [])
 
 
 def test_room_that_is_there_is_used_and_further_copies_can_be_asked_for() -> None:

@@ -74,7 +74,7 @@ def test_a_dump_is_taken_as_it_is_and_nothing_is_scheduled(tmp_path: Path) -> No
     assert placed(source.objects) == {"default/runs": "a", "default/waits": ""}
     reported = {each.about: each.text for each in source.assumptions}
     assert reported["time"] == "the newest time in the input is 2026-05-01T10:00:00Z; nothing has changed since"
-    assert reported["configuration"].startswith("kube-scheduler's defaults decide, as")
+    assert reported["configuration"].startswith("kube-scheduler's defaults apply, because")
 
 
 def test_manifests_that_were_in_no_cluster_are_applied_for_a_minute(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_new_workloads_beside_a_dump_make_pods_that_wait_and_running_ones_make_n
     assert len(waiting) == 2
     assert all(item.metadata.name.startswith("web-") for item in waiting)
     assert all(item.spec.containers[0].resources.requests["memory"] == "64Mi" for item in waiting)
-    text = "1 object that the cluster did not have: pods of new workloads are made, and wait"
+    text = "1 object not in the cluster yet: pods of new workloads are created, and wait"
     assert text in [each.text for each in source.assumptions]
 
 
@@ -130,7 +130,7 @@ def test_flags_of_the_scheduler_in_kube_system_are_taken(tmp_path: Path) -> None
         "kube-scheduler-cp", on="a", namespace="kube-system", command=["kube-scheduler", "--leader-elect=true"]
     )
     source = open_source(SourceOptions(paths=[write(tmp_path, node("a"), scheduler)]))
-    assert source.assumptions[0].text.startswith("kube-scheduler's defaults decide: kube-system/kube-scheduler-cp runs")
+    assert source.assumptions[0].text.startswith("kube-scheduler's defaults apply: kube-system/kube-scheduler-cp runs")
     gated = pod(
         "kube-scheduler-cp",
         on="a",

@@ -103,6 +103,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scheduler = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     (made / "scheduler.yaml").write_text(yaml.safe_dump(scheduler), encoding="utf-8")
     shutil.copy(ROOT / "src" / "bayplan" / "contrib" / "gang.py", made)
+    plugin = re.findall(
+        r"```python\n(.*?)^nodes = ", (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8"), re.S | re.M
+    )
+    (made / "my_plugin.py").write_text(plugin[0], encoding="utf-8")
     for name in ("examples", "conformance"):
         (made / name).symlink_to(ROOT / name)
     command = [sys.executable, "-m", "bayplan", "simulate", str(example_path()), "--out", "result"]
@@ -122,8 +126,8 @@ def test_a_command_of_a_page_runs(
     if words[0] == "simulate" and "--out" in words:
         words[words.index("--out") + 1] = f"result-{len(list(folder.iterdir()))}"
     if words[0] != "up":
-        # 1 is a result, too: pods lose their node.
-        assert main(words) in ((0, 1) if words[0] == "what-if" else (0,)), capfd.readouterr().err
+        # 1 is a result, too: pods lose their node, or wait.
+        assert main(words) in ((0, 1) if words[0] in ("what-if", "waiting") else (0,)), capfd.readouterr().err
         return
     # A server would keep running: end it after its report, on a free port.
     if "--port" in words:

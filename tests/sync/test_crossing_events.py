@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from bayplan.base.plain_data import Document, part
-from bayplan.client.requests import ApiRequest
+from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import carry_out
+from bayplan.sync.writing import Exchange, carry_out
 from tests.sync.world import NS, LocalCluster, World, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -407,3 +408,39 @@ def test_the_answer_to_a_creation_may_come_after_it_is_known_that_the_pod_has_go
     world.work()
     assert world.follower.is_idle
     assert world.here.get("pods", "web") is None
+
+
+def step(steps: Exchange[None], answer: ApiResponse | None) -> ApiRequest | None:
+    """Return the next request after an answer, or None at the end."""
+    try:
+        request = next(steps) if answer is None else steps.send(answer)
+    except StopIteration:
+        return None
+    assert isinstance(request, ApiRequest)
+    return request
+
+
+def test_a_pod_cidr_that_is_set_here_between_reading_and_writing_a_node_stays() -> None:
+    world = World()
+    world.put("nodes", node("n1"))
+    world.start()
+    world.work()
+    changed = node("n1", cpu="8")
+    world.put("nodes", {**changed, "metadata": {"name": "n1", "labels": {"new": "label"}}})
+    world.tell()
+    (write,) = begin_writes(world, Verb.UPDATE)
+    steps = carry_out(world.follower, write)
+    requests, answer = [], None
+    while (request := step(steps, answer)) is not None:
+        answer = world.here.send(request)
+        requests.append((request.method, request.path.rpartition("/")[2], answer.status))
+        if request.method == "GET":
+            here = msgspec.json.decode(answer.body)
+            cidr = {**part(here, "spec"), "podCIDR": "10.128.0.0/24", "podCIDRs": ["10.128.0.0/24"]}
+            world.here.ask("PUT", "/api/v1/nodes/n1", {**here, "spec": cidr})
+    assert requests == [("GET", "n1", 200), ("PUT", "status", 200), ("PUT", "n1", 200)]
+    found = world.here.get("nodes", "n1")
+    assert found is not None
+    assert part(found, "spec")["podCIDR"] == "10.128.0.0/24"
+    assert part(part(found, "metadata"), "labels")["new"] == "label"
+    assert world.follower.problems == {}

@@ -193,7 +193,7 @@ def test_a_page_stands_on_the_real_service(path: str, real: Running, visit: Visi
 @pytest.mark.parametrize(
     ("path", "want"),
     [
-        pytest.param("/pods/default/nobody", "There is no pod default/nobody, and none is remembered", id="a pod"),
+        pytest.param("/pods/default/nobody", "Pod default/nobody does not exist", id="a pod"),
         pytest.param("/nodes/nowhere", "There is no node nowhere", id="a node"),
         pytest.param("/compare/default/nobody", "default/nobody can't be compared", id="a pod in two runs"),
     ],

@@ -119,17 +119,20 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
     """
     pieces = []
     if counts.get("active"):
-        pieces.append(f"{counts['active']:,} to be tried now")
+        pieces.append(f"{counts['active']:,} active")
     if counts.get("backoff"):
         when = ""
         if next_retry_in_ns is not None:
-            when = f", next try in {format_duration(max(next_retry_in_ns, 0))}" + (f" ({next_pod})" if next_pod else "")
+            when = f", next retry in {format_duration(max(next_retry_in_ns, 0))}" + (
+                f" ({next_pod})" if next_pod else ""
+            )
         pieces.append(f"{counts['backoff']:,} in backoff{when}")
     if counts.get("unschedulable"):
         pieces.append(f"{counts['unschedulable']:,} unschedulable")
     if counts.get("gated"):
         pieces.append(f"{counts['gated']:,} gated")
-    return "; ".join(pieces) if pieces else "No pod waits"
+    total = sum(counts.get(tier, 0) for tier in ("active", "backoff", "unschedulable", "gated"))
+    return f"{total:,} {'pod waits' if total == 1 else 'pods wait'}: {'; '.join(pieces)}" if pieces else "No pod waits"
 
 
 def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> str:

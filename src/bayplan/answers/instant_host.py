@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -91,6 +91,14 @@ class InstantHost:
         """Add objects in order; nothing is scheduled."""
         for item in items:
             self.put(item)
+
+    def remove_all(self, items: Sequence[KubernetesObject]) -> None:
+        """Remove objects that were added, the last first; on nodes among them, no other pods may have been placed."""
+        for item in reversed(items):
+            if isinstance(item, Pod):
+                self.remove_pod(item.key)
+            else:
+                self.handle(item, None)
 
     def remove_pod(self, key: str) -> Pod | None:
         """Remove a pod; return it, or None if there is none of that key."""
@@ -182,6 +190,11 @@ class InstantHost:
         """Return the node of a pod; "" if it has none."""
         info = self.state.pods.get(key)
         return "" if info is None else self.state.nodes.names[info.row] or ""
+
+    def objects(self) -> list[KubernetesObject]:
+        """Return everything as it is now: other objects first, then nodes, pods with a node, pods without one."""
+        pods = sorted(self.scheduler.pods.values(), key=lambda pod: not pod.spec.node_name)
+        return [*self.state.catalog.everything(), *self.nodes(), *pods]
 
     # The scheduler's requests.
 

@@ -202,10 +202,15 @@ class _Addition:
                     shape, value = self._best_shape(trial, waiting, chosen, shapes)
                     if shape is None:
                         break
-                chosen.append(shape)
-                before = waiting
-                trial.add_all(shape.objects(f"added-{len(chosen)}", self._daemons))
+                before, added = waiting, shape.objects(f"added-{len(chosen) + 1}", self._daemons)
+                trial.add_all(added)
                 waiting = self._place(trial, waiting)
+                if len(waiting) == len(before):
+                    # A further node of the last shape, which takes no pod.
+                    trial.remove_all(added)
+                    shape = None
+                    continue
+                chosen.append(shape)
                 worth = self._taken(trial, before, waiting) / max(shape.price, 1e-9)
                 shape = self._next_of_family(shape, chosen) if worth >= value * (1 - 1e-9) else None
         return chosen, frozenset(waiting)
@@ -406,6 +411,10 @@ class _Addition:
 
     def _assumptions(self) -> list[str]:
         found = ["shapes without a zone can be had in every zone of the cluster"]
+        if missing := self._missing_resources():
+            found.append(
+                f"no shape offers {' or '.join(missing)}, which some pods ask for; a shape has only the resources that it names"
+            )
         if all(shape.price == self._shapes[0].price for shape in self._shapes):
             found.append("all shapes cost the same, so the answer has few nodes")
         if self._daemons:
@@ -418,6 +427,18 @@ class _Addition:
             else "no pod is evicted for what waits (--preempt)"
         )
         return found
+
+    def _missing_resources(self) -> list[str]:
+        """Return the resources that a pod requests and no shape has, by name."""
+        names = self._cluster.state.nodes.resources.names
+        offered = {name for shape in self._shapes for name in shape.template.status.allocatable}
+        asked = set[str]()
+        for items in dict(zip(self._alike, self._items, strict=True)).values():
+            pod = items[-1]
+            assert isinstance(pod, Pod)
+            vector = self._cluster.state.footprint(pod).vector[FIRST_RESOURCE:]
+            asked.update(names[number] for number in np.flatnonzero(vector).tolist())
+        return sorted(asked - offered)
 
 
 def _ask(items: Sequence[KubernetesObject]) -> bytes:

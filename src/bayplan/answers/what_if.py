@@ -153,6 +153,7 @@ def what_if(
     reschedule: Reschedule = Reschedule.NEW,
     these: Collection[str] = (),
     explained: int = MAX_EXPLAINED,
+    after: Callable[[Trial], None] | None = None,
 ) -> Answer:
     """Return the effects of changes.
 
@@ -164,6 +165,7 @@ def what_if(
         reschedule: which placed pods are decided again, on both sides: none (new pods only), all from an empty cluster, or
             `these` (pods or workloads).
         explained: maximum number of moved pods whose decisive plugin is determined.
+        after: called with the changed cluster, before it is undone.
 
     Raises:
         InputError: a change names an object that does not exist, or there is nothing to try.
@@ -174,7 +176,7 @@ def what_if(
     shapes = shapes_of_pods(cluster.all(Pod))
     effect = Effect()
     other = cluster if scheduler is None else cluster.asked_by(scheduler)
-    b = _run(other, changes, again, shapes, effect)
+    b = _run(other, changes, again, shapes, effect, after=after)
     a = _run(cluster, (), again, shapes, Effect(), explain=_moved(cluster, b, explained))
     rows, looked_at = differences(cluster, a, b, effect.gone)
     rows = [replace(row, workload=row.workload or effect.added.get(row.pod, "")) for row in rows]
@@ -238,6 +240,7 @@ def _run(
     effect: Effect,
     *,
     explain: Mapping[str, str] | None = None,
+    after: Callable[[Trial], None] | None = None,
 ) -> Side:
     """Schedule one side: waiting pods, pods to decide again, and pods that changes displace."""
     level = RecordLevel.FULL if len(again) + len(cluster.waiting) <= MAX_RECORDED else RecordLevel.OFF
@@ -260,6 +263,8 @@ def _run(
         _bring_back_victims(trial, cluster)
         side = side_of(trial, effect.gone)
         side.measures = measures(trial, side, shapes)
+        if after is not None:
+            after(trial)
         if explain:
             hypothetical_decisions(trial, side, explain)
         return side

@@ -14,7 +14,7 @@ from bayplan.answers.displaced_pods import comes_back
 from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration
+from bayplan.autoscaling.configuration import AutoscalerConfiguration
 from bayplan.base.durations import MINUTE_NS
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.objects.node import Node, Taint
@@ -22,7 +22,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.sim.operations import Apply, Delete, Evict, Operation
-from bayplan.sim.scaling import ScalingEvent, ScalingKind
+from bayplan.sim.scaling import GROUP_LABEL, ScalingEvent, ScalingKind
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -98,7 +98,7 @@ class ScaleDown:
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         candidates: list[tuple[bool, float, str]] = []
-        pods = _pods_by_node(cluster)
+        pods = pods_by_node(cluster)
         for node in cluster.all(Node):
             name = node.metadata.name
             group = node.metadata.labels.get(GROUP_LABEL, "")
@@ -210,7 +210,7 @@ class ScaleDown:
             node = cluster.get(Node, name)
             if node is None:
                 del self._draining[name]
-            elif not [pod for pod in _pods_by_node(cluster).get(name, []) if comes_back(pod)]:
+            elif not [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]:
                 del self._draining[name]
                 self._last_deleted_ns = now_ns
                 found.append((now_ns, Delete(Node, name)))
@@ -236,11 +236,11 @@ class ScaleDown:
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
         """Return evictions of pods on a node, of each disruption budget at most as many as it allows now."""
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
-        pods = [pod for pod in _pods_by_node(cluster).get(name, []) if comes_back(pod)]
+        pods = [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]
         return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]
 
 
-def _pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
+def pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
     """Return the unfinished pods on nodes, by node."""
     found: dict[str, list[Pod]] = {}
     for pod in cluster.all(Pod):

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.changed_rows import ChangedRows
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
-from bayplan.engine.what_if import PASSES, Trial
+from bayplan.engine.what_if import PASSES, ChangedRows, Trial
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.row_log import RowLog
 

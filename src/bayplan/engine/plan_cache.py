@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from bayplan.engine.plan import Plan
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import Profile
 from bayplan.objects.meta import OwnerReference

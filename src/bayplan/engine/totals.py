@@ -10,8 +10,7 @@ import numpy as np
 from bayplan.engine import select_host
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.log_reader import LogReader
-from bayplan.engine.rule_result import RuleResult, RuleSet, ScoreResult
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResult, RuleResults, RuleSet, ScoreResult
 from bayplan.engine.select_host import BestBlocks, BestRows
 from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -50,7 +49,7 @@ class Totals:
         self._columns = state.columns
         self._filtered = filtered
         self._floor = floor
-        self._changes = LogReader([state.usage_log, state.ports_log])
+        self._changes = LogReader([state.usage_log])
         self._total: Any = self.total
         self._scratch: Any = self.total
         # The scorers that distinguish nodes, with their numbers and weights; and the sum of the others.

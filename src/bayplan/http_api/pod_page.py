@@ -51,11 +51,11 @@ def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
     """Return the timelines of a pod.
 
     Raises:
-        Refusal: there is no such pod, and none is remembered.
+        Refusal: there is no such pod, nor a recently deleted one.
     """
     lives = source.lives_of(key)
     if not lives:
-        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod that is there, or was a while ago")
+        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="an existing or recently deleted pod")
     return lives
 
 

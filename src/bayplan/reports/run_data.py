@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -49,9 +50,18 @@ class Pods:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a run: names, when they were added and removed, allocatable amounts (int64[resources, nodes]), hourly prices."""
+    """The nodes of a run.
+
+    Attributes:
+        names: the names of the nodes.
+        groups: the node group of each node, "" for none.
+        added, removed: int64, as in `Pods`.
+        allocatable: int64[resources, nodes].
+        prices: float64, per hour, NaN without one.
+    """
 
     names: list[str]
+    groups: list[str]
     added: Ints
     removed: Ints
     allocatable: Ints
@@ -91,11 +101,15 @@ class RunData:
         for place, row in enumerate(order):
             for name, amount in rows["allocatable"][row]:
                 allocatable[self.resources.index(name), place] = amount
-            text = rows["object"][row]
-            price = price_of(msgspec.json.decode(text, type=Node)) if text else None
+            if "price" in rows:
+                price = rows["price"][row]
+            else:
+                text = rows["object"][row]
+                price = price_of(msgspec.json.decode(text, type=Node)) if text else None
             prices[place] = np.nan if price is None else price
         return Nodes(
             [str(rows["node"][row]) for row in order],
+            [rows["group"][row] if "group" in rows else "" for row in order],
             self._times([rows["added_ns"][row] for row in order]),
             self._times([rows["removed_ns"][row] for row in order]),
             allocatable,
@@ -135,7 +149,7 @@ class RunData:
         if not self.has(resource):
             return np.zeros(len(times))
         pods, nodes, number = self.pods, self.nodes, self.resources.index(resource)
-        # Results lack the allocatable amounts of removed nodes, so their pods are ignored, too.
+        # Older results lack the allocatable amounts of removed nodes, so their pods are ignored, too.
         placed = (pods.nodes >= 0) & nodes.allocatable[number, pods.nodes].astype(np.bool_)
         used = level(pods.bound[placed], pods.ended[placed], pods.requests[number, placed], times)
         offered = level(nodes.added, nodes.removed, nodes.allocatable[number], times)
@@ -151,10 +165,11 @@ class RunData:
         left = np.minimum(pods.bound, pods.ended)[waited]
         return level(pods.arrived[waited], left, np.ones(len(waited), dtype=np.int64), times)
 
-    def node_count(self, times: Ints) -> Floats:
-        """Return the number of nodes, at each time."""
+    def node_count(self, times: Ints, *, group: str | None = None) -> Floats:
+        """Return the number of nodes, at each time; of a group only if one is given."""
         nodes = self.nodes
-        return level(nodes.added, nodes.removed, np.ones(len(nodes.names), dtype=np.int64), times)
+        counted = np.array([group in (None, name) for name in nodes.groups], dtype=np.int64)
+        return level(nodes.added, nodes.removed, counted, times)
 
     def usage_of_nodes(self, time: int) -> Ints:
         """Return the requests of the pods on each node: int64[resources, nodes]."""
@@ -220,6 +235,19 @@ class RunData:
             text for outcome, text in zip(table["outcome"], table["message"], strict=True) if outcome == "unschedulable"
         )
         return rejections_by_plugin(failed)
+
+    @cached_property
+    def scaling_events(self) -> list[dict[str, Any]] | None:
+        """Return the events of an autoscaler, a row of `result_layout.SCALING` each; None if there was none."""
+        return self._optional("scaling")
+
+    @cached_property
+    def descheduled(self) -> list[dict[str, Any]] | None:
+        """Return the evictions of a descheduler, a row of `result_layout.DESCHEDULED` each; None if there was none."""
+        return self._optional("descheduled")
+
+    def _optional(self, name: str) -> list[dict[str, Any]] | None:
+        return self.result.table(name).to_pylist() if self.result.has_table(name) else None
 
     def node_hours(self) -> float:
         """Return the total hours of all nodes."""

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 
 from bayplan.base.errors import InputError
 from bayplan.base.extras import named_extras
-from bayplan.formats.inputs import Inputs
 from bayplan.sweeps.plan import SweepPlan
-from bayplan.sweeps.trials import Outcome, Trial, load_plan_inputs, run_trial
+from bayplan.sweeps.trials import Outcome, SharedInput, Trial, read_shared_input, run_trial
 
 EXECUTORS = ("local", "processes", "ray")
 MAX_RETRIES = 10
@@ -36,18 +35,18 @@ class LocalExecutor:
 
     def __init__(self, plan: SweepPlan) -> None:
         self._plan = plan
-        self._inputs = load_plan_inputs(plan)
+        self._shared = read_shared_input(plan)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
         """Yield the outcomes in order."""
         for trial in trials:
-            yield run_trial(self._plan, self._inputs, trial)
+            yield _run_and_free(self._plan, self._shared, trial)
 
     def close(self) -> None:
         """Do nothing."""
 
 
-_worker: tuple[SweepPlan, Inputs] | None = None
+_worker: tuple[SweepPlan, SharedInput] | None = None
 """In a worker process: the data that all of its trials share."""
 
 
@@ -55,12 +54,12 @@ def _start_worker(plan: SweepPlan) -> None:
     """Read the input in a worker that did not inherit it."""
     global _worker
     if _worker is None:
-        _worker = plan, load_plan_inputs(plan)
+        _worker = plan, read_shared_input(plan)
 
 
 def _run_in_worker(trial: Trial) -> Outcome:
     assert _worker is not None
-    return run_trial(*_worker, trial)
+    return _run_and_free(*_worker, trial)
 
 
 class ProcessExecutor:
@@ -75,7 +74,7 @@ class ProcessExecutor:
         global _worker
         forks = "fork" in multiprocessing.get_all_start_methods()
         if forks:
-            _worker = plan, load_plan_inputs(plan)
+            _worker = plan, read_shared_input(plan)
             # Workers would copy every page whose reference counts the collector touches.
             gc.collect()
             gc.freeze()
@@ -115,7 +114,7 @@ class RayExecutor:
         if not ray.is_initialized():
             ray.init(address=address or None, log_to_driver=False, include_dashboard=False)
         self._workers = workers
-        self._shared = ray.put((plan, load_plan_inputs(plan)))
+        self._shared = ray.put((plan, read_shared_input(plan)))
         self._run_trial = ray.remote(_run_shared).options(num_cpus=1, max_retries=MAX_RETRIES)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
@@ -134,9 +133,20 @@ class RayExecutor:
         self._ray.shutdown()
 
 
-def _run_shared(shared: tuple[SweepPlan, Inputs], trial: Trial) -> Outcome:
+def _run_shared(shared: tuple[SweepPlan, SharedInput], trial: Trial) -> Outcome:
     """Run a trial on a worker of Ray, which stores the input of the sweep in shared memory."""
-    return run_trial(*shared, trial)
+    return _run_and_free(*shared, trial)
+
+
+def _run_and_free(plan: SweepPlan, shared: SharedInput, trial: Trial) -> Outcome:
+    """Run a trial and free its memory.
+
+    A simulation is full of cycles, and the collector runs rarely: without this, each of OpenB's trials left 35 MB behind, and a
+    worker held 1.4 GB after fifty. It takes 0.1 s of the 1.7 s of such a trial.
+    """
+    outcome = run_trial(plan, shared, trial)
+    gc.collect()
+    return outcome
 
 
 def make_executor(name: str, plan: SweepPlan, *, workers: int = 0, address: str = "") -> Executor:

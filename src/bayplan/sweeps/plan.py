@@ -15,7 +15,21 @@ from bayplan.sweeps.space import Space, read_space
 
 SEARCHES = ("grid", "random", "optuna")
 DEFAULT_TRIALS = 100
-_FIELDS = ("paths", "config", "plugins", "parameters", "shapes", "objective", "search", "trials", "seeds", "until")
+_FIELDS = (
+    "paths",
+    "workload",
+    "autoscaler",
+    "descheduler",
+    "config",
+    "plugins",
+    "parameters",
+    "shapes",
+    "objective",
+    "search",
+    "trials",
+    "seeds",
+    "until",
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +38,7 @@ class SweepPlan:
 
     Attributes:
         paths: the manifests and traces.
+        workload, autoscaler, descheduler: the files, as for ``simulate``; "" for none.
         config: the base of all configurations, as plain data.
         plugins: the plugins, as for ``--plugin``.
         space: the parameters.
@@ -45,6 +60,9 @@ class SweepPlan:
     trials: int = DEFAULT_TRIALS
     seeds: Sequence[int] = (0,)
     until: str = ""
+    workload: str = ""
+    autoscaler: str = ""
+    descheduler: str = ""
 
 
 def read_plan(path: Path, **given: object) -> SweepPlan:
@@ -76,11 +94,23 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
         trials=_whole(found.get("trials", DEFAULT_TRIALS), "trials", where),
         seeds=[_whole(each, "seeds", where) for each in _list(found.get("seeds", [0]), "seeds", where)],
         until=str(found.get("until", "")),
+        workload=_file(path, found, "workload"),
+        autoscaler=_file(path, found, "autoscaler"),
+        descheduler=_file(path, found, "descheduler"),
     )
 
 
 def _relative_to(path: Path, name: str) -> str:
     return name if Path(name).is_absolute() else str(path.parent / name)
+
+
+def _file(path: Path, document: Mapping[str, object], name: str) -> str:
+    given = document.get(name)
+    if given is None:
+        return ""
+    if not isinstance(given, str):
+        raise InputError(name, where=str(path), got=repr(given), wanted="a file")
+    return _relative_to(path, given)
 
 
 def _config(path: Path, config: object) -> Mapping[str, object]:

@@ -1,7 +1,8 @@
 """The results of a sweep: a journal that survives a kill, and a Parquet file of all trials.
 
-A folder has ``sweep.json`` (the plan of the sweep), ``journal.jsonl`` (a line for each finished trial, written at once)
-and ``trials.parquet`` (a row for each, sorted by number; rewritten from the journal).
+A folder has ``sweep.json`` (the plan of the sweep), ``journal.jsonl`` (a line for each finished trial, written at once),
+``trials.parquet`` (a row for each, sorted by number; rewritten from the journal), and with ``--save`` the result directories
+of the best trials in ``results``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.space import Value
 from bayplan.sweeps.trials import Outcome
 
-PLAN, JOURNAL, TRIALS = "sweep.json", "journal.jsonl", "trials.parquet"
+PLAN, JOURNAL, TRIALS, RESULTS = "sweep.json", "journal.jsonl", "trials.parquet", "results"
 
 
 class SweepFolder:

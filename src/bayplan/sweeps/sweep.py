@@ -19,8 +19,9 @@ Progress = Callable[[int, int], None]
 
 
 class Candidate(NamedTuple):
-    """A set of parameters with its score: the mean of the objective over seeds; None if a trial could not run."""
+    """A set of parameters with its number and score: the mean of the objective over seeds; None if a trial could not run."""
 
+    number: int
     parameters: Parameters
     score: float | None
 
@@ -56,7 +57,7 @@ def run_sweep(
                 if progress is not None:
                     progress(len(store.done), total)
             scored = [
-                Candidate(each, _score(plan, store.done, trials, number))
+                Candidate(number, each, _score(plan, store.done, trials, number))
                 for number, each in enumerate(batch, len(candidates))
             ]
             search.take_scores([each.score for each in scored])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.analysis.export import export
 from bayplan.analysis.run_facts import run_facts
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
-from bayplan.app.simulation import SimulationOptions, prepare_simulation
+from bayplan.app.simulation import RunFiles, SimulationOptions, prepare_simulation, read_run_files
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
 from bayplan.engine.records import RecordLevel
@@ -58,13 +60,40 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def load_plan_inputs(plan: SweepPlan) -> Inputs:
-    """Read the input of a sweep once, for all trials."""
-    return load_inputs(plan.paths)
+class SharedInput(msgspec.Struct, frozen=True):
+    """The input that all trials of a sweep share; it is read once and passed to workers.
+
+    Attributes:
+        inputs: the manifests and traces.
+        files: the workload, autoscaler and descheduler.
+    """
+
+    inputs: Inputs
+    files: RunFiles
 
 
-def run_trial(plan: SweepPlan, inputs: Inputs, trial: Trial) -> Outcome:
-    """Simulate a trial. An invalid configuration is an outcome, too, so that a search continues."""
+def read_shared_input(plan: SweepPlan) -> SharedInput:
+    """Read the input of a sweep.
+
+    Raises:
+        InputError: a file can't be read.
+    """
+    workload, autoscaler, descheduler = (
+        Path(name) if name else None for name in (plan.workload, plan.autoscaler, plan.descheduler)
+    )
+    files = read_run_files(workload=workload, autoscaler=autoscaler, descheduler=descheduler)
+    return SharedInput(load_inputs(plan.paths), files)
+
+
+def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | None = None) -> Outcome:
+    """Simulate a trial. An invalid configuration is an outcome, too, so that a search continues.
+
+    Args:
+        plan: the plan of the sweep.
+        shared: the input of the sweep.
+        trial: the trial to run.
+        out: the path of the result directory; None for none.
+    """
     start = time.perf_counter()
     try:
         setup = trial_setup(plan, trial.parameters)
@@ -74,10 +103,14 @@ def run_trial(plan: SweepPlan, inputs: Inputs, trial: Trial) -> Outcome:
             record_level=RecordLevel.SUMMARY,
             until_ns=read_duration(plan.until) if plan.until else None,
         )
-        result = prepare_simulation(options, inputs=trial_inputs(plan, inputs, trial.parameters), setup=setup).run()
+        inputs = trial_inputs(plan, shared.inputs, trial.parameters)
+        result = prepare_simulation(options, inputs=inputs, setup=setup, files=shared.files).run()
     except InputError as problem:
         return Outcome(trial=trial, error=str(problem), seconds=time.perf_counter() - start)
     facts = run_facts(result)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        export(result, out, facts=facts)
     seconds = time.perf_counter() - start
     return Outcome(trial=trial, figures=figures_of(result, facts), digest=facts.digest, seconds=seconds)
 

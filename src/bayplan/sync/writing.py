@@ -129,7 +129,9 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
             if copied not in ("", write.uid) and kind.kind != "Namespace":
                 return None
         conflict = False
-        for put in follower.merged(write, here):
+        puts = follower.merged(write, here)
+        while puts:
+            put = puts.pop(0)
             path = kind.path(ref.namespace, ref.name, put.subresource)
             version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
             response = yield from send_patiently(ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
@@ -139,6 +141,9 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
             if not response.ok:
                 return response
             here = _decode(response.body)
+            if put.subresource == "status" and puts:
+                # It replaced any version, so the object may have been changed since it was read.
+                puts = [each for each in follower.merged(write, here) if each.subresource != "status"]
         if not conflict:
             return None
         here = None

@@ -66,12 +66,17 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
         return [pods[index] for index in sorted(kept)]
     result = list(pods)
     copies: dict[str, int] = {}
+    taken = {each.pod.key for each in pods}
     while total < wanted:
         index = int(draw.integers(len(pods)))
         model = pods[index]
-        number = copies[model.pod.key] = copies.get(model.pod.key, 1) + 1
-        metadata = replace(model.pod.metadata, name=f"{model.pod.metadata.name}-{number}", uid="")
-        result.append(replace(model, pod=replace(model.pod, metadata=metadata)))
+        copy = model.pod
+        while copy.key in taken:
+            number = copies[model.pod.key] = copies.get(model.pod.key, 1) + 1
+            metadata = replace(model.pod.metadata, name=f"{model.pod.metadata.name}-{number}", uid="")
+            copy = replace(model.pod, metadata=metadata)
+        taken.add(copy.key)
+        result.append(replace(model, pod=copy))
         total += amounts[index]
     return result
 

@@ -190,7 +190,7 @@ async def _open_server(options: SourceOptions) -> ClusterSource:
             f"the configuration of the server can't be used here: {problem}",
             hint="--plugin with its plugins, --mode classic with its Policy, or --config FILE",
         ) from None
-    origin = f"the configuration is that of {url}" if own else f"kube-scheduler's defaults decide, as at {url}"
+    origin = f"the configuration is that of {url}" if own else f"kube-scheduler's defaults apply, as at {url}"
     now_ns = parse_time_ns(clock.now) if clock.now else time.time_ns()
     found = [
         configuration_assumption(options, objects, origin),

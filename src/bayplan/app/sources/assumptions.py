@@ -38,9 +38,9 @@ def configuration_assumption(
     if pod and flags.get("config"):
         text = f"{pod} reads {flags['config']}, which the API does not show; kube-scheduler's defaults are assumed (--config)"
     elif pod:
-        text = f"kube-scheduler's defaults decide: {pod} runs without --config"
+        text = f"kube-scheduler's defaults apply: {pod} runs without --config"
     else:
-        text = "kube-scheduler's defaults decide, as its configuration is not shown (--config)"
+        text = "kube-scheduler's defaults apply, because no configuration was given (--config)"
     return Assumption("configuration", text)
 
 

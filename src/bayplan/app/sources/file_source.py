@@ -120,11 +120,11 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
             Assumption("time", f"the newest time in the input is {time_text(now_ns)}; nothing has changed since")
         )
     else:
-        assumptions.append(Assumption("time", "the input has no time; it is taken as the cluster is now"))
+        assumptions.append(Assumption("time", "the input has no times, so it is assumed to be current"))
     if new:
         found, problems = _with_new_pods(found, new, options, now_ns)
         applied = format_count(len(new), "object")
-        text = f"{applied} that the cluster did not have: pods of new workloads are made, and wait"
+        text = f"{applied} not in the cluster yet: pods of new workloads are created, and wait"
         assumptions.append(Assumption("objects", text))
         assumptions += [Assumption("objects", problem) for problem in problems]
     return _source(options, SourceKind.DUMP, setup, found, now_ns, assumptions, inputs)

@@ -17,9 +17,8 @@ from bayplan.plugins.dynamic_resources.capacity import consumptions, fits
 from bayplan.plugins.dynamic_resources.constraints import Constraint, make_constraint
 from bayplan.plugins.dynamic_resources.counters import CounterUse
 from bayplan.plugins.dynamic_resources.device_requests import ALL, CheckedWish
-from bayplan.plugins.dynamic_resources.device_taints import keeps_away
 from bayplan.plugins.dynamic_resources.device_use import Amounts, DeviceId
-from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice
+from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice, keeps_away
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 
 MAX_DEVICES = 32

@@ -16,7 +16,7 @@ from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.selectors import CompiledNodeSelector
 from bayplan.plugins.dynamic_resources.allocator import ChosenClaim
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests
-from bayplan.plugins.dynamic_resources.preferences import preference
+from bayplan.plugins.dynamic_resources.node_allocator import preference
 
 
 class NodeAllocation(msgspec.Struct, frozen=True, eq=False):

@@ -70,7 +70,7 @@ async function open(place) {
         h(
           "div",
           { class: "sheet" },
-          h("h1", { class: "verdict" }, "There is no such page"),
+          h("h1", { class: "verdict" }, "Page not found"),
           empty(`Nothing is at ${place.path}.`, h("a", { class: "button", href: to("") }, "Overview")),
         ),
       );

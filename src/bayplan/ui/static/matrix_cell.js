@@ -47,7 +47,7 @@ export function cellPanel(data, cell, close) {
               "data-test": "node-rules-of",
               onclick: () => change({ tab: "help", node, cell: "" }, { push: true }),
             },
-            "What would turn it",
+            "Show fix",
           )
         : null,
     ),

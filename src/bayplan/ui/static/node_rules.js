@@ -1,4 +1,4 @@
-// One pod on one node: every rule that rejects it there, and the smallest change that would turn each.
+// One pod on one node: every rule that rejects it there, and the smallest change that makes each pass.
 
 import { draw, h } from "./dom.js";
 import { sentence } from "./format.js";
@@ -35,14 +35,14 @@ function rules(detail, node) {
     h(
       "div",
       { class: "row" },
-      h("h2", { class: "grow" }, "Rules of ", nodeLink(node)),
+      h("h2", { class: "grow" }, "Filters of ", nodeLink(node)),
       h("button", { type: "button", class: "button quiet icon", "aria-label": "Close", onclick: () => change({ node: "" }) }, "✕"),
     ),
     detail ? h("p", null, sentence(detail.fate)) : h("p", { class: "calm" }, "No filter was run."),
     rejecting.length
       ? table(
           [["Plugin", ""], ["Reason", ""], ["Smallest change", ""]],
-          rejecting.map((each) => [badge("error", each.plugin), each.reasons.join("; "), each.change || "none is known"]),
+          rejecting.map((each) => [badge("error", each.plugin), each.reasons.join("; "), each.change || "unknown"]),
         )
       : null,
   );

@@ -2,12 +2,13 @@
 
 import { draw, h } from "./dom.js";
 import { count, counted, sentence } from "./format.js";
-import { to } from "./address.js";
+import { change, to } from "./address.js";
 import { get, put } from "./service.js";
-import { factsOf, failure, loading } from "./states.js";
+import { empty, factsOf, failure, loading } from "./states.js";
 import { copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
 const MAX_PODS_SHOWN = 6;
+const MAX_TARGETS = 5;
 const UNPROCESSABLE = 422;
 
 /**
@@ -35,6 +36,23 @@ export function unblockPart(root, target, signal, answered) {
     }
   };
   void load();
+}
+
+/**
+ * Offer targets of the cluster below an empty page: waiting pods, or workloads.
+ * @param {HTMLElement} root @param {string} why @param {{ status?: string }} query @param {(pod: Api.PodRow) => string} targetOf
+ * @param {AbortSignal} signal
+ */
+export function offerTargets(root, why, query, targetOf, signal) {
+  draw(root, empty(why));
+  const load = async () => {
+    const { items } = await get("/pods", { ...query, limit: 200 }, signal);
+    if (signal.aborted || root.dataset.filled !== undefined) return;
+    const targets = [...new Set(items.map(targetOf).filter(Boolean))].slice(0, MAX_TARGETS);
+    draw(root, empty(why, ...targets.map((of) => h("button", { type: "button", class: "button", onclick: () => change({ of }, { push: true }) }, of))));
+  };
+  // Without an answer the page stays as it is: the field can be filled by hand.
+  load().catch(() => {});
 }
 
 /** @param {Api.Unblocking} answer @param {boolean} headed whether the cause stands here */

@@ -4,10 +4,9 @@ import { draw, h } from "../dom.js";
 import { change } from "../address.js";
 import { apiAddress } from "../service.js";
 import { copyMenu } from "../parts.js";
-import { empty } from "../states.js";
 import { title } from "../shell.js";
 import { capacityPart } from "../capacity.js";
-import { targetField } from "../unblocking.js";
+import { offerTargets, targetField } from "../unblocking.js";
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -48,7 +47,8 @@ export function open({ place, root, signal }) {
     if (target) capacityPart(body, { target, preempt }, signal, (answer) => headline(answer.sentence));
     else {
       delete body.dataset.filled;
-      draw(body, empty("Name a pod, a workload (deployment/shop/web) or a mix (shop/web=3,shop/db=1)."));
+      const why = "Enter a pod (pod/shop/db-0), a workload (deployment/shop/web) or a mix (shop/web=3,shop/db=1).";
+      offerTargets(body, why, {}, (pod) => pod.workload.replace(" ", "/").toLowerCase(), signal);
     }
   };
   show(place.query);

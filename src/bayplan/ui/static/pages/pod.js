@@ -145,7 +145,7 @@ class PodView {
           "h1",
           { class: "verdict", "data-test": "verdict" },
           isMissing(problem)
-            ? `There is no pod ${this.namespace}/${cut(this.name, 60)}, and none is remembered`
+            ? `Pod ${this.namespace}/${cut(this.name, 60)} does not exist`
             : `${this.namespace}/${cut(this.name, 60)} can't be shown`,
         ),
         failure(problem, () => void this.load()),

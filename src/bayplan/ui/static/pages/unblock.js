@@ -4,9 +4,8 @@ import { draw, h } from "../dom.js";
 import { change } from "../address.js";
 import { apiAddress } from "../service.js";
 import { copyMenu } from "../parts.js";
-import { empty } from "../states.js";
 import { title } from "../shell.js";
-import { targetField, unblockPart } from "../unblocking.js";
+import { offerTargets, targetField, unblockPart } from "../unblocking.js";
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -32,7 +31,8 @@ export function open({ place, root, signal }) {
     if (target) unblockPart(body, target, signal, (answer) => headline(answer.verdict));
     else {
       delete body.dataset.filled;
-      draw(body, empty("Name a pod that waits, or a workload with waiting pods: deployment/shop/web."));
+      const why = "Enter a pod that waits (pod/shop/db-0), or a workload with waiting pods (deployment/shop/web).";
+      offerTargets(body, why, { status: "waiting" }, (pod) => `pod/${pod.namespace}/${pod.name}`, signal);
     }
   };
   show(place.query);
