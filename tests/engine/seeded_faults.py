@@ -155,7 +155,7 @@ def seeded(fault: Fault) -> object:
     """Return the method with the fault in it; raise ValueError if its text has changed."""
     source = textwrap.dedent(inspect.getsource(getattr(fault.of, fault.method)))
     if fault.text not in source:
-        raise ValueError(f"{fault.of.__name__}.{fault.method} has no {fault.text!r}: say what the fault is now")
+        raise ValueError(f"{fault.of.__name__}.{fault.method} has no {fault.text!r}: update the fault")
     module = fault.of if isinstance(fault.of, ModuleType) else sys.modules[fault.of.__module__]
     found: dict[str, object] = {}
     exec(compile(source.replace(fault.text, fault.instead), f"<{fault.what}>", "exec"), vars(module), found)

@@ -1,4 +1,4 @@
-"""Sweeps: parameters become configurations, executors agree, a killed sweep goes on, Optuna and Ray work."""
+"""Sweeps: parameters become configurations, executors agree, a killed sweep continues, Optuna and Ray work."""
 
 from __future__ import annotations
 

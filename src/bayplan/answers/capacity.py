@@ -31,7 +31,7 @@ DEFAULT_LIMIT = 10_000
 """Default number of copies after which the search ends."""
 
 QUOTA = "quota"
-"""What runs out if admission refuses the next copy; a scheduler's message may contain the word, too."""
+"""The value of `runs_out` if admission rejects the next copy; a scheduler's message may contain the word, too."""
 
 
 class Share(msgspec.Struct, frozen=True):

@@ -82,7 +82,7 @@ def _again(found: Explanation, life: PodTimeline) -> Explanation:
     if not detail.attempt.node:
         text = f"{life.key} is on {life.node}; if it had to be scheduled again now, it would wait"
     elif detail.attempt.node == life.node:
-        text = f"{life.key} is on {life.node}, where it would go again now"
+        text = f"{life.key} is on {life.node}, and would be placed there again now"
     else:
         text = f"{life.key} is on {life.node}; scheduled again now, it would go to {detail.attempt.node}"
     return replace(found, verdict=text, notes=[*found.notes, note])

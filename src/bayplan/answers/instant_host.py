@@ -75,7 +75,7 @@ class InstantHost:
         self.carry_out(self.scheduler.handle(old, new, self.now_ns))
 
     def put(self, item: KubernetesObject) -> None:
-        """Add an object, or replace the one of its kind and key."""
+        """Add an object, or replace the existing one of its kind and key."""
         old: KubernetesObject | None
         if isinstance(item, Pod):
             old = self.scheduler.pods.get(item.key)

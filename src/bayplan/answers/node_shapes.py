@@ -274,7 +274,7 @@ def _nodes_of_pool(node: Node) -> str:
 
 
 def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> str:
-    """Return the labels that tell a node from others of its pool, zone and size left out; "" if there are none."""
+    """Return the labels that distinguish a node from others of its pool, except zone and size; "" if there are none."""
     labels = node.metadata.labels
     differ = [
         f"{key}={text}"

@@ -184,7 +184,7 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
 
 
 def _without_rollout(item: KubernetesObject) -> KubernetesObject:
-    """Return a workload that leaves its pods as they are: their revisions are objects that no source has."""
+    """Return a workload that leaves its pods unchanged: their revisions are objects that no source has."""
     if isinstance(item, DaemonSet | StatefulSet):
         strategy = replace(item.spec.update_strategy, type="OnDelete", rolling_update=None)
         return replace(item, spec=replace(item.spec, update_strategy=strategy))

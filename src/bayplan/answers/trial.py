@@ -112,7 +112,7 @@ class Trial(InstantHost):
             self.scheduler.queue.nominator.add(pod)
 
     def put(self, item: KubernetesObject) -> None:
-        """Add an object, or replace the one of its kind and key."""
+        """Add an object, or replace the existing one of its kind and key."""
         if isinstance(item, Pod) and self.nominated and (counted := self.nominated.pop(item.key, None)) is not None:
             del self.scheduler.pods[item.key]
             self.scheduler.queue.unnominate(counted)

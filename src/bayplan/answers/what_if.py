@@ -1,4 +1,4 @@
-"""What if: a cluster before and after some changes, or under another configuration, pod by pod.
+"""What-if questions: a cluster before and after some changes, or under another configuration, pod by pod.
 
 Both sides are scheduled by the same rules: waiting pods are tried on the current cluster (before) and on the changed one
 (after), so that only the effects of the changes are differences. Pods that lose their node come back through their controllers,

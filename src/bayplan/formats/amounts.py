@@ -31,7 +31,7 @@ class OddAmount(NamedTuple):
     Attributes:
         path: the path of the amount in the document.
         text: the amount as written.
-        refused: what kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it accepts the amount.
+        refused: the value that kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it accepts the amount.
         problem: the effect of an amount that kube-apiserver accepts.
     """
 

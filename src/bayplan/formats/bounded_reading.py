@@ -51,7 +51,7 @@ def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "
     """Return the rest of a stream.
 
     Args:
-        stream: to read from.
+        stream: the stream to read from.
         name: the name of the file, for the error.
         max_bytes: the most to read.
         hint: how to raise the maximum.
@@ -76,7 +76,7 @@ def read_configuration_bytes(path: Path, *, wanted: str = "a configuration file"
 
     Args:
         path: the path of the file.
-        wanted: what the file should be, for errors.
+        wanted: the expected content of the file, for errors.
 
     Raises:
         ConfigurationError: the file can't be read.

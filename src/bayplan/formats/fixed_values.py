@@ -77,7 +77,7 @@ class WrongValue(NamedTuple):
 
     Attributes:
         path: the path of the value in the document.
-        value: as written.
+        value: the value as written.
         allowed: the values that the field can have.
     """
 

@@ -25,7 +25,7 @@ class Value:
 
     Args:
         text: the text of the value.
-        line: where it starts.
+        line: the line on which it starts.
         value: the data; UNSET reads it from the text whenever it is asked for: long lists take no more room than their text.
     """
 
@@ -194,7 +194,7 @@ def duplicate_keys(value: Value, encoded: bytes) -> list[str]:
     colons) and text that lost a field is read a second time, slowly.
 
     Args:
-        value: as `parse` gave it.
+        value: a result of `parse`.
         encoded: `value.value` as compact JSON.
     """
     text = value.text

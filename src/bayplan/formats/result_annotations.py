@@ -48,7 +48,7 @@ class ExtenderFilterResult(msgspec.Struct, frozen=True):
         nodes: the whole nodes as JSON, null where names are used.
         node_names: the names of the nodes that passed.
         failed_nodes, failed_and_unresolvable_nodes: reasons by node.
-        error: what went wrong, or empty.
+        error: the error, or empty.
     """
 
     nodes: msgspec.Raw = msgspec.field(name="Nodes", default=msgspec.Raw(b"null"))

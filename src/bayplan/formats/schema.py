@@ -62,7 +62,7 @@ class TypeFacts(msgspec.Struct, frozen=True, gc=False):
     """The API's description of one type.
 
     Attributes:
-        fields: by their names in documents.
+        fields: the fields by their names in documents.
         scalar: the JSON type of a type without fields: `string`, `object` (any object) or `any`.
         format: e.g. `int-or-string`, `date-time`.
         map_type: `atomic` where server-side apply takes the whole object as one value.
@@ -89,8 +89,8 @@ class Schema(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         release: the release of Kubernetes, e.g. `v1.36.3`.
-        kinds: by `apiVersion/kind`, e.g. `v1/Pod`, `apps/v1/Deployment`; lists (`v1/PodList`) too.
-        types: by OpenAPI's name, e.g. `io.k8s.api.core.v1.PodSpec`.
+        kinds: the types by `apiVersion/kind`, e.g. `v1/Pod`, `apps/v1/Deployment`; lists (`v1/PodList`) too.
+        types: the types by their name in OpenAPI, e.g. `io.k8s.api.core.v1.PodSpec`.
     """
 
     release: str
@@ -204,7 +204,7 @@ def known_fields(document: Mapping[str, object], path: str) -> list[str]:
     """Return the valid siblings of the unknown field at `path` of a document, for a did-you-mean.
 
     Args:
-        document: as given to `unknown_fields`.
+        document: the document passed to `unknown_fields`.
         path: one of its answers.
     """
     facts = schema().kinds.get(f"{document.get('apiVersion')}/{document.get('kind')}")

@@ -35,7 +35,7 @@ def read_typed(document: Document, struct: type[T], *, kind: str, api_version: s
     """Return a document as a struct.
 
     Args:
-        document: with ``apiVersion`` and ``kind``.
+        document: the document, with ``apiVersion`` and ``kind``.
         struct: its type.
         kind, api_version: the kind and api version that it must have.
 

@@ -256,7 +256,7 @@ class ScenarioRun:
             return
         if not simulator.settle(simulator.now_ns + plan.timeout_ns):
             never = "a CronJob, or pods with run times that are made again, never end"
-            raise _Broken(f"the cluster did not come to rest within {plan.step.timeout} ({never})")
+            raise _Broken(f"the cluster did not become idle within {plan.step.timeout} ({never})")
 
     # --- checks -------------------------------------------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ class Step(Part, frozen=True, kw_only=True):
     restore: Annotated[Failure | None, Meta(description="Make failed nodes ready again.")] = None
     configure: Annotated[
         str | dict[str, Any] | None,
-        Meta(description="A KubeSchedulerConfiguration, or its path, that decides from now on."),
+        Meta(description="A KubeSchedulerConfiguration, or its path, that replaces the current one."),
     ] = None
     wait: Annotated[str | None, Meta(description=f"A duration, or '{SETTLED}': until nothing changes any more.")] = None
     assert_: Annotated[tuple[Check, ...], Meta(description="What must be true now; every check is reported.")] = (

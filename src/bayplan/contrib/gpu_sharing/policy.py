@@ -34,10 +34,10 @@ _NO_GPUS, _OTHER_MODEL, _NO_ROOM, _BAD_REQUEST = 1, 2, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """What a policy needs of a pod.
+    """The data of a pod for a policy.
 
     Attributes:
-        key: all of it.
+        key: the values of the other fields, for comparisons.
         request: its GPUs.
         cpu_milli: its CPU.
         problem: why its annotations can't be read, or "".
@@ -128,7 +128,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return GpuSpec((found, cpu_milli, problem), found, cpu_milli, problem)
 
     def table(self, state: ClusterState) -> DeviceTable:
-        """Return the devices of a state, as they are now."""
+        """Return the current devices of a state."""
         table = self._table_of(state)
         table.refresh()
         return table

@@ -1,4 +1,4 @@
-"""What all readers of traces have: a selection, machines, rows that are left out with the reason, and the trace at the end."""
+"""The base of all readers of traces: selection, machines, skipped rows with the reason, and the resulting trace."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ RowHandler = Callable[[CsvTable, list[str]], None]
 
 
 class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a trace is read.
+    """Options for reading a trace.
 
     Attributes:
-        selection: which tasks are kept.
+        selection: the tasks to select.
         machine: the size of a machine, for amounts that are shares of one.
         machine_type: the kind of machine that shares are of, for traces with several; "" for the most common one.
         nodes: how many machines: drawn from those of the trace, or made if it has none; None: those of the trace.

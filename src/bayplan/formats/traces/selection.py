@@ -26,8 +26,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         name: unique in the trace.
-        job: what it belongs to, or "".
-        shape: what each pod requests.
+        job: the job of the pods, or "".
+        shape: the requests of each pod.
         arrival_ns: when they arrive, since the start of the trace; before it if negative.
         run_time_ns: how long each runs; None: until `gone_at_ns`, or for ever.
         gone_at_ns: when they are deleted, also if they still wait; None: never.
@@ -50,7 +50,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a trace.
+    """The selected part of a trace.
 
     Attributes:
         from_ns, until_ns: the window; None: to the end of the trace. Times are counted from `from_ns` afterwards.
@@ -87,7 +87,7 @@ class Sample:
     """Draws jobs.
 
     Args:
-        selection: with the share and the seed.
+        selection: the selection with the share and the seed.
     """
 
     def __init__(self, selection: Selection) -> None:
@@ -110,7 +110,7 @@ class KeptTasks:
     """The tasks that are kept, at most as many as a selection allows.
 
     Args:
-        selection: what to keep.
+        selection: the tasks to select.
 
     Attributes:
         pods: how many, so far.

@@ -1,4 +1,4 @@
-"""What pods and machines of a trace have: amounts, constraints, priority; as typed pods and nodes that share all they can."""
+"""Pods and machines of a trace: amounts, constraints, priority; as typed pods and nodes that share all they can."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Amounts = tuple[tuple[str, str], ...]
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What pods with equal requests have.
+    """The data that pods with equal requests share.
 
     Attributes:
         amounts: requests, and limits with `limited`.
@@ -66,7 +66,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What one machine has, for traces whose amounts are shares of a machine.
+    """The size of a machine, for traces whose amounts are shares of a machine.
 
     Attributes:
         cpu_milli, memory_bytes, gpus, pods: how much.
