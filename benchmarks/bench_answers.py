@@ -36,15 +36,15 @@ DEPLOYMENTS = 400
 COPIES = 1_000
 FILLED = ("name", "owner", "cpu", "memory")
 """Fields of a pod that are filled into the template of its text."""
-CHANGES = ("lose-zone=eu-west-1b", "drain=label:eks.amazonaws.com/nodegroup=memory", "scale=replicaset/app-3:500")
+CHANGES = ("lose-zone=eu-west-1b", "drain=ip-10-1-*", "scale=replicaset/app-3:500")
 
 Document = dict[str, Any]
 
 WAITS: dict[str, Document] = {
     "too-large": {"cpu": "40"},
-    "no-room": {"cpu": "7", "memory": "40Gi"},
+    "no-room": {"cpu": "7900m"},
     "label": {"cpu": "1", "nodeSelector": {"disk": "nvme"}},
-    "spread": {"cpu": "6500m", "spread": True},
+    "spread": {"cpu": "7900m", "spread": True},
 }
 """Waiting pods: what each asks for."""
 
@@ -154,10 +154,11 @@ def pod_texts(nodes: int, pods: int) -> Iterator[PodText]:
             yield PodText(f"{daemon}-{number}", "DaemonSet", daemon, name, "100m", "128Mi")
     open_names = [name for number, name in enumerate(names) if number % 10 < 8]
     for number in range(pods - 2 * nodes - len(WAITS)):
-        owner, place = f"app-{number % DEPLOYMENTS}", number % len(open_names)
+        deployment, place = number % DEPLOYMENTS, number % len(open_names)
         if place % 9 == 0 and number >= len(open_names):
             place = (place + 1 + number % 8) % len(open_names)
-        cpu, memory = f"{300 + 100 * (number % 7)}m", f"{512 + 256 * (number % 5)}Mi"
+        owner = f"app-{deployment}"
+        cpu, memory = f"{300 + 100 * (deployment % 7)}m", f"{512 + 256 * (deployment % 5)}Mi"
         yield PodText(f"{owner}-{number}", "ReplicaSet", owner, open_names[place], cpu, memory)
     for name, asked in WAITS.items():
         yield PodText(f"{name}-0", "ReplicaSet", name, "", str(asked["cpu"]), str(asked.get("memory", "1Gi")), name)

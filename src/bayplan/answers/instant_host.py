@@ -72,7 +72,8 @@ class InstantHost:
         """Make one change, and execute the scheduler's resulting requests."""
         if self._journal is not None:
             self._journal.append((old, new))
-        self.carry_out(self.scheduler.handle(old, new, self.now_ns))
+        if actions := self.scheduler.handle(old, new, self.now_ns):
+            self.carry_out(actions)
 
     def put(self, item: KubernetesObject) -> None:
         """Add an object, or replace the existing one of its kind and key."""

@@ -361,15 +361,13 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
     """Return the pods whose node on the second side differs from the current one, though that still exists; at most `most`."""
+    names = cluster.state.nodes.names
     found: dict[str, str] = {}
-    for key in sorted(cluster.state.pods):
-        node = cluster.node_of(key)
-        after = b.nodes.get(key)
+    for key, info in cluster.state.pods.items():
+        node, after = names[info.row] or "", b.nodes.get(key)
         if after and after != node and node in b.node_names:
             found[key] = node
-            if len(found) >= most:
-                break
-    return found
+    return {key: found[key] for key in sorted(found)[:most]}
 
 
 def differences(
@@ -379,10 +377,9 @@ def differences(
     rows, looked_at = [], 0
     evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
     order = {kind: number for number, kind in enumerate(DifferenceKind)}
-    for key in sorted(a.nodes.keys() | b.nodes.keys()):
+    # Items without an equal one on the other side: most pods have one.
+    for key in sorted({key for key, _ in a.nodes.items() ^ b.nodes.items()}):
         before, after = a.nodes.get(key), b.nodes.get(key)
-        if before == after:
-            continue
         kind = _kind(before, after)
         plugin, reason = "", ""
         if kind is DifferenceKind.MOVED:
