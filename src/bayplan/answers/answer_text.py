@@ -204,7 +204,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
     if not len(answer.nodes):
         if answer.still_waiting:
             return f"No node of these shapes helps the {counted(answer.still_waiting, 'pod')} that would wait."
-        return f"All {counted(answer.waiting, 'pod')} fit the cluster as it is; no node is needed."
+        return f"All {counted(answer.waiting, 'pod')} fit the current cluster; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
     text = f"Add {counted(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
     if answer.bound > answer.price - 1e-6:
@@ -224,10 +224,10 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
 def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, everything: bool = False) -> list[str]:
     """Return the text about differences; `names` are those of the two clusters if they are not one before and after changes."""
     before, after = names or ("BEFORE", "AFTER")
-    told = {"moved": "moves", "waits": "would wait", "placed": "gets a node", "gone": "is gone", "new": "is new"}
+    singular = {"moved": "moves", "waits": "would wait", "placed": "gets a node", "gone": "is gone", "new": "is new"}
     plural = {"moved": "move", "waits": "would wait", "placed": "get a node", "gone": "are gone", "new": "are new"}
     parts = [
-        f"{count:,} {told[kind] if count == 1 else plural[kind]}" for kind, count in answer.counts.items() if count
+        f"{count:,} {singular[kind] if count == 1 else plural[kind]}" for kind, count in answer.counts.items() if count
     ]
     changes = ", ".join(answer.changes) if names is None else f"{before} and {after}"
     if not parts:

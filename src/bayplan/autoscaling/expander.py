@@ -17,7 +17,7 @@ from bayplan.objects.requests import Amounts, node_amounts
 PREFERRED_CPU_MILLI = ((2, 1_000), (6, 2_000), (20, 4_000), (60, 8_000), (200, 16_000))
 """Sizes of clusters, in nodes, and the CPU of the node that ``price`` prefers up to that size."""
 
-LARGEST_CPU_MILLI = 32_000
+MAX_PREFERRED_CPU_MILLI = 32_000
 """CPU of the node that ``price`` prefers in larger clusters."""
 
 STABILIZATION: Amounts = {"cpu": 500, "memory": 500 * 2**20}
@@ -112,4 +112,4 @@ def suppressed_unfitness(option: Option, cluster_nodes: int) -> float:
 
 def preferred_cpu_milli(cluster_nodes: int) -> int:
     """Return the CPU of the preferred node: it doubles each time the cluster grows threefold."""
-    return next((cpu for most, cpu in PREFERRED_CPU_MILLI if cluster_nodes <= most), LARGEST_CPU_MILLI)
+    return next((cpu for most, cpu in PREFERRED_CPU_MILLI if cluster_nodes <= most), MAX_PREFERRED_CPU_MILLI)

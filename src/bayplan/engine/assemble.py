@@ -69,7 +69,7 @@ def assemble_scheduler(
 
     Args:
         configuration: profiles and settings, defaulted and validated.
-        registry: where plugins come from.
+        registry: the registry of plugins.
         feature_gates: gates that change decisions.
         seed: seed of the streams that choose among equally good nodes.
         start_ns: when the scheduler starts; its timers are aligned to it.

@@ -35,7 +35,7 @@ class Record(Struct, frozen=True, gc=False):
     Attributes:
         time_ns: when it ran.
         pod: ``namespace/name``.
-        attempt: 1-based attempt number of this pod.
+        attempt: the 1-based attempt number of this pod.
         outcome: how it ended.
         node: the chosen node, or "".
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.

@@ -41,7 +41,7 @@ class Plan:
         known: specs of a plan whose pod differs only in what other plugins compile, by plugin name.
 
     Attributes:
-        specs: what each plugin compiled, by plugin name.
+        specs: the compiled specs by plugin name.
         footprint, pod_class, owned_counters, priority: the footprint, pod class, owned counters and priority of the pods, for
             the cluster that counts them.
         pre: the outcome of PreFilter in the last cycle.
@@ -49,7 +49,7 @@ class Plan:
         filtered: the filters, and the rows that pass them.
         totals: the scorers and the total scores.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
-        signature, signing, signed: for the cache of plans.
+        signature, signing, signed: the keys for the cache of plans.
         history, first_failed, dry_run: caches of records, the cycle and preemption for this plan; None until needed.
     """
 

@@ -46,7 +46,7 @@ class PreparedPlugins:
 
     Args:
         plugins: the plugins, in order.
-        specs: what each plugin compiled.
+        specs: the compiled spec of each plugin.
         state: the cluster.
     """
 

@@ -28,7 +28,7 @@ class RuleResult:
         plugin, spec: the source of the rule.
         rule: the rule to run.
         state: the cluster.
-        reads: what the rule reads (`Reads`).
+        reads: the data that the rule reads (`Reads`).
 
     Attributes:
         name: the name of the plugin.

@@ -45,7 +45,7 @@ class Scheduler:
 
     Args:
         state: the cluster as columns; only this object writes it.
-        profiles: by scheduler name.
+        profiles: the profiles by scheduler name.
         queue: the scheduling queue; its pod lister must be `pods.get`.
         pods: all pods of the cluster that are not finished, by key; shared with the queue.
         pick: chooses one of several best nodes.

@@ -34,7 +34,7 @@ class Diagnosis:
         counts: number of examined nodes per value, without -1; counted if not given.
         unknown: statuses that extenders gave to names that are not nodes; they count in the text.
         unschedulable_plugins: the plugins that rejected the pod; they decide which events bring it back.
-        post_filter_message: what PostFilter adds to the text.
+        post_filter_message: the message that PostFilter adds.
         preemption: the function that returns the account of preemption, if it ran; call it before the cluster changes.
     """
 

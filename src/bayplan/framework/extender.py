@@ -142,7 +142,7 @@ class Extender:
 
         Args:
             pod: the preemptor.
-            victims: by node name.
+            victims: the victims by node name.
             pods_on: the function that returns the pods on a node by its name, None if there is no such node.
         """
         arguments: dict[str, object] = {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": None}

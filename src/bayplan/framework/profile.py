@@ -35,7 +35,7 @@ class Profile:
     Args:
         scheduler_name: the name in ``spec.schedulerName``.
         plugins: names and weights by extension point, in execution order; weight 0 if weights don't apply.
-        arguments: by plugin.
+        arguments: the arguments by plugin.
         registry: creates the plugins.
         handle: passed to the plugins.
         percentage_of_nodes_to_score: the profile's own setting, or None.

@@ -105,7 +105,7 @@ class NodeResourcesFitSpec(Struct, frozen=True, eq=False):
 
     Attributes:
         key: the amounts of both.
-        requests: what the filter compares, in the order of the reasons.
+        requests: the requests that the filter compares, in the order of the reasons.
         delegable: scalar resources among them, for which a device class may stand in.
         scored: what the score weighs.
     """

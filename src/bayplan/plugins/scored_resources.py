@@ -26,7 +26,7 @@ class ScoredResource(Struct, frozen=True, gc=False):
     Attributes:
         number: its number in the state.
         weight: how much it counts.
-        request: what the pod adds (milli for cpu).
+        request: the request of the pod (milli for cpu).
     """
 
     number: int

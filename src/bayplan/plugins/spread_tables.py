@@ -24,7 +24,7 @@ class ConstraintTable:
         sums: per domain, over eligible nodes.
         others: pods that upstream does not count at first, but counts when they come or go during a dry run: terminating ones,
             and all if the selector is empty.
-        eligibility: which nodes count.
+        eligibility: the eligible nodes.
 
     Attributes:
         smallest: the smallest count of a domain that has an eligible node; 0 if there are fewer than `min_domains`.

@@ -21,7 +21,7 @@ def build_extenders(extenders: Sequence[Extender], check_tls: CheckTls | None) -
     """Return the extenders in calling order: ignorable ones last; without a timeout they get 5 seconds.
 
     Args:
-        extenders: as declared.
+        extenders: the extenders as declared.
         check_tls: checks certificates; None skips the check.
 
     Raises:

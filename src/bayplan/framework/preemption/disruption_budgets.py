@@ -14,7 +14,7 @@ class DisruptionBudgets:
     """The budgets of a cluster, recompiled when one of them changes.
 
     Args:
-        catalog: holds the budgets.
+        catalog: the catalog with the budgets.
     """
 
     def __init__(self, catalog: ObjectCatalog) -> None:

@@ -20,8 +20,8 @@ class RequestChecks:
     """The checks for one node.
 
     Attributes:
-        features: what is switched on.
-        use: which devices are allocated.
+        features: the enabled features.
+        use: the allocated devices.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
     """A device of a solution.
 
     Attributes:
-        wish: what it was chosen for.
+        wish: the request that it was chosen for.
         shared: whether others may use it, too.
         consumed: what this takes of its capacities then.
     """
@@ -68,7 +68,7 @@ class Allocator:
     Args:
         checks: what wishes and devices are checked with; knows the node.
         pools: the pools of the node, in order.
-        claims: to allocate, in order.
+        claims: the claims to allocate, in order.
     """
 
     def __init__(self, checks: RequestChecks, pools: Sequence[Pool], claims: Sequence[ResourceClaim]) -> None:

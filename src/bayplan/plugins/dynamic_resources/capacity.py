@@ -21,8 +21,8 @@ def fits(
     Args:
         capacities: the capacities of the device.
         requests: the requested amounts; a capacity that the device lacks cannot be satisfied.
-        consumed: what allocations took of the device.
-        consuming: what the search took of it so far.
+        consumed: the amounts that allocations consume of the device.
+        consuming: the amounts that the search consumed so far.
     """
     if any(name not in capacities for name in requests):
         return False

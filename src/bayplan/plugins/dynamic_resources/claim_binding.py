@@ -37,7 +37,7 @@ def bound_claim(claim: ResourceClaim, pod: Pod, now_ns: int, *, timestamp: bool)
     """Return an allocated claim with the pod among its users; a special claim gets its name.
 
     Args:
-        claim: with its allocation.
+        claim: the claim with its allocation.
         pod: the new user.
         now_ns: the instant.
         timestamp: whether it is noted in an allocation that has none.

@@ -24,7 +24,7 @@ class InFlightClaim(msgspec.Struct, frozen=True):
     """A claim whose allocation was chosen but not written yet.
 
     Attributes:
-        claim: with the allocation.
+        claim: the claim with the allocation.
         sharers: how many pods wait for that.
         written_as: the key under which a claim that the cluster does not know is being written; "" until then.
         version: the version of all claims when that began.

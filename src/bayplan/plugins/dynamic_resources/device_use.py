@@ -24,7 +24,7 @@ class DeviceUse:
     """The total of all allocations, including those in flight.
 
     Args:
-        tracker: where claims are read from.
+        tracker: the source of claims.
         consumable_capacity: whether devices can be shared; else every allocated device is taken as a whole.
 
     A refresh looks at the claims that were written since the last one.

@@ -135,9 +135,9 @@ class NodeAllocator:
     """The devices of a cluster.
 
     Args:
-        cluster: where nodes, slices, classes and rules are read from.
-        tracker: where claims are read from.
-        features: what is switched on.
+        cluster: the source of nodes, slices, classes and rules.
+        tracker: the source of claims.
+        features: the enabled features.
         taint_rules: whether rules can taint devices.
 
     Attributes:

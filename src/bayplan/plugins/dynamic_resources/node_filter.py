@@ -49,7 +49,7 @@ class NodeFilter:
     Args:
         cluster: whose nodes.
         allocator: chooses devices; it must be up to date.
-        classes: which device class stands for which resource.
+        classes: the device class of each extended resource.
     """
 
     def __init__(self, cluster: ClusterState, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:

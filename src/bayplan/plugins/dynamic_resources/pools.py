@@ -106,7 +106,7 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
         invalid: its slices contradict one another; nothing is allocated from either.
         slices: those with devices for the node, by name.
         elsewhere: other slices of the pool, needed to count what is drawn.
-        counter_sets: what the devices draw from.
+        counter_sets: the counters that the devices draw from.
     """
 
     id: PoolId

@@ -120,7 +120,7 @@ class Preparation:
     Args:
         catalog, tracker: the cluster's objects and claims.
         resources: which pods have extended resources that devices stand for.
-        features: what is switched on.
+        features: the enabled features.
         binding_timeout_ns: how long devices may take to become ready; None: no limit.
     """
 
