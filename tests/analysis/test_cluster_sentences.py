@@ -125,7 +125,9 @@ def test_a_node_in_one_sentence(
             "1,462 pods wait: 220 in backoff, next retry in 1.2 s (batch/job-3); 1,237 unschedulable; 5 gated",
             id="all tiers",
         ),
-        pytest.param({"backoff": 1}, -5, "1 pod waits: 1 in backoff, next retry in 0 s (batch/job-3)", id="a try that is overdue"),
+        pytest.param(
+            {"backoff": 1}, -5, "1 pod waits: 1 in backoff, next retry in 0 s (batch/job-3)", id="a try that is overdue"
+        ),
     ],
 )
 def test_the_queue_in_one_sentence(counts: dict[str, int], retry_ns: int | None, want: str) -> None:
