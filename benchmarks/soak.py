@@ -142,7 +142,7 @@ def changes(seed: int) -> Iterator[tuple[str, str, object, str]]:
 
 
 class Pace:
-    """How fast clients send: shared by all of them.
+    """The request rate of clients: shared by all of them.
 
     Attributes:
         pause_s: of each client after each request.

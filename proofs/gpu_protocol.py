@@ -38,7 +38,7 @@ LOAD = 1.3
 
 @dataclass
 class Curve:
-    """What became of a run, by percent of the cluster's GPUs that the tasks so far asked for: 0, 1, ... 130.
+    """The results of a run, by the GPUs requested so far in percent of the cluster's: 0, 1, ... 130.
 
     Attributes:
         allocation: percent of the GPUs that is allocated. amount: fragments, in percent of all GPUs.

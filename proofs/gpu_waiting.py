@@ -2,24 +2,25 @@
 
 The published experiments submit tasks that never leave. Here, tasks arrive and leave as in the OpenB trace, and those that don't
 fit wait in the scheduling queue. As the whole cluster is never full, each seed takes random nodes of it, so many that the tasks
-ask for 130 % of their GPUs at the peak. FOLDER as for `proofs.gpu_sharing`.
+ask for 130 % of their GPUs at the peak; all policies get the same. FOLDER as for `proofs.gpu_sharing`.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import multiprocessing
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
-from bayplan.base.durations import SECOND_NS
+from bayplan.base.durations import HOUR_NS
 from bayplan.base.random_streams import RandomStreams
 from bayplan.contrib.gpu_sharing import POLICIES, GpuPolicy
 from bayplan.contrib.gpu_sharing.fragmentation import typical_pods, typical_pods_argument
@@ -30,33 +31,58 @@ from bayplan.formats.manifest import Manifest
 from bayplan.formats.trace import Trace
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.node import Node
+from bayplan.reports.intervals import mean_and_margin
+from bayplan.state.arrays import Floats
 from proofs.gpu_protocol import LOAD, configuration, registry
 
 FIRST_SEED = 42
+FIGURES = ("mean wait (h)", "95th percentile of those that waited (h)", "tasks that waited", "left without a node")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all policies and print a table."""
     parser = argparse.ArgumentParser(prog="python -m proofs.gpu_waiting", description=__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the OpenB trace.")
-    parser.add_argument("--seeds", type=int, default=3, help="Runs of each policy. [default: 3]")
+    parser.add_argument("--seeds", type=int, default=5, help="Runs of each policy. [default: 5]")
+    parser.add_argument("--workers", type=int, default=2, help="Runs at a time. [default: 2]")
+    parser.add_argument("--out", type=Path, default=Path("build/gpu-sharing"), help="Folder for the plot.")
     options = parser.parse_args(arguments)
     names = ("openb_node_list_gpu_node.csv", "openb_pod_list_default.csv")
     trace = load_inputs([str(options.folder / name) for name in names]).trace
     assert trace is not None
     peak_milli = peak_demand(trace)
     print(f"peak demand {peak_milli / GPU_SIZE_MILLI:,.0f} GPUs")
-    for policy in POLICIES:
-        start = time.perf_counter()
-        runs = [waits_s(trace, policy, peak_milli, seed) for seed in range(FIRST_SEED, FIRST_SEED + options.seeds)]
-        cells = [statistics.fmean(each) for each in zip(*runs, strict=True)]
-        mean_s, p95_s, waited, never = cells
-        print(
-            f"| {policy.name} | {mean_s / 3600:.2f} | {p95_s / 3600:.1f} | {waited:,.0f} | {never:,.0f} |",
-            f"{time.perf_counter() - start:.0f} s",
-            flush=True,
-        )
+    found: dict[str, Floats] = {}
+    with multiprocessing.get_context("fork").Pool(options.workers) as pool:
+        for policy in POLICIES:
+            seeds = range(FIRST_SEED, FIRST_SEED + options.seeds)
+            found[policy.name] = np.array(pool.map(partial(waits, trace, policy, peak_milli), seeds, chunksize=1))
+            mean, margin = mean_and_margin(found[policy.name])
+            cells = [f"{each:,.2f} ± {other:,.2f}" for each, other in zip(mean[:2], margin[:2], strict=True)]
+            cells += [f"{each:,.0f} ± {other:,.0f}" for each, other in zip(mean[2:], margin[2:], strict=True)]
+            print(f"| {policy.name} | {' | '.join(cells)} |", flush=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    plot(options.out / "waiting.svg", found)
     return 0
+
+
+def plot(path: Path, found: Mapping[str, Floats]) -> None:
+    """Draw means and 95 % confidence intervals of three figures by policy, with a dot for each run."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    names = list(found)
+    for axes, number in zip(figure.subplots(1, 3), (0, 2, 3), strict=True):
+        for place, name in enumerate(names):
+            runs = found[name][:, number]
+            mean, margin = mean_and_margin(runs)
+            axes.bar(place, float(mean), yerr=float(margin), capsize=4, color=f"C{place}", alpha=0.5)
+            axes.plot([place] * len(runs), runs, "o", color=f"C{place}", markersize=3)
+        axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+        axes.set_title(FIGURES[number])
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y", alpha=0.3)
+    figure.savefig(path)
 
 
 def peak_demand(trace: Trace) -> int:
@@ -91,8 +117,8 @@ def some_nodes(nodes: Sequence[Node], capacity_milli: float, seed: int) -> list[
     return sorted(found, key=lambda node: node.metadata.name)
 
 
-def waits_s(trace: Trace, policy: type[GpuPolicy], peak_milli: int, seed: int) -> tuple[float, float, float, float]:
-    """Return mean and 95th percentile of what GPU tasks waited, how many waited, and how many left without a node."""
+def waits(trace: Trace, policy: type[GpuPolicy], peak_milli: int, seed: int) -> tuple[float, float, float, float]:
+    """Return the `FIGURES` of one run, for tasks that ask for GPUs."""
     arguments: dict[str, object] = {"seed": seed} if policy.name == "Random" else {}
     if policy.name == "FGD":
         arguments = {"typicalPods": typical_pods_argument(typical_pods([each.pod for each in trace.pods]))}
@@ -108,7 +134,7 @@ def waits_s(trace: Trace, policy: type[GpuPolicy], peak_milli: int, seed: int) -
     nodes = some_nodes(trace.nodes, peak_milli / LOAD, seed)
     inputs = Inputs(manifest=Manifest(), trace=replace(trace, nodes=nodes))
     result = prepare_simulation(SimulationOptions(paths=(), seed=seed), inputs=inputs, setup=setup).run()
-    waits = []
+    hours = []
     never = 0
     for pod in result.pods:
         assert pod.pod is not None
@@ -117,9 +143,10 @@ def waits_s(trace: Trace, policy: type[GpuPolicy], peak_milli: int, seed: int) -
             continue
         never += pod.bound_ns is None
         left_ns = pod.bound_ns or pod.ended_ns or result.end_ns
-        waits.append((left_ns - pod.arrived_ns) / SECOND_NS)
-    waits.sort()
-    return statistics.fmean(waits), waits[int(0.95 * len(waits))], sum(each > 0 for each in waits), never
+        hours.append((left_ns - pod.arrived_ns) / HOUR_NS)
+    waited = sorted(each for each in hours if each > 0)
+    high = waited[int(0.95 * len(waited))] if waited else 0.0
+    return float(np.mean(hours)), high, len(waited), never
 
 
 if __name__ == "__main__":

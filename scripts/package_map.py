@@ -1,4 +1,4 @@
-"""Draw `docs/images/package-map.svg`: the packages by layer and their imports, as they are in the source.
+"""Draw `docs/images/package-map.svg`: the packages by layer and their imports in the source.
 
     python scripts/package_map.py [--check] [--source FOLDER] [--out FILE]
 

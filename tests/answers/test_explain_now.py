@@ -33,7 +33,10 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
             [make_pod("x").req(cpu="1")], "x", "default/x fits now: it would go to a (1 of 3 nodes fit)", id="it fits"
         ),
         pytest.param(
-            [make_pod("x").node("a")], "x", "default/x is on a, where it would go again now", id="a pod that stays"
+            [make_pod("x").node("a")],
+            "x",
+            "default/x is on a, and would be placed there again now",
+            id="a pod that stays",
         ),
         pytest.param(
             [make_pod("x").node("gpu")],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bayplan import Cluster, RecordLevel, make_node, make_pod
+from bayplan.answers.waiting_reasons import WaitingReason, waiting_sentence
 
 
 def test_the_reason_that_alone_blocks_most_pods_is_first() -> None:
@@ -22,3 +25,24 @@ def test_the_reason_that_alone_blocks_most_pods_is_first() -> None:
     assert rows[0].sentence == "it asks for 8 cpu, the largest node offers 4"
     assert rows[2].sentence == "no node has the label disk=ssd (nodeSelector)"
     assert rows[2].examples == ["default/both-0", "default/both-1", "default/both-2"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "want"),
+    [
+        pytest.param((5, 0), "5 of 9 pods wait; 2 for the same reason: no room", id="some for one reason"),
+        pytest.param((2, 0), "2 of 9 pods wait; all for the same reason: no room", id="all for one reason"),
+        pytest.param((1, 2), "1 of 9 pods waits: no room; 2 more are held back by gates", id="one, and gates"),
+    ],
+)
+def test_the_first_reason_leads(counts: tuple[int, int], want: str) -> None:
+    rows = [
+        WaitingReason(plugin="SchedulingGates", alone=3, pods=3, sentence="a gate", examples=[]),
+        WaitingReason(plugin="NodeResourcesFit", alone=2, pods=2, sentence="no room", examples=[]),
+    ]
+    assert waiting_sentence(rows, *counts, 9) == want
+
+
+def test_there_is_no_reason_if_only_gates_hold_pods_back() -> None:
+    gate = WaitingReason(plugin="SchedulingGates", alone=3, pods=3, sentence="a gate", examples=[])
+    assert waiting_sentence([gate], 0, 3, 9) == ""

@@ -111,7 +111,7 @@ def test_expendable_pods_add_no_node(tmp_path: Path) -> None:
 EXPANDERS = [
     ("the smallest waste", "least-waste", "small", ("2",)),
     ("the most pods", "most-pods", "large", ("2", "2", "2", "2", "2")),
-    ("the lowest price for each pod", "price", "large", ("2", "2", "2", "2")),
+    ("small nodes in a small cluster", "price", "small", ("2", "2")),
     ("the highest priority", "priority", "large", ("1",)),
 ]
 

@@ -16,7 +16,7 @@ from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.conformance.classic import ClassicRun
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod

@@ -124,6 +124,11 @@ def test_the_verdict_comes_first(run: Run, words: list[str], code: int, verdict:
     assert "kube-scheduler's defaults" in found[1] or "--on" in words
 
 
+def test_columns_have_the_names_of_the_clusters_as_they_are_written(run: Run, tmp_path: Path) -> None:
+    found = run("compare", "DUMP", "LESS")[1]
+    assert f"{tmp_path / 'dump.json'}  {tmp_path / 'less.json'}\n" in found
+
+
 @pytest.mark.parametrize(
     "words", [["compare", "DUMP", "DUMP"], ["compare", "default", "default", "--on", "DUMP"], ["when", "big", "DUMP"]]
 )

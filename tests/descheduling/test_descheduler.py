@@ -49,7 +49,7 @@ def run(folder: Path, text: str, *items: str, until: int = 9) -> SimulationResul
 
 
 def evicted(result: SimulationResult) -> list[str]:
-    return sorted(each.pod.removeprefix("default/") for each in result.descheduled)
+    return sorted(each.pod.removeprefix("default/") for each in result.descheduled or ())
 
 
 def several(count: int, *, cpu: str = "1", spec: str = "") -> list[str]:
@@ -182,6 +182,7 @@ def test_the_limits_of_a_run_count(tmp_path: Path) -> None:
 def test_it_runs_again_when_a_pod_has_come_of_age(tmp_path: Path) -> None:
     text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 420}", point="deschedule")
     result = run(tmp_path, text, *NODES, pod("p", "n1"), until=60)
+    assert result.descheduled is not None
     (gone,) = result.descheduled
     # The first run that finds the pod older than 7 minutes.
     assert gone.time_ns - result.start_ns == 600 * SECOND_NS

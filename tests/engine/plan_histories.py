@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import RecordLevel
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
@@ -33,7 +33,7 @@ def make(level: RecordLevel = RecordLevel.OFF, *, log_limit: int = NO_LIMIT) -> 
         default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), seed=1, record_level=level
     )
     state = scheduler.state
-    state.usage_log, state.node_log, state.ports_log = (RowLog(limit=log_limit) for _ in range(3))
+    state.usage_log, state.node_log = RowLog(limit=log_limit), RowLog(limit=log_limit)
     return scheduler
 
 

@@ -13,14 +13,13 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import NamedTuple
 
-from bayplan.engine.changed_rows import ChangedRows
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.log_reader import LogReader
 from bayplan.engine.preemption.dry_run import DryRun
 from bayplan.engine.rule_result import FilterResult
 from bayplan.engine.totals import Totals
-from bayplan.engine.what_if import Trial
+from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.state import pod_moves
 from bayplan.state.pod_moves import PodMoves
 from tests.engine.plan_histories import NO_LIMIT
@@ -98,16 +97,9 @@ FAULTS = (
     Fault(
         "rules overlook that pods moved", Trial, "first_failure", "part.rule.after_changes(part.params)", "pass", moved
     ),
-    Fault("changed usage is overlooked", ChangedRows, "take", "range(usage_start, usage_log.end)", "()", values),
-    Fault("nominations are overlooked", ChangedRows, "take", "range(nominations_start, nominations.end)", "()", values),
-    Fault(
-        "the last change is overlooked",
-        ChangedRows,
-        "take",
-        "range(usage_start, usage_log.end)",
-        "range(usage_start, usage_log.end - 1)",
-        values,
-    ),
+    Fault("changed usage is overlooked", ChangedRows, "__init__", ", plan.state.usage_log]", "]", values),
+    Fault("nominations are overlooked", ChangedRows, "__init__", "[nominations, ", "[", values),
+    Fault("the last change is overlooked", ChangedRows, "take", ".rows[:count]", ".rows[: count - 1]", values),
     Fault("the row of an earlier nominee is overlooked", ChangedRows, "take", "if own_row >= 0:", "if False:", alike),
     Fault("the pod's own nomination is overlooked", ChangedRows, "take", "if crowd.own_row >= 0:", "if False:", alike),
     Fault("rules that read other rows are overlooked", ChangedRows, "take", "part.rule.reads_others or", "", others),
@@ -163,7 +155,7 @@ def seeded(fault: Fault) -> object:
     """Return the method with the fault in it; raise ValueError if its text has changed."""
     source = textwrap.dedent(inspect.getsource(getattr(fault.of, fault.method)))
     if fault.text not in source:
-        raise ValueError(f"{fault.of.__name__}.{fault.method} has no {fault.text!r}: say what the fault is now")
+        raise ValueError(f"{fault.of.__name__}.{fault.method} has no {fault.text!r}: update the fault")
     module = fault.of if isinstance(fault.of, ModuleType) else sys.modules[fault.of.__module__]
     found: dict[str, object] = {}
     exec(compile(source.replace(fault.text, fault.instead), f"<{fault.what}>", "exec"), vars(module), found)

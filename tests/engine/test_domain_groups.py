@@ -15,8 +15,8 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.kinds import decode
+from bayplan.plugins.normalize_score import highest, largest_score, lowest, smallest_score
 from bayplan.plugins.registry import in_tree_registry
-from bayplan.plugins.score_range import highest, largest_score, look_up, lowest, smallest_score
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -133,9 +133,3 @@ def test_ranges_of_raw_scores(raw: list[int], chosen: list[int], want: tuple[int
     values, flags = np.array(raw, dtype=np.int64), np.array(chosen, dtype=np.uint8)
     assert (smallest_score(values, flags, len(raw)), largest_score(values, flags, len(raw))) == want
     assert (lowest(values, len(raw)), highest(values, len(raw))) == (min(raw), max(raw))
-
-
-def test_raw_scores_are_looked_up_by_value() -> None:
-    found = np.zeros(4, dtype=np.int64)
-    look_up(np.array([7, 5, 6, 7], dtype=np.int64), 5, np.array([10, 20, 30], dtype=np.int64), found, 4)
-    assert found.tolist() == [30, 10, 20, 30]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from bayplan.engine.full_pass import filter_over, score_over
+from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.status import SKIP, Code, error
@@ -81,17 +80,15 @@ def test_an_invalid_score_where_a_node_is_not_feasible_is_none() -> None:
 
 def test_the_first_filter_that_fails_is_told() -> None:
     plan, _ = make({"refuses": ("n2",)}, {"refuses": ("n1", "n2")}, nodes=("n1", "n2", "n3"))
-    first, verdicts = filter_over(plan, np.arange(3, dtype=np.intp))
-    assert first.tolist() == [1, 0, -1]
-    assert verdicts.tolist() == [1, 1, 0]
-    some, _ = filter_over(plan, np.array([2, 0], dtype=np.intp))
-    assert some.tolist() == [-1, 1]
+    first, verdicts = plan.filtered.first_failures()
+    assert first[:3].tolist() == [1, 0, -1]
+    assert verdicts[:3].tolist() == [1, 1, 0]
 
 
 def test_a_filter_that_pre_filter_skipped_does_not_run() -> None:
     plan, _ = make({"pre_filter": SKIP, "refuses": ("n1",)}, {"refuses": ("n2",)})
-    first, _ = filter_over(plan, np.arange(2, dtype=np.intp))
-    assert first.tolist() == [-1, 0]
+    first, _ = plan.filtered.first_failures()
+    assert first[:2].tolist() == [-1, 0]
     assert [part.name for part in plan.filtered.results] == ["B"]
 
 

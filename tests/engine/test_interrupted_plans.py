@@ -10,7 +10,7 @@ import pytest
 
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.plan import Plan
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.feature_gates import FeatureGates

@@ -14,7 +14,7 @@ import pytest
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Outcome, RecordLevel
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod

@@ -12,7 +12,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import Decision, RecordLevel
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
@@ -122,7 +122,7 @@ def full_pass(
     codes = {}
     feasible = state.nodes.alive[: state.nodes.count].copy()
     for part in plan.filtered.results:
-        verdicts = part.plugin.filter(part.spec, plan.filter_params(part), rows)
+        verdicts = part.plugin.filter(part.spec, part.params, rows)
         codes[part.name] = verdicts[alive].tolist()
         feasible &= verdicts == 0
     whole = np.zeros(state.nodes.capacity, dtype=np.bool_)

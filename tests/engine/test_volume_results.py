@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT

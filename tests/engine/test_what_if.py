@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.plan import Plan
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.what_if import PASSES, Trial
 from bayplan.framework.cycle_state import CycleState

@@ -27,19 +27,3 @@ def test_deleting_forgets_and_may_be_repeated() -> None:
     state.delete("k")
     state.delete("k")
     assert state.read("k", int) is None
-
-
-def test_a_clone_shares_items_and_is_written_by_itself() -> None:
-    state, shared = CycleState(3), [1]
-    state.write("k", shared)
-    state.skip_filter_plugins, state.skip_score_plugins, state.unreached_pre_filters = ("A",), ("B",), ("C",)
-    twin = state.clone()
-    assert twin.read("k", list) is shared
-    assert (twin.now_ns, twin.skip_filter_plugins, twin.skip_score_plugins) == (3, ("A",), ("B",))
-    assert twin.unreached_pre_filters == ("C",)
-    twin.write("k", [2])
-    twin.write("other", 1)
-    twin.skip_filter_plugins = ()
-    assert state.read("k", list) is shared
-    assert state.read("other", int) is None
-    assert state.skip_filter_plugins == ("A",)

@@ -235,8 +235,8 @@ def test_kept_answers_are_asked_again_where_a_node_changed() -> None:
 
 
 def test_a_signature_of_less_shares_answers_between_pods() -> None:
-    pods = [make_pod(name).annotation(node=node).obj() for name, node in (("p", "b"), ("q", "a"), ("r", "b"))]
-    assert asked_of(CountingNodes, *pods) == [(name, node) for name in "pqr" for node in "ab"]
+    pods = [make_pod(name).annotation(node=node).obj() for name, node in (("p", "b"), ("r", "b"), ("q", "a"))]
+    assert asked_of(CountingNodes, *pods) == [(name, node) for name in "prq" for node in "ab"]
     assert asked_of(CountingSigned, *pods) == [(name, node) for name in "pq" for node in "ab"]
     assert Counting.asked is not CountingSigned.asked
 

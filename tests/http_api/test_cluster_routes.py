@@ -165,6 +165,7 @@ def test_a_node_tells_its_pods_and_who_was_rejected_there() -> None:
             assert status is not None
             want[status.message] = want.get(status.message, 0) + 1
         assert rejected == want
+        assert {each["example"] for each in found["rejected"]} <= {"default/bigger", "default/picky"}
         assert found["sentence"].startswith("n1 ")
         assert (await lab.get("/nodes/nowhere", want=404))["error"]["got"] == "'nowhere'"
 

@@ -53,7 +53,7 @@ def test_what_can_be_written_is_and_what_can_not_says_on_which_line() -> None:
         assert (made["action"], made["path"]) == ("created", "/api/v1/namespaces/default/configmaps/settings")
         assert (bad["action"], bad["kind"], bad["line"]) == ("refused", "Pod", 6)
         assert "quantities must match" in bad["message"] or "cpu" in bad["message"]
-        assert (unknown["action"], unknown["message"]) == ("refused", "v1 Pot is no kind that is served")
+        assert (unknown["action"], unknown["message"]) == ("refused", "v1 Pot is not a served kind")
         again = await lab.send("POST", "/apply", {"text": THREE.split("---")[0]})
         assert again["items"][0]["message"] == 'configmaps "settings" already exists'
         replaced = await lab.send("POST", "/apply", {"text": THREE.split("---")[0], "replace": True})

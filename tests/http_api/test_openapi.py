@@ -40,8 +40,8 @@ PATHS = {"namespace": "default", "name": "a", "attempt": "latest", "id": "x"}
 
 def test_the_document_has_every_operation_with_what_it_takes() -> None:
     document: Any = openapi_document()
-    told = {(path, method) for path, methods in document["paths"].items() for method in methods}
-    assert told == {(f"{ROOT}{each.path}", each.method.lower()) for each in OPERATIONS} | {(f"{ROOT}/stream", "get")}
+    listed = {(path, method) for path, methods in document["paths"].items() for method in methods}
+    assert listed == {(f"{ROOT}{each.path}", each.method.lower()) for each in OPERATIONS} | {(f"{ROOT}/stream", "get")}
     names = [each.handler.__name__ for each in OPERATIONS]
     assert len(set(names)) == len(names)
     used = {name for operation in OPERATIONS for name in operation.query} | {"topics"}
@@ -119,14 +119,14 @@ def test_the_document_is_served() -> None:
     run(test)
 
 
-def test_whatever_is_asked_the_answer_is_one_of_those_that_are_told() -> None:
+def test_every_answer_is_a_documented_one() -> None:
     document: Any = openapi_document()
     stream = random.Random(7)
 
     async def test(lab: Lab) -> None:
         await lab.settle()
         for operation in OPERATIONS:
-            told = document["paths"][f"{ROOT}{operation.path}"][operation.method.lower()]["responses"]
+            listed = document["paths"][f"{ROOT}{operation.path}"][operation.method.lower()]["responses"]
             for _ in range(12):
                 names = dict(PATHS)
                 if "/nodes/" in operation.path:
@@ -138,7 +138,7 @@ def test_whatever_is_asked_the_answer_is_one_of_those_that_are_told() -> None:
                     operation.method, f"{ROOT}{path}", params=query or None, content=body.encode("latin-1")
                 )
                 asked = (operation.method, path, query, body, answer.text[:300])
-                assert str(answer.status_code) in told, asked
+                assert str(answer.status_code) in listed, asked
                 if answer.status_code >= 400:
                     assert set(answer.json()["error"]) == {"what", "where", "got", "wanted", "hint", "request_id"}, (
                         asked

@@ -105,9 +105,33 @@ def test_a_kept_what_if_is_listed_until_it_is_deleted() -> None:
         (listed,) = (await lab.get("/what-if"))["items"]
         assert (listed["id"], listed["name"]) == (kept["id"], "zone b is lost")
         assert await lab.get(f"/what-if/{kept['id']}") == kept
+        (fork,) = (await lab.get("/forks"))["items"]
+        assert (fork["id"], fork["name"]) == (kept["fork"], "zone b is lost")
         assert (await lab.send("DELETE", f"/what-if/{kept['id']}"))["items"] == []
         gone = await lab.get(f"/what-if/{kept['id']}", want=404)
         assert gone["error"]["wanted"] == "one of those there are: none"
+        assert (await lab.get("/forks"))["items"] == []
+
+    run(test, *NODES, *PODS)
+
+
+def test_the_fork_of_a_kept_what_if_begins_where_the_answer_ends() -> None:
+    async def test(lab: Lab) -> None:
+        request = {"changes": ["uncordon=cordoned", "remove-nodes=other"], "keep": True}
+        kept = await lab.send("POST", "/what-if", request)
+        while (await lab.get(f"/forks/{kept['fork']}"))["state"] == "running":
+            await asyncio.sleep(0.01)
+        after = {each["pod"]: each["after"] for each in kept["differences"]}
+        now, forked = [
+            {
+                f"{row['namespace']}/{row['name']}": row["node"] or ""
+                for row in (await lab.get("/pods", run=run_))["items"]
+            }
+            for run_ in ("", kept["fork"])
+        ]
+        assert after
+        assert forked == now | after
+        assert "other" not in [each["name"] for each in (await lab.get("/nodes", run=kept["fork"]))["items"]]
 
     run(test, *NODES, *PODS)
 
@@ -195,6 +219,8 @@ def test_reasons_are_ranked_by_the_pods_that_nothing_else_blocks() -> None:
             ("NodeResourcesFit", 3, 3)
         ]
         assert (found["judged"], found["waiting"]) == (3, 3)
+        want = "3 of 3 pods wait; all for the same reason: it asks for 40 cpu, the largest node offers 4"
+        assert found["sentence"] == want
 
     run(test, node("n"), *(pod(f"huge-{number}", cpu="40") for number in range(3)))
 

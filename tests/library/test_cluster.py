@@ -211,7 +211,7 @@ def test_clusters_decisions_and_comparisons_have_html() -> None:
 
 
 Objects = Any
-"""What a user may hand in by mistake."""
+"""Values that a user may pass by mistake."""
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from bayplan.base.errors import PluginFailure
-from bayplan.engine.rule_result import FilterResult, ScoreResult
-from bayplan.engine.rule_results import filter_rule, score_rule
+from bayplan.engine.rule_result import FilterResult, ScoreResult, filter_rule, score_rule
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin

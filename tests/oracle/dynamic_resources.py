@@ -13,7 +13,7 @@ from itertools import combinations
 
 @dataclass(frozen=True)
 class NaiveWish:
-    """What a request (or an alternative) asks for: a count or, with None, all devices; only those whose index is in `indexes`."""
+    """The devices of a request (or an alternative): a count or, with None, all; only those whose index is in `indexes`."""
 
     count: int | None
     indexes: tuple[int, ...]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.rule_results import score_rule
+from bayplan.engine.rule_result import score_rule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import (
     FilterPlugin,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from bayplan.engine.rule_result import ScoreResult
-from bayplan.engine.rule_results import score_rule
+from bayplan.engine.rule_result import ScoreResult, score_rule
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.plugins.image_locality import ImageLocality

@@ -6,7 +6,7 @@ from bayplan.framework.events import HintAnswer
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import RequestGates
 from bayplan.objects.resource import DeviceClass
-from bayplan.plugins.node_resources_fit_hints import FitHints
+from bayplan.plugins.node_resources_fit import FitHints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
 from tests.plugins.builders import make_node, make_pod

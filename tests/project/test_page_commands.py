@@ -129,7 +129,7 @@ def test_a_command_of_a_page_runs(
         # 1 is a result, too: pods lose their node, or wait.
         assert main(words) in ((0, 1) if words[0] in ("what-if", "waiting") else (0,)), capfd.readouterr().err
         return
-    # A server would go on: end it after its report, on a free port.
+    # A server would keep running: end it after its report, on a free port.
     if "--port" in words:
         del words[words.index("--port") : words.index("--port") + 2]
     ended = [*words, *(["--once"] if "--once" not in words else []), "--port", "0"]

@@ -88,6 +88,15 @@ def test_a_browser_draws_all_charts_without_the_network(page: Path) -> None:
         drawn = tab.locator(".chart .main-svg").count()
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         tab.screenshot(path=SCREENSHOTS / "report.png", full_page=True)
+        light = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        tab.emulate_media(color_scheme="dark")
+        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != light
+        tab.wait_for_function(
+            "document.querySelector('.chart')._fullLayout.font.color === "
+            "getComputedStyle(document.documentElement).getPropertyValue('--text')"
+        )
+        tab.set_viewport_size({"width": 390, "height": 800})
+        tab.wait_for_function("document.documentElement.scrollWidth <= 390")
         assert drawn >= tab.locator(".chart").count() > 10
     assert problems == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from bayplan.analysis.export import export
 from bayplan.analysis.result_directory import open_result
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.base.durations import SECOND_NS
+from bayplan.reports.charts import shortened, wait_distribution, waits_by
 from bayplan.reports.intervals import mean_and_margin
 from bayplan.reports.rejections import OTHER, plugin_of, rejections_by_plugin
 from bayplan.reports.run_data import RunData, level
@@ -93,6 +96,33 @@ def test_rejections_count_nodes() -> None:
 def test_a_level_counts_what_has_started_and_not_ended() -> None:
     starts, ends = np.array([0, 10, 5]), np.array([10, 20, 5])
     assert level(starts, ends, np.array([1, 2, 4]), np.array([0, 5, 10, 20])).tolist() == [1, 1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("names", "want"),
+    [
+        (["node-a-1", "node-a-2", "node-b"], ("node-", ["a-1", "a-2", "b"])),
+        (["shop/web-1", "shop/web-12"], ("shop/web-", ["1", "12"])),
+        (["one"], ("", ["one"])),
+        (["abc1", "abc2"], ("", ["abc1", "abc2"])),
+        (["a-1", "a-1"], ("a-", ["1", "1"])),
+        ([], ("", [])),
+    ],
+)
+def test_names_are_shown_without_their_common_beginning(names: list[str], want: tuple[str, list[str]]) -> None:
+    assert shortened(names) == want
+
+
+def test_short_waiting_times_are_one_point_of_the_distribution(run: RunData) -> None:
+    data: Any = wait_distribution({"run": [run]})["data"]
+    (curve,) = data
+    assert curve["x"][0] == 1
+    assert [round(each) for each in curve["x"]] == [1, 3600]
+    assert curve["y"] == [50, 100]
+
+
+def test_waits_by_a_name_that_all_pods_share_are_left_out(run: RunData) -> None:
+    assert waits_by({"run": [run]}, "workload", lambda run: ["same"] * len(run.pods.names)) is None
 
 
 def test_the_interval_of_two_runs_is_students() -> None:

@@ -267,7 +267,7 @@ BROKEN = [
     (
         "a cluster that never settles",
         "- create: [cron.yaml]\n- wait: settled\n  timeout: 2h",
-        "the cluster did not come to rest within 2h",
+        "the cluster did not become idle within 2h",
     ),
     (
         "an object that is refused",

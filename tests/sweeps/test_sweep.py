@@ -1,7 +1,9 @@
-"""Sweeps: parameters become configurations, executors agree, a killed sweep goes on, Optuna and Ray work."""
+"""Sweeps: parameters become configurations, executors agree, a killed sweep continues, Optuna and Ray work."""
 
 from __future__ import annotations
 
+import gc
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -13,12 +15,14 @@ import pytest
 
 from bayplan.base.errors import InputError
 from bayplan.cli.main import main
+from bayplan.reports.page import read_runs
 from bayplan.sweeps.executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
 from bayplan.sweeps.plan import SweepPlan, read_plan
+from bayplan.sweeps.saving import label, save_results
 from bayplan.sweeps.space import Choice, Range, drawn, grid, read_space
 from bayplan.sweeps.store import JOURNAL, SweepFolder
 from bayplan.sweeps.sweep import Candidate, run_sweep, trial_count
-from bayplan.sweeps.trials import Outcome, Trial, load_plan_inputs, run_trial, trial_configuration, trial_setup
+from bayplan.sweeps.trials import Outcome, Trial, read_shared_input, run_trial, trial_configuration, trial_setup
 
 CLUSTER = """\
 {apiVersion: v1, kind: Node, metadata: {name: a}, status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}}
@@ -81,6 +85,20 @@ def test_processes_find_the_same_as_one_process(plan: SweepPlan, folder: Path) -
     assert rows(folder / "one") == rows(folder / "two")
 
 
+def test_the_memory_of_each_trial_is_freed(plan: SweepPlan) -> None:
+    def collections() -> int:
+        return int(gc.get_stats()[2]["collections"])
+
+    trials = [Trial(number=number, candidate=0, parameters={}, seed=number) for number in range(3)]
+    before = [collections()]
+    gc.disable()
+    try:
+        before += [collections() for _ in LocalExecutor(plan).run(trials)]
+    finally:
+        gc.enable()
+    assert all(later > earlier for earlier, later in itertools.pairwise(before))
+
+
 class KilledExecutor(LocalExecutor):
     """Runs some trials and then ends as if the process were killed."""
 
@@ -135,7 +153,7 @@ def test_the_table_has_a_column_for_each_parameter_and_figure(plan: SweepPlan, f
 
 def test_a_configuration_that_can_not_be_used_is_an_outcome(plan: SweepPlan) -> None:
     trial = Trial(number=0, candidate=0, parameters={STRATEGY: "Nonsense"}, seed=0)
-    outcome = run_trial(plan, load_plan_inputs(plan), trial)
+    outcome = run_trial(plan, read_shared_input(plan), trial)
     assert "scoringStrategy" in outcome.error
 
 
@@ -262,6 +280,86 @@ def test_ray_finds_the_same_when_a_node_is_killed(folder: Path) -> None:
     assert finished == 8
     assert len(nodes) == 1
     assert rows(folder / "one") == rows(folder / "ray")
+
+
+AUTOSCALER = """\
+apiVersion: bayplan.io/v1alpha1
+kind: Autoscaler
+nodeGroups:
+- {name: c, maxSize: 1, price: 7, startUpDelay: 1m, template: {status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}}}
+"""
+WORKLOAD = """\
+apiVersion: bayplan.io/v1alpha1
+kind: Workload
+sample: 0.5
+"""
+POLICY = """\
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: old
+  pluginConfig: [{name: PodLifeTime, args: {maxPodLifeTimeSeconds: 600}}]
+  plugins: {deschedule: {enabled: [PodLifeTime]}}
+"""
+
+
+def test_an_autoscaler_and_a_descheduler_run_in_every_trial(folder: Path) -> None:
+    (folder / "scaling.yaml").write_text(AUTOSCALER)
+    (folder / "policy.yaml").write_text(POLICY)
+    text = CLUSTER.replace("metadata: {name: small-1,", "metadata: {name: small-1, ownerReferences: [OWNER],").replace(
+        "OWNER", "{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: r, controller: true}"
+    )
+    (folder / "cluster.yaml").write_text(text)
+    (folder / "sweep.yaml").write_text(SWEEP + "autoscaler: scaling.yaml\ndescheduler: policy.yaml\nobjective: cost\n")
+    plan = read_plan(folder / "sweep.yaml")
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    by_strategy = {row[STRATEGY]: row for row in rows(folder / "out")}
+    assert {name: row["nodes_added"] for name, row in by_strategy.items()} == {SPREAD: 1, PACKED: 0}
+    assert by_strategy[SPREAD]["cost"] > by_strategy[PACKED]["cost"]
+    assert by_strategy[PACKED]["descheduled"] == 1
+
+
+def test_a_workload_shapes_the_trace_of_every_trial(folder: Path) -> None:
+    tasks = "".join(f"p{number},1000,1000,0,0,,LS,Running,0,100,0\n" for number in range(8))
+    columns = (
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
+    )
+    (folder / "tasks.csv").write_text(f"{columns}\n{tasks}")
+    (folder / "nodes.csv").write_text("sn,cpu_milli,memory_mib,gpu,model\nn,8000,80000,0,\n")
+    (folder / "workload.yaml").write_text(WORKLOAD)
+    (folder / "sweep.yaml").write_text(
+        "paths: [tasks.csv, nodes.csv]\nworkload: workload.yaml\nparameters: {percentageOfNodesToScore: [100]}\n"
+    )
+    plan = read_plan(folder / "sweep.yaml")
+    run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    assert [row["pods"] for row in rows(folder / "out")] == [4]
+
+
+def test_the_best_sets_are_saved_for_a_report(folder: Path) -> None:
+    assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), "--save", "2"]) == 0
+    runs = read_runs([str(folder / "out")])
+    want = {f"type={PACKED}, NodeResourcesFit={weight}": [1, 2] for weight in (1, 100)}
+    assert {label: [run.facts.seed for run in group] for label, group in runs.items()} == want
+    digests = {row["digest"] for row in rows(folder / "out") if row[STRATEGY] == PACKED}
+    assert {run.facts.digest for group in runs.values() for run in group} == digests
+
+
+def test_saved_results_must_be_those_of_the_sweep(plan: SweepPlan, folder: Path) -> None:
+    best = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
+    (folder / "cluster.yaml").write_text(CLUSTER.replace('requests: {cpu: "4"}', 'requests: {cpu: "2"}'))
+    with pytest.raises(InputError, match="digest of trial"):
+        list(save_results(plan, folder / "out", best))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "want"),
+    [
+        pytest.param({"a.b.c": 1, "d": "x/y"}, "c=1, d=x-y", id="the last part"),
+        pytest.param({"weight.Fit": 1, "args.Fit": 2}, "weight.Fit=1, args.Fit=2", id="two with the same last part"),
+    ],
+)
+def test_a_label_is_as_short_as_it_can_be(parameters: dict[str, Any], want: str) -> None:
+    assert label(parameters) == want
 
 
 def test_the_command_prints_the_best(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ from bayplan.testing import make_node, make_pod
 
 
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, test: str, ini: str = "") -> pytest.RunResult:
-    """Run a test file with the plugin, beside manifests of two nodes and of Deployments with 4 and 5 replicas."""
+    """Run a test file with the plugin, next to manifests of two nodes and of Deployments with 4 and 5 replicas."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     for name, text in (("nodes", NODES), ("four", WEB % 4), ("five", WEB % 5)):
         (pytester.path / f"{name}.yaml").write_text(text, encoding="utf-8")

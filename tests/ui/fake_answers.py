@@ -142,7 +142,7 @@ def node_page(cluster: FakeCluster, name: str) -> NodePage | None:
         pods=pods,
         pods_total=len(pods),
         events=[_event("Normal", "Starting", "kubelet started", 1)],
-        rejected=[PodsRejected(text="Insufficient cpu", pods=14)],
+        rejected=[PodsRejected(text="Insufficient cpu", pods=14, example="shop/web-0")],
         rejected_is_exact=True,
         rejected_missing="",
     )

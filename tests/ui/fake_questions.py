@@ -113,6 +113,9 @@ def waiting(cluster: FakeCluster) -> WaitingReasons:
     ]
     return WaitingReasons(
         items=items if pods else [],
+        sentence=f"{len(pods):,} of {len(cluster.pods):,} pods wait; all for the same reason: {items[0].sentence}"
+        if pods
+        else "",
         total=len(items),
         total_is_exact=True,
         offset=0,
@@ -143,6 +146,7 @@ def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
     effect = f"of {len(cluster.pods):,} pods, {len(rows) - 1:,} move, 1 would wait."
     return WhatIfReport(
         id="",
+        fork="",
         name=str(request.get("name") or ""),
         at=stamp(),
         changes=changes,

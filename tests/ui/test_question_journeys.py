@@ -34,6 +34,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield found
 
 
+def fork_names(server: Running) -> list[str]:
+    """Return the names of the forks of a server."""
+    return [fork["name"] for fork in cast("list[dict[str, str]]", server.get("/forks")["items"])]
+
+
 def test_a_waiting_pod_is_unblocked_in_a_fork(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(f"/ui/pods/default/{WAITS}")
@@ -77,6 +82,19 @@ def test_capacity_is_one_click_from_a_workload(server: Running, visit: Visit) ->
     expect(visitor.page.locator("h1")).to_contain_text("more mixes of 2 deployment/default/front")
 
 
+def test_unblock_and_capacity_are_one_click_from_a_node(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go(f"/ui/nodes/{cloud_name(1)}")
+    visitor.test("unblock").click()
+    visitor.still()
+    expect(visitor.test("node-rules")).to_contain_text("drop disktype=nvme from the nodeSelector")
+    visitor.go(f"/ui/nodes/{cloud_name(1)}")
+    visitor.test("capacity-menu").locator("summary").click()
+    visitor.page.get_by_role("link", name="of deployment/default/front").click()
+    visitor.still()
+    expect(visitor.page.locator("h1")).to_contain_text("more copies of deployment/default/front")
+
+
 def test_the_difference_appears_is_kept_downloaded_and_discarded(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(f"/ui/nodes/{cloud_name(1)}")
@@ -99,6 +117,10 @@ def test_the_difference_appears_is_kept_downloaded_and_discarded(server: Running
         visitor.test("download").click()
     report = json.loads(Path(downloading.value.path()).read_text())
     assert report["changes"] == [f"remove-nodes={cloud_name(1)}", "lose-zone=b"]
+    visitor.test("open-fork").click()
+    visitor.page.wait_for_selector("[data-test=metrics]")
+    expect(visitor.test("compare-table")).to_contain_text("front")
+    assert "zone b without its node" in fork_names(server)
     visitor.go("/ui/what-if")
     visitor.test("kept").get_by_role("link", name="zone b without its node").click()
     visitor.still()
@@ -106,6 +128,7 @@ def test_the_difference_appears_is_kept_downloaded_and_discarded(server: Running
     visitor.still()
     expect(visitor.test("kept")).to_have_count(0)
     assert cast("list[object]", server.get("/what-if")["items"]) == []
+    assert "zone b without its node" not in fork_names(server)
     assert len(cast("list[object]", server.get("/nodes")["items"])) == 6, "nothing of it has happened"
 
 
@@ -168,6 +191,7 @@ def test_causes_lead_from_the_overview_to_a_pod(server: Running, visit: Visit) -
     visitor = visit(server.url)
     visitor.go("/")
     expect(visitor.test("causes")).to_contain_text("no node has the label disktype=nvme")
+    expect(visitor.test("verdict")).to_contain_text("1 of 12 pods waits: no node has the label disktype=nvme")
     visitor.test("causes").locator("a.name").first.click()
     visitor.still()
     assert visitor.place == f"/ui/pods/default/{WAITS}"

@@ -43,6 +43,12 @@ def test_a_sample_has_its_share_of_the_pods_in_their_order() -> None:
     assert shaping.sampled([], 0.4, draw()) == []
 
 
+def test_the_name_of_a_copy_is_none_that_a_pod_of_the_trace_has() -> None:
+    pods = [TimedPod(pod=make_pod(name).req(cpu="1").obj(), arrival_ns=0) for name in ("web", "web-2", "web-2-2")]
+    found = names(shaping.inflated(pods, NODES, "cpu", 0.75, draw()))
+    assert len(set(found)) == len(found) == 15
+
+
 def test_a_trace_is_inflated_with_copies_that_have_names_of_their_own() -> None:
     found = shaping.inflated(PODS, NODES, "cpu", 0.75, draw())
     assert len(found) == 15

@@ -14,7 +14,7 @@ import msgspec
 
 from bayplan.analysis.export import is_result
 from bayplan.analysis.free_amounts import requested_by_time_lines
-from bayplan.analysis.result_layout import DECISIONS, OPTIONAL_TABLES, RECORDS, SUMMARY, TABLES
+from bayplan.analysis.result_layout import DECISIONS, OPTIONAL_TABLES, OPTIONS, RECORDS, SUMMARY, TABLES
 from bayplan.analysis.run_facts import FORMAT, RunFacts
 from bayplan.analysis.run_source import numbered_records_of
 from bayplan.analysis.stored_records import StoredRecords, read_table
@@ -107,16 +107,21 @@ class ResultDirectory:
         return self.facts.start_ns
 
     def table(self, name: str) -> pa.Table:
-        """Return a table: decisions, pods, templates, nodes, usage, events or objects; timeline if there is one.
+        """Return a table: decisions, pods, templates, nodes, usage, events or objects; timeline, scaling, descheduled if there.
 
         Raises:
             InputError: there is no such table.
         """
-        if name in OPTIONAL_TABLES and not (self.path / f"{name}.parquet").exists():
-            raise InputError("table", where=str(self.path), got=f"no {name}", hint=f"bayplan simulate --{name} --out")
+        if name in OPTIONAL_TABLES and not self.has_table(name):
+            hint = f"bayplan simulate {OPTIONS[name]} --out"
+            raise InputError("table", where=str(self.path), got=f"no {name}", hint=hint)
         if name not in TABLES and name not in OPTIONAL_TABLES:
             raise InputError("table", got=f"'{name}'", wanted=f"one of {', '.join(TABLES)}")
         return read_table(self.path / f"{name}.parquet")
+
+    def has_table(self, name: str) -> bool:
+        """Return whether the result has a table."""
+        return (self.path / f"{name}.parquet").exists()
 
     @cached_property
     def records(self) -> Sequence[Record]:
@@ -199,7 +204,7 @@ class ResultDirectory:
     @property
     def has_objects(self) -> bool:
         """Return whether the objects that are neither nodes nor pods were written: older versions left them out."""
-        return (self.path / "objects.parquet").exists()
+        return self.has_table("objects")
 
     @cached_property
     def objects(self) -> Sequence[KubernetesObject]:

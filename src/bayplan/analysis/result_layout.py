@@ -8,13 +8,14 @@ release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts a
 - ``pods.parquet``, ``templates.parquet``: timelines of pods; the specs they were created from, as JSON, each once.
 - ``nodes.parquet``, ``usage.parquet``, ``events.parquet``: nodes, usage by resource and zone, Kubernetes events.
 - ``objects.parquet``: the objects at the end that are neither nodes nor pods: volumes, claims, budgets, workloads.
+- ``scaling.parquet``, ``descheduled.parquet``: what an autoscaler and a descheduler did, if they ran.
 - ``timeline.parquet``: each pod's way through the scheduling queue (`bayplan.sim.traced_queue.QueueMove`), if recorded.
 - ``records/``: full records, if there are any. A keyframe contains all plugin results of a plan for all rows (nodes), followed by
   the rows that changed later (see `bayplan.engine.keyframe`). Reasons are stored as texts and normalised scores as tables from
   raw ones, so that no plugin is needed to read them:
 
   - ``frames.parquet``: one row per recorded cycle: its keyframe, how many of its changes count, tie set, overrides; as JSON the
-    results of extenders (`bayplan.engine.extender_record`) and the search for victims (`bayplan.framework.preemption.account`).
+    results of extenders (`bayplan.engine.extenders`) and the search for victims (`bayplan.framework.preemption.account`).
   - ``keyframes.parquet``: the nodes of the rows, which of them filters ran on, the rows that changed later.
   - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (a single value if all are
     equal), then those of the changes; none if placements can't change them.
@@ -90,6 +91,8 @@ NODES = pa.schema(
         ("allocatable", _AMOUNTS),
         ("requested", _AMOUNTS),
         ("object", pa.string()),
+        ("group", pa.string()),
+        ("price", pa.float64()),
     ]
 )
 
@@ -193,6 +196,19 @@ TIMELINE = pa.schema(
     ]
 )
 
+SCALING = pa.schema(
+    [
+        ("time_ns", pa.int64()),
+        ("kind", pa.string()),
+        ("group", pa.string()),
+        ("nodes", _TEXTS),
+        ("pods", _TEXTS),
+        ("reason", pa.string()),
+    ]
+)
+
+DESCHEDULED = pa.schema([("time_ns", pa.int64()), ("pod", pa.string()), ("node", pa.string()), ("plugin", pa.string())])
+
 TABLES = {
     "decisions": DECISIONS,
     "pods": PODS,
@@ -204,8 +220,11 @@ TABLES = {
 }
 """Tables of every result, by the name of their file."""
 
-OPTIONAL_TABLES = {"timeline": TIMELINE}
+OPTIONAL_TABLES = {"timeline": TIMELINE, "scaling": SCALING, "descheduled": DESCHEDULED}
 """Tables that only some results have."""
+
+OPTIONS = {"timeline": "--timeline", "scaling": "--autoscaler FILE", "descheduled": "--descheduler FILE"}
+"""The options of ``simulate`` that write them."""
 
 RECORD_TABLES = {
     "frames": FRAMES,

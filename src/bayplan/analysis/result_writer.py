@@ -10,7 +10,7 @@ from msgspec.structs import astuple, replace
 
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.record_writer import write_records
-from bayplan.analysis.result_layout import RECORDS, SUMMARY, TABLES, TIMELINE
+from bayplan.analysis.result_layout import OPTIONAL_TABLES, RECORDS, SUMMARY, TABLES
 from bayplan.analysis.run_facts import RunFacts
 from bayplan.analysis.table_writer import TableWriter
 from bayplan.analysis.utilisation import utilisation
@@ -20,8 +20,9 @@ from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.node_prices import PRICE
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import Amounts, RequestGates, accounted_requests
+from bayplan.objects.requests import Amounts, RequestGates, accounted_requests, node_amounts
 from bayplan.sim.result import SimulationResult
+from bayplan.sim.scaling import GROUP_LABEL, lifetime_price
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
@@ -44,9 +45,15 @@ def write_result(result: SimulationResult, directory: Path, facts: RunFacts) -> 
     for name, schema in TABLES.items():
         with TableWriter(directory / f"{name}.parquet", schema) as writer:
             writer.add_all(rows[name])
-    if result.moves is not None:
-        with TableWriter(directory / "timeline.parquet", TIMELINE) as writer:
-            writer.add_all(astuple(move) for move in result.moves)
+    optional = {
+        "timeline": result.moves,
+        "scaling": None if result.scaling is None else result.scaling.events,
+        "descheduled": result.descheduled,
+    }
+    for name, found in optional.items():
+        if found is not None:
+            with TableWriter(directory / f"{name}.parquet", OPTIONAL_TABLES[name]) as writer:
+                writer.add_all(astuple(each) for each in found)
     if result.records.level is RecordLevel.FULL:
         (directory / RECORDS).mkdir()
         write_records(result.records, directory / RECORDS)
@@ -124,16 +131,19 @@ class _Templates:
 
 
 def _nodes(result: SimulationResult) -> Iterator[Row]:
-    state = result.state
+    state, costs = result.state, () if result.scaling is None else result.scaling.costs
     for node in result.nodes:
+        group = node.node.metadata.labels.get(GROUP_LABEL, "")
+        last = (group, lifetime_price(node, costs))
+        times = (node.added_ns, node.removed_ns)
         row = state.nodes.row_of.get(node.name) if node.removed_ns is None else None
         typed = state.nodes.nodes[row] if row is not None else None
         if row is None or typed is None:
-            yield (node.name, node.zone, node.added_ns, node.removed_ns, [], [], None)
+            amounts = [item for item in node_amounts(node.node.status.allocatable).items() if item[1]]
+            yield (node.name, node.zone, *times, amounts, [], None, *last)
             continue
         text = msgspec.json.encode(described(typed), order="sorted").decode()
-        amounts = (_allocatable(state, row), _requested(state, row))
-        yield (node.name, node.zone, node.added_ns, node.removed_ns, *amounts, text)
+        yield (node.name, node.zone, *times, _allocatable(state, row), _requested(state, row), text, *last)
 
 
 def described(node: Node) -> Node:

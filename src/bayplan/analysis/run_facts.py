@@ -17,6 +17,7 @@ from bayplan.analysis.utilisation import UtilisationFacts, utilisation
 from bayplan.analysis.waits import AttemptFacts, WaitFacts, attempts_of, bound_waits, unbound_waits
 from bayplan.base.version import KUBERNETES_VERSION, __version__
 from bayplan.sim.result import PodFate, SimulationResult
+from bayplan.sim.scaling import GroupCost
 
 FORMAT = 1
 """The format of result directories; increased if older readers would misinterpret the files."""
@@ -132,6 +133,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         start_ns, end_ns, stopped: see `SimulationResult`.
         pending: the largest groups of pods without a node; pending_groups: number of groups.
         missing_plugins: the plugins in the configuration that this version lacks; they had no effect.
+        node_groups: the node groups of an autoscaler.
+        descheduled: the number of pods that a descheduler evicted.
         instants, events: the number of times at which something happened, and of changes sent to the scheduler.
     """
 
@@ -156,6 +159,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     attempts: AttemptFacts = AttemptFacts()
     utilisation: list[UtilisationFacts] = []
     fragmentation: FragmentationFacts = FragmentationFacts()
+    node_groups: list[GroupCost] = []
+    descheduled: int = 0
     input: InputFacts = InputFacts()
 
     def as_dict(self) -> dict[str, object]:
@@ -196,6 +201,8 @@ def run_facts(result: SimulationResult) -> RunFacts:
         attempts=attempts_of(result.pods),
         utilisation=utilisation(result.usage),
         fragmentation=fragmentation(result.pods, result.scheduler),
+        node_groups=[] if result.scaling is None else list(result.scaling.costs),
+        descheduled=len(result.descheduled or ()),
         input=_input_facts(result),
     )
 

@@ -13,10 +13,10 @@ MAX_EVENTS = 20
 """Maximum number of listed events; the others are counted."""
 
 
-def agent_lines(result: SimulationResult, *, descheduled: bool) -> list[str]:
-    """Return the results of the autoscaler and the descheduler of a run; `descheduled`: whether there was a descheduler."""
+def agent_lines(result: SimulationResult) -> list[str]:
+    """Return the results of the autoscaler and the descheduler of a run; nothing for those that did not run."""
     lines = [] if result.scaling is None else scaling_lines(result.scaling, result.start_ns)
-    return lines + (descheduling_lines(result.descheduled, result.start_ns) if descheduled else [])
+    return lines + ([] if result.descheduled is None else descheduling_lines(result.descheduled, result.start_ns))
 
 
 def scaling_lines(summary: ScalingSummary, start_ns: int) -> list[str]:

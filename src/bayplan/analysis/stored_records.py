@@ -17,7 +17,7 @@ from bayplan.analysis.record_writer import NOT_NORMALIZED
 from bayplan.analysis.result_layout import FILTER, SCORE
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Frame
-from bayplan.engine.extender_record import ExtenderSaid
+from bayplan.engine.extenders import ExtenderSaid
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import Code, Status

@@ -221,16 +221,15 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
 # --- what if, compare -------------------------------------------------------------------------------------------------
 
 
-def difference_text(
-    answer: Answer, *, names: tuple[str, str] = ("before", "after"), everything: bool = False
-) -> list[str]:
-    """Return the text about differences."""
+def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, everything: bool = False) -> list[str]:
+    """Return the text about differences; `names` are those of the two clusters if they are not one before and after changes."""
+    before, after = names or ("BEFORE", "AFTER")
     told = {"moved": "moves", "waits": "would wait", "placed": "gets a node", "gone": "is gone", "new": "is new"}
     plural = {"moved": "move", "waits": "would wait", "placed": "get a node", "gone": "are gone", "new": "are new"}
     parts = [
         f"{count:,} {told[kind] if count == 1 else plural[kind]}" for kind, count in answer.counts.items() if count
     ]
-    changes = ", ".join(answer.changes) if names == ("before", "after") else f"{names[0]} and {names[1]}"
+    changes = ", ".join(answer.changes) if names is None else f"{before} and {after}"
     if not parts:
         lines = [f"{changes}: no difference; all {counted(answer.pods, 'pod')} are where they were."]
     else:
@@ -238,7 +237,7 @@ def difference_text(
     if answer.evictions:
         lines[0] = lines[0].removesuffix(".") + f"; {counted(len(answer.evictions), 'pod')} evicted."
     rows = [(each.name, _figure(each.name, each.before), _figure(each.name, each.after)) for each in answer.measures]
-    lines += ["", *columns(("", names[0].upper(), names[1].upper()), rows, everything=True)]
+    lines += ["", *columns(("", before, after), rows, everything=True)]
     plugins = Counter(each.plugin for each in answer.differences if each.plugin)
     if plugins:
         lines += ["", f"Plugins that decided: {listed(dict(plugins.most_common()), most=6)}"]
@@ -248,7 +247,7 @@ def difference_text(
         (each.pod, each.kind, each.before or "-", each.after or "-", _why(each.plugin, each.reason))
         for each in sorted(answer.differences, key=lambda each: WORST_FIRST.index(each.kind))
     ]
-    heads = ("POD", "", names[0].upper(), names[1].upper(), "WHY")
+    heads = ("POD", "", before, after, "WHY")
     lines += ["", *columns(heads, pods, everything=everything)]
     return lines + assumed(answer.assumptions)
 

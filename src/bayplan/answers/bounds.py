@@ -53,8 +53,9 @@ class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
     """A bound.
 
     Attributes:
-        nodes: maximum number that could be removed. price: maximum saving.
-        resource: that decides; "" if amounts would allow all candidates to be removed.
+        nodes: maximum number that could be removed.
+        price: maximum saving.
+        resource: the resource that decides; "" if amounts would allow all candidates to be removed.
         method: how the bound was found, in words.
     """
 
@@ -68,7 +69,9 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     """Return how many of some nodes could be removed at most.
 
     Args:
-        cluster: the current one. candidates: nodes that no rule keeps. prices: by node, 1 if there is none.
+        cluster: the current one.
+        candidates: nodes that no rule keeps.
+        prices: by node, 1 if there is none.
     """
     state = cluster.state
     count = state.nodes.count
@@ -179,7 +182,9 @@ def packed_removal_bound(
     """Return how many of some nodes could be removed at most; `relaxed` if the model would be too large.
 
     Args:
-        cluster: the current one. candidates: nodes that no rule keeps. prices: by node, 1 if there is none.
+        cluster: the current one.
+        candidates: nodes that no rule keeps.
+        prices: by node, 1 if there is none.
         relaxed: the bound of the relaxation.
 
     Raises:
@@ -210,7 +215,10 @@ def packed_addition_bound(
     """Return the least that nodes for some waiting pods can cost, and how it was found; "" if the model would be too large.
 
     Args:
-        cluster: the current one. pods: that get nodes in the answer. shapes: available ones. price: of the answer.
+        cluster: the current one.
+        pods: the pods that the answer places.
+        shapes: available ones.
+        price: the price of the answer.
         relaxed: the bound of the relaxation.
 
     Raises:

@@ -31,14 +31,15 @@ DEFAULT_LIMIT = 10_000
 """Default number of copies after which the search ends."""
 
 QUOTA = "quota"
-"""What runs out if admission refuses the next copy; a scheduler's message may contain the word, too."""
+"""The value of `runs_out` if admission rejects the next copy; a scheduler's message may contain the word, too."""
 
 
 class Share(msgspec.Struct, frozen=True):
     """A workload in a mix.
 
     Attributes:
-        workload: as for `find_workload`. count: copies of it in one mix.
+        workload: as for `find_workload`.
+        count: copies of it in one mix.
     """
 
     workload: str
@@ -66,7 +67,9 @@ class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
     """Number of further copies of one workload that fit.
 
     Attributes:
-        workload: e.g. ``deployment/shop/web``. copies: that were placed. share: copies in one mix.
+        workload: e.g. ``deployment/shop/web``.
+        copies: the number of copies that were placed.
+        share: copies in one mix.
     """
 
     workload: str
@@ -78,10 +81,11 @@ class GroupCapacity(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one group of nodes.
 
     Attributes:
-        zone, pool: of the nodes. nodes: number of nodes.
+        zone, pool: the zone and pool of the nodes.
+        nodes: number of nodes.
         nodes_with_room: number of them that fitted the workload that ended the search, before the first copy.
         nodes_left: number that still fit it.
-        copies: that were placed there.
+        copies: the number of copies that were placed there.
         runs_out: why nodes that had room or took a copy reject the next copy, with node counts, the most frequent reason first.
     """
 
@@ -124,14 +128,15 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Number of further copies that fit.
 
     Attributes:
-        copies: of all workloads together. mixes: complete ones.
+        copies: the number of copies of all workloads together.
+        mixes: complete ones.
         reached_limit: whether the search ended before something ran out.
         workloads, groups, placements, victims: see the types of their rows.
         stopped_by: the workload whose next copy found no node; "" if `reached_limit`.
         message: the reason, from the scheduler or a quota.
         runs_out: what ran out on nodes that had room at the beginning or took a copy, with the number of nodes.
         by_seed: copies by seed, if several were requested.
-        assumptions: that the answer makes.
+        assumptions: the assumptions that the answer makes.
     """
 
     copies: int
@@ -159,7 +164,8 @@ def capacity(
     """Return how many more copies of workloads fit.
 
     Args:
-        cluster: the current one. mix: workloads with their proportions.
+        cluster: the current one.
+        mix: workloads with their proportions.
         preempts: whether copies may evict pods of lower priority.
         limit: copies after which the search ends.
         seeds: further seeds for tie-breaking, to find the range of the answer.

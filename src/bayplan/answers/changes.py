@@ -36,8 +36,10 @@ class Change(msgspec.Struct, frozen=True):
     """A change.
 
     Attributes:
-        kind: one of `CHANGES`. target: nodes, a zone, a workload, a number of nodes. value: what follows the colon.
-        objects: that come, for ``apply``.
+        kind: one of `CHANGES`.
+        target: nodes, a zone, a workload, a number of nodes.
+        value: what follows the colon.
+        objects: the objects of ``apply``.
     """
 
     kind: str
@@ -53,9 +55,12 @@ class Effect(msgspec.Struct):
     """The direct effect of a change, before anything is scheduled.
 
     Attributes:
-        displaced: pods that lost their node and come back. gone: keys of pods that don't. added: keys of new pods.
-        nodes_gone: names. nodes_added: names.
-        notes: for the assumptions of the answer.
+        displaced: pods that lost their node and come back.
+        gone: keys of pods that don't.
+        added: keys of new pods.
+        nodes_gone: names.
+        nodes_added: names.
+        notes: the notes for the assumptions of the answer.
     """
 
     displaced: dict[str, Pod] = {}

@@ -24,9 +24,13 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """A node.
 
     Attributes:
-        node, zone, pool: its name and place. cordoned: whether it is unschedulable. taints: as kubectl writes them.
-        pods: number of pods on it. allowed_pods: maximum number.
-        cpu_milli, memory_bytes: allocatable. cpu_requested_milli, memory_requested_bytes: requested by its pods.
+        node, zone, pool: its name and place.
+        cordoned: whether it is unschedulable.
+        taints: as kubectl writes them.
+        pods: number of pods on it.
+        allowed_pods: maximum number.
+        cpu_milli, memory_bytes: allocatable.
+        cpu_requested_milli, memory_requested_bytes: requested by its pods.
         created_at_ns: nanoseconds since 1970; None if unknown.
     """
 
@@ -48,9 +52,13 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
     """A pod.
 
     Attributes:
-        pod: ``namespace/name``. workload: ``kind/namespace/name`` of the workload it belongs to; "" if none.
-        node: "" if it waits. phase, priority: of the pod. cpu_milli, memory_bytes: requested.
-        created_at_ns: nanoseconds since 1970; None if unknown. age_ns: until now; None if unknown.
+        pod: ``namespace/name``.
+        workload: ``kind/namespace/name`` of the workload it belongs to; "" if none.
+        node: "" if it waits.
+        phase, priority: the phase and priority of the pod.
+        cpu_milli, memory_bytes: requested.
+        created_at_ns: nanoseconds since 1970; None if unknown.
+        age_ns: until now; None if unknown.
     """
 
     pod: str
@@ -95,7 +103,9 @@ def pod_rows(state: ClusterState, pods: Mapping[str, Pod], now_ns: int = 0) -> R
     """Return the pods of a cluster, in order.
 
     Args:
-        state: with the nodes of the pods. pods: by key. now_ns: the time; 0 if it is unknown.
+        state: with the nodes of the pods.
+        pods: by key.
+        now_ns: the time; 0 if it is unknown.
     """
     owners, rows = WorkloadObjects(chain(state.catalog.all(ReplicaSet), state.catalog.all(Job))), []
     for key, pod in pods.items():

@@ -33,14 +33,16 @@ def compare(
     nodes differently.
 
     Args:
-        a, b: the clusters. names: of the clusters. explained: maximum number of moved pods whose decisive plugin is determined.
+        a, b: the clusters.
+        names: the names of the clusters.
+        explained: maximum number of moved pods whose decisive plugin is determined.
     """
     a_nodes, b_nodes = (_nodes(cluster) for cluster in (a, b))
     moved = [key for key, node in a_nodes.items() if node and b_nodes.get(key) not in (None, "", node)]
     sides = [_side(cluster, moved[:explained]) for cluster in (a, b)]
     rows, looked_at = differences(a, sides[0], sides[1], {}, b)
     texts = [
-        f"plugins are asked again about moved pods, each alone on its cluster as it is; at most {explained:,} of them"
+        f"plugins are asked again about moved pods, each alone on its current cluster; at most {explained:,} of them"
     ]
     return answer_of(names, sides[0], sides[1], rows, looked_at, texts)
 

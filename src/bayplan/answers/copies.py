@@ -170,10 +170,12 @@ class Template:
 
     Args:
         found: the workload.
-        cluster: that contains it, and whose priority classes, limit ranges and quotas apply.
+        cluster: the cluster that contains it, and whose priority classes, limit ranges and quotas apply.
 
     Attributes:
-        pod: the model of the copies. model: the same without its node. label: the name of the workload.
+        pod: the pod that is copied.
+        model: the same without its node.
+        label: the name of the workload.
         comes_from: the origin of the model, for the assumptions of an answer.
 
     Raises:

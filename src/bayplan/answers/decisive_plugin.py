@@ -58,7 +58,7 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
     """The plugin that decided differently on two sides.
 
     Attributes:
-        name: of the plugin.
+        name: the name of the plugin.
         a, b: its result on each side: a reason if it rejected the other side's node, None if it let it pass; or by how many
             weighted points it preferred the node of side a to that of side b.
     """

@@ -105,7 +105,7 @@ class Disruptions:
     """Evictions at one moment: of each disruption budget at most as many as it allows now.
 
     Args:
-        budgets: of the cluster.
+        budgets: the budgets of the cluster.
     """
 
     def __init__(self, budgets: Budgets) -> None:

@@ -40,9 +40,12 @@ def explain_now(
     """Explain a pod in the present cluster.
 
     Args:
-        trial: the cluster. pods: all pods, see `bayplan.answers.present.present_pods`. life: the pod.
+        trial: the cluster.
+        pods: all pods, see `bayplan.answers.present.present_pods`.
+        life: the pod.
         node: a node to follow through all plugins, with the smallest change that would turn each rejection.
-        best: number of nodes whose scores to compare. now_ns: the time.
+        best: number of nodes whose scores to compare.
+        now_ns: the time.
 
     Raises:
         InputError: there is no such node.
@@ -79,7 +82,7 @@ def _again(found: Explanation, life: PodTimeline) -> Explanation:
     if not detail.attempt.node:
         text = f"{life.key} is on {life.node}; if it had to be scheduled again now, it would wait"
     elif detail.attempt.node == life.node:
-        text = f"{life.key} is on {life.node}, where it would go again now"
+        text = f"{life.key} is on {life.node}, and would be placed there again now"
     else:
         text = f"{life.key} is on {life.node}; scheduled again now, it would go to {detail.attempt.node}"
     return replace(found, verdict=text, notes=[*found.notes, note])

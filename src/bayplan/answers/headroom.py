@@ -17,7 +17,9 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
     """The headroom at one time.
 
     Attributes:
-        taken_at_ns: the time. copies: that fitted then. reached_limit: whether there may be more.
+        taken_at_ns: the time.
+        copies: the number of copies that fitted then.
+        reached_limit: whether there may be more.
         placed, waiting: pods with and without a node.
         runs_out: what the next copy lacked, on most nodes; "" if nothing.
     """
@@ -34,8 +36,10 @@ class HeadroomAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Headroom over time.
 
     Attributes:
-        workloads: whose copies are placed, as the user named them. times: see `Headroom`.
-        least, most: copies over all times. assumptions: that the answer makes.
+        workloads: whose copies are placed, as the user named them.
+        times: see `Headroom`.
+        least, most: copies over all times.
+        assumptions: the assumptions that the answer makes.
     """
 
     workloads: str
@@ -56,8 +60,11 @@ def headroom(
     """Return how many more copies fitted at each time.
 
     Args:
-        cluster_at: returns the cluster at a time. times_ns: the times, in order; the workloads exist at the last one.
-        mix: workloads with their proportions. preempts: whether copies may evict pods. limit: maximum number of copies.
+        cluster_at: the function that returns the cluster at a time.
+        times_ns: the times, in order; the workloads exist at the last one.
+        mix: workloads with their proportions.
+        preempts: whether copies may evict pods.
+        limit: maximum number of copies.
 
     Raises:
         InputError: a workload does not exist.

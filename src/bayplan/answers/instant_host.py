@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -26,8 +26,11 @@ class Eviction(Struct, frozen=True):
     """A pod that was evicted to make room.
 
     Attributes:
-        pod: ``namespace/name`` of the victim. node: of the victim. preemptor: the other pod. priority: of the victim.
-        controller: that recreates it, ``Kind/name``; "" if none does.
+        pod: ``namespace/name`` of the victim.
+        node: the node of the victim.
+        preemptor: the other pod.
+        priority: the priority of the victim.
+        controller: the controller that recreates it, ``Kind/name``; "" if none does.
     """
 
     pod: str
@@ -45,10 +48,12 @@ class InstantHost:
         now_ns: the time, which does not pass by itself.
 
     Attributes:
-        scheduler, now_ns: as given. state: of the scheduler.
+        scheduler, now_ns: as given.
+        state: the state of the scheduler.
         placed: node by key of every pod that was placed here and still exists.
         messages: why pods that were tried have no node, by key.
-        evictions: evicted pods, in order. victims: these as they were, by key.
+        evictions: evicted pods, in order.
+        victims: these as they were, by key.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:
@@ -70,7 +75,7 @@ class InstantHost:
         self.carry_out(self.scheduler.handle(old, new, self.now_ns))
 
     def put(self, item: KubernetesObject) -> None:
-        """Add an object, or replace the one of its kind and key."""
+        """Add an object, or replace the existing one of its kind and key."""
         old: KubernetesObject | None
         if isinstance(item, Pod):
             old = self.scheduler.pods.get(item.key)
@@ -185,6 +190,11 @@ class InstantHost:
         """Return the node of a pod; "" if it has none."""
         info = self.state.pods.get(key)
         return "" if info is None else self.state.nodes.names[info.row] or ""
+
+    def objects(self) -> list[KubernetesObject]:
+        """Return everything as it is now: other objects first, then nodes, pods with a node, pods without one."""
+        pods = sorted(self.scheduler.pods.values(), key=lambda pod: not pod.spec.node_name)
+        return [*self.state.catalog.everything(), *self.nodes(), *pods]
 
     # The scheduler's requests.
 

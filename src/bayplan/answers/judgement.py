@@ -24,9 +24,10 @@ class Judgement:
     """A waiting pod with the results of all filters.
 
     Attributes:
-        pod: that waits.
+        pod: the pod that waits.
         decision: the last one, with the plugins disabled that reject the pod as a whole. None if no scheduler is responsible.
-        matrix: of all filters and nodes. cause: why it fits nowhere; meaningless if it fits.
+        matrix: the matrix of all filters and nodes.
+        cause: why it fits nowhere; meaningless if it fits.
         fits: whether it fits some node unchanged.
     """
 

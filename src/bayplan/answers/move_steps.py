@@ -30,7 +30,9 @@ def move_steps(judged: Judgement, trial: Trial, only: str = "") -> Iterator[Step
     """Yield sets of pods whose removal may make room; budgets allow all of them.
 
     Args:
-        judged: the pod. trial: the cluster. only: a node for which all pods that could leave are also a set; "" for none.
+        judged: the pod.
+        trial: the cluster.
+        only: a node for which all pods that could leave are also a set; "" for none.
     """
     budgets = DisruptionBudgets(trial.catalog)
     seen: set[tuple[str, ...]] = set()

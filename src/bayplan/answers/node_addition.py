@@ -64,11 +64,15 @@ class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Which nodes to add.
 
     Attributes:
-        waiting: pods to be placed. placed_without: those that fit the current cluster.
-        nodes, pods: see the types of their rows. by_shape: nodes by the name of their shape.
-        price: of all nodes. bound: no set of these shapes can be cheaper. bound_method: how it was determined.
+        waiting: pods to be placed.
+        placed_without: those that fit the current cluster.
+        nodes, pods: see the types of their rows.
+        by_shape: nodes by the name of their shape.
+        price: the price of all nodes.
+        bound: no set of these shapes can be cheaper.
+        bound_method: how it was determined.
         still_waiting: pods that no shape helps.
-        assumptions: that the answer makes.
+        assumptions: the assumptions that the answer makes.
     """
 
     waiting: int
@@ -97,7 +101,8 @@ def nodes_to_add(
     """Return a cheap set of nodes with which all waiting pods are placed.
 
     Args:
-        cluster: the current one. shapes: available ones; one without a zone is available in every zone of the cluster.
+        cluster: the current one.
+        shapes: available ones; one without a zone is available in every zone of the cluster.
         copies: further copies of workloads to place, by workload.
         preempts: whether waiting pods may evict pods on the existing nodes.
         packing: whether OR-tools packs pods for a tighter bound, if there are not too many. Not if pods may be evicted.

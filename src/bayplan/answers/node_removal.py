@@ -48,8 +48,11 @@ class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that can go.
 
     Attributes:
-        order: 1 for the node that is drained first. node, zone, pool: which.
-        pods: that move. ends: pods of DaemonSets and mirror pods that end with it. price: of the node.
+        order: 1 for the node that is drained first.
+        node, zone, pool: which.
+        pods: the pods that move.
+        ends: pods of DaemonSets and mirror pods that end with it.
+        price: the price of the node.
     """
 
     order: int
@@ -74,7 +77,9 @@ class KeptNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that was asked about and stays.
 
     Attributes:
-        node: which. pod: that keeps it, "" if none does by itself. reason: why it can't be moved, or finds no other node.
+        node: which.
+        pod: the pod that prevents its removal, or "".
+        reason: why it can't be moved, or finds no other node.
         is_rule: whether a rule of the drain forbids it, rather than the lack of another place.
     """
 
@@ -88,8 +93,10 @@ class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Which nodes can go.
 
     Attributes:
-        nodes: all of the cluster. candidates: those asked about.
-        removed, moves, kept: see the types of their rows. price: what the removed nodes cost.
+        nodes: all of the cluster.
+        candidates: those asked about.
+        removed, moves, kept: see the types of their rows.
+        price: what the removed nodes cost.
         bound: how many could be removed at most, and how that is known.
         passes: how often the drain was replayed.
         assumptions: what the answer takes for granted.
@@ -118,9 +125,11 @@ def nodes_to_remove(
     """Return which nodes can be drained and removed with every pod still placed.
 
     Args:
-        cluster: the current one. candidates: nodes that may be removed; None for all.
+        cluster: the current one.
+        candidates: nodes that may be removed; None for all.
         prices: by node; without any, each node counts 1 and the answer has as many nodes as possible.
-        options: of the drain. most: stop at this number of nodes; None for as many as possible.
+        options: the options of the drain.
+        most: stop at this number of nodes; None for as many as possible.
         packing: whether OR-tools packs pods for a tighter bound, if the cluster is not too large.
 
     Raises:

@@ -50,9 +50,13 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of node.
 
     Attributes:
-        name: of the shape in tables. like: the nodes of this shape in words. template: a node of it.
-        price: of one node, in any unit. most: maximum number of further ones; None for any number.
-        csi: the objects of its CSI drivers. slices: its devices.
+        name: the name of the shape in tables.
+        like: the nodes of this shape in words.
+        template: a node of it.
+        price: the price of one node, in any unit.
+        most: maximum number of further ones; None for any number.
+        csi: the objects of its CSI drivers.
+        slices: its devices.
         differs: how it differs from the nodes that it is like, in words; empty for a shape that exists.
     """
 
@@ -112,7 +116,8 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         """Return the objects of a new node: its CSI drivers and devices, the node, and its pods of DaemonSets.
 
         Args:
-            name: of the node. daemons: see `daemon_models`.
+            name: the name of the node.
+            daemons: see `daemon_models`.
         """
         found: list[KubernetesObject] = []
         if self.csi is not None:
@@ -167,7 +172,8 @@ def with_daemons(node: Node, daemons: Iterable[Pod]) -> list[KubernetesObject]:
     """Return a new node and its pods of DaemonSets, as far as they fit.
 
     Args:
-        node: of that name. daemons: see `daemon_models`.
+        node: the node of that name.
+        daemons: see `daemon_models`.
     """
     found: list[KubernetesObject] = [node]
     free = node_amounts(node.status.allocatable)
@@ -211,7 +217,8 @@ def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price)
     """Return the distinct shapes of the nodes of a cluster, with their CSI drivers and devices, named by pool and zone.
 
     Args:
-        state: the cluster. price: of a node.
+        state: the cluster.
+        price: the price of a node.
     """
     nodes = [node for node in state.nodes.nodes if node is not None]
     own = _labels_of_one_node(nodes)
@@ -267,7 +274,7 @@ def _nodes_of_pool(node: Node) -> str:
 
 
 def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> str:
-    """Return the labels that tell a node from others of its pool, zone and size left out; "" if there are none."""
+    """Return the labels that distinguish a node from others of its pool, except zone and size; "" if there are none."""
     labels = node.metadata.labels
     differ = [
         f"{key}={text}"

@@ -113,7 +113,8 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
     """Yield nodes to add, the cheapest first.
 
     Args:
-        pod: that waits. shapes: see `ShapeCatalogue`.
+        pod: the pod that waits.
+        shapes: see `ShapeCatalogue`.
         tailored: yield nodes tailored to the pod instead of existing shapes.
     """
     known = shapes.shapes

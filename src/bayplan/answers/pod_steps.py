@@ -43,7 +43,9 @@ def pod_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]
     """Yield the steps that change the pod, or create objects that it refers to.
 
     Args:
-        judged: the pod. trial: the cluster. node: the only one to consider; "" for all.
+        judged: the pod.
+        trial: the cluster.
+        node: the only node to consider; "" for all.
     """
     yield from _gates(judged)
     yield from missing_steps(judged, trial)

@@ -73,7 +73,10 @@ class PresentSource:
     """One pod with the scheduler's decision about it now; see `bayplan.analysis.run_source.RunSource`.
 
     Args:
-        trial: the cluster. pods: all pods, see `present_pods`. life: the pod. now_ns: the time.
+        trial: the cluster.
+        pods: all pods, see `present_pods`.
+        life: the pod.
+        now_ns: the time.
     """
 
     def __init__(self, trial: Trial, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:

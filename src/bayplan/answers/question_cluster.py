@@ -45,8 +45,8 @@ class QuestionCluster:
             counts.
         scheduler: creates the scheduler that decides.
         now_ns: time of the cluster, nanoseconds since 1970.
-        seed: for tie-breaking.
-        checkpoint: called between cycles of a trial; it may raise to end the question.
+        seed: the seed for tie-breaking.
+        checkpoint: the function to call between cycles of a trial; it may raise to end the question.
 
     Attributes:
         state: the columns; written by trials only.
@@ -135,7 +135,9 @@ class QuestionCluster:
         Pods that wait are not in its queue; those that are nominated to a node count there.
 
         Args:
-            preempts: whether pods may evict others. records: how much of decisions is kept. seed: instead of the cluster's.
+            preempts: whether pods may evict others.
+            records: how much of decisions is kept.
+            seed: instead of the cluster's.
         """
         with self.state.trial() as state:
 

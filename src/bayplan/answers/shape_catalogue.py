@@ -37,7 +37,8 @@ class ShapeCatalogue:
     """The shapes of a cluster, or those that a user has.
 
     Args:
-        trial: the cluster. catalogue: available nodes, one for each shape; their names are those of the shapes.
+        trial: the cluster.
+        catalogue: available nodes, one for each shape; their names are those of the shapes.
     """
 
     def __init__(self, trial: Trial, catalogue: Sequence[Node] = ()) -> None:

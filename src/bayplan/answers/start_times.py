@@ -44,9 +44,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The start of a pod under one seed.
 
     Attributes:
-        pod, seed: which. starts_at_ns: when it gets its node, None if not before the horizon. wait_ns: time from now until
-            then.
-        node: that it gets. message: why it waits, if it does at the horizon.
+        pod, seed: which.
+        starts_at_ns: when it gets its node, None if not before the horizon.
+        wait_ns: time from now until then.
+        node: the node that it gets.
+        message: why it waits, if it does at the horizon.
     """
 
     pod: str
@@ -61,12 +63,13 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """When pods would start.
 
     Attributes:
-        asked: the pod or workload. pods: number of its waiting pods.
+        asked: the pod or workload.
+        pods: number of its waiting pods.
         starts: per pod and seed.
         earliest_ns, median_ns, latest_ns: over all seeds, the time from now until the last pod has a node; None if under some
             seed it has none before the horizon (then `earliest_ns` is that of the seeds that have).
         horizon_ns: simulated time.
-        assumptions: that the answer makes.
+        assumptions: the assumptions that the answer makes.
     """
 
     asked: str
@@ -90,9 +93,12 @@ def start_times(
     """Return when a waiting pod, or the pods of a workload, would start.
 
     Args:
-        cluster: the current one. asked: the pod or workload.
-        assumed_run_ns: of pods that end by themselves and have no other known run time; None: they run forever.
-        seeds: for tie-breaking and drawing from histories. horizon_ns: virtual time to look ahead.
+        cluster: the current one.
+        asked: the pod or workload.
+        assumed_run_ns: the assumed run time of pods that end by themselves and have no other known run time; None: they run
+            forever.
+        seeds: the seeds for tie-breaking and drawing from histories.
+        horizon_ns: virtual time to look ahead.
 
     Raises:
         InputError: it does not exist, or has no waiting pods.
@@ -178,7 +184,7 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
 
 
 def _without_rollout(item: KubernetesObject) -> KubernetesObject:
-    """Return a workload that leaves its pods as they are: their revisions are objects that no source has."""
+    """Return a workload that leaves its pods unchanged: their revisions are objects that no source has."""
     if isinstance(item, DaemonSet | StatefulSet):
         strategy = replace(item.spec.update_strategy, type="OnDelete", rolling_update=None)
         return replace(item, spec=replace(item.spec, update_strategy=strategy))
@@ -189,7 +195,8 @@ class _Runs:
     """Run times of pods.
 
     Args:
-        cluster: whose finished pods are the history. assumed_ns: for pods with unknown run times.
+        cluster: whose finished pods are the history.
+        assumed_ns: the assumed run time of pods with unknown run times.
     """
 
     def __init__(self, cluster: QuestionCluster, assumed_ns: int | None) -> None:

@@ -59,15 +59,20 @@ class Step:
     """One change.
 
     Attributes:
-        kind: see `StepKind`. text: the change, as an imperative. commands: that make it, as far as kubectl can.
-        lifts: the filter that it concerns. nodes: the nodes for which it is meant; None for any.
-        cost: from 0 to 1, among steps of its kind.
-        edit_pod: returns the changed pod. edit_nodes: likewise for nodes, by name.
-        evicts: keys of pods that are evicted. adds: new objects, in order. copies: creates the objects again for one more of
-            them.
+        kind: see `StepKind`.
+        text: the change, as an imperative.
+        commands: the commands that make it, as far as kubectl can.
+        lifts: the filter that it concerns.
+        nodes: the nodes for which it is meant; None for any.
+        cost: the relative cost from 0 to 1, among steps of its kind.
+        edit_pod: the function that returns the changed pod.
+        edit_nodes: likewise for nodes, by name.
+        evicts: keys of pods that are evicted.
+        adds: new objects, in order.
+        copies: creates the objects again for one more of them.
         replaces: objects that replace those of the same names.
         preempts: whether the pod preempts others.
-        group: of equivalent steps, one of which is shown; "" for a step without such.
+        group: the group of equivalent steps, one of which is shown; "" for a step without such.
     """
 
     kind: StepKind

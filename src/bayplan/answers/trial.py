@@ -45,7 +45,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an attempt.
 
     Attributes:
-        placed: the pods in question, in order. displaced: the pods that lost their nodes by the changes or by preemption.
+        placed: the pods in question, in order.
+        displaced: the pods that lost their nodes by the changes or by preemption.
         victims: pods that were preempted by the pods in question.
     """
 
@@ -68,12 +69,12 @@ class Trial(InstantHost):
     """A cluster in which everything may be tried.
 
     Args:
-        scheduler: on a state that no other code writes to meanwhile; the caller drops it, or undoes its writes.
+        scheduler: the scheduler on a state that no other code writes to meanwhile; the caller drops it, or undoes its writes.
         now_ns: virtual time of the beginning.
         make: see `Make`.
         preempts: whether pods may evict others; otherwise no PostFilter plugin runs.
         waiting: all waiting pods; those nominated to a node are counted there, the rest is left out.
-        checkpoint: called between cycles; it may raise to end the trial.
+        checkpoint: the function to call between cycles; it may raise to end the trial.
 
     Attributes:
         nominated: the pods that are counted on the nodes that they are nominated to, by key; they are not scheduled until they
@@ -111,7 +112,7 @@ class Trial(InstantHost):
             self.scheduler.queue.nominator.add(pod)
 
     def put(self, item: KubernetesObject) -> None:
-        """Add an object, or replace the one of its kind and key."""
+        """Add an object, or replace the existing one of its kind and key."""
         if isinstance(item, Pod) and self.nominated and (counted := self.nominated.pop(item.key, None)) is not None:
             del self.scheduler.pods[item.key]
             self.scheduler.queue.unnominate(counted)
@@ -203,7 +204,8 @@ class Trial(InstantHost):
 
         Args:
             pods: waiting ones, in their changed form.
-            changes: in order. A pod with a node that is deleted comes back without one, if a controller would recreate it.
+            changes: the changes, in order. A pod with a node that is deleted comes back without one, if a controller would
+                recreate it.
             preempts: whether the pods may preempt others, which are then scheduled again, too.
         """
         self.trials += 1

@@ -42,13 +42,19 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """One way to get a pod placed. It was tried: the scheduler placed the pod.
 
     Attributes:
-        rank: 1 for the first. kind: of the change, see `StepKind`; of a pair the riskier one.
-        text: what to do. risk: what it may cost others. cost: from 0 to 1, among suggestions of the same kind.
-        node: of the first waiting pod; "" if a different one gets the place.
-        placed: number of the waiting pods that get a node. waiting: number of waiting pods.
-        moved: pods that leave their nodes and get other ones. evicted: pods that leave and then wait, or do not come back.
-        commands: that make the change, as far as kubectl can.
-        objects: documents that are new or changed. deleted: keys of pods that are deleted.
+        rank: 1 for the first.
+        kind: the kind of the change, see `StepKind`; of a pair the riskier one.
+        text: what to do.
+        risk: what it may cost others.
+        cost: the relative cost from 0 to 1, among suggestions of the same kind.
+        node: the node of the first waiting pod; "" if a different one gets the place.
+        placed: number of the waiting pods that get a node.
+        waiting: number of waiting pods.
+        moved: pods that leave their nodes and get other ones.
+        evicted: pods that leave and then wait, or do not come back.
+        commands: the commands that make the change, as far as kubectl can.
+        objects: documents that are new or changed.
+        deleted: keys of pods that are deleted.
     """
 
     rank: int
@@ -70,14 +76,15 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod, or the pods of a workload, wait, and suggestions to get them placed.
 
     Attributes:
-        verdict: in one sentence.
-        pods: the pods in question. waiting: those of them that fit nowhere now.
+        verdict: the verdict, in one sentence.
+        pods: the pods in question.
+        waiting: those of them that fit nowhere now.
         fits: whether all fit unchanged; then there is nothing to suggest.
         cause: why the first of them fits nowhere; None if all fit.
         suggestions: the least risky first.
         trials: number of trials made.
         limits: what was not tried.
-        assumptions: that the answer makes, see `bayplan.app.sources`.
+        assumptions: the assumptions that the answer makes, see `bayplan.app.sources`.
     """
 
     verdict: str
@@ -100,8 +107,10 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     """Return suggestions to get some pods placed.
 
     Args:
-        trial: the cluster. pods: of one workload, or a single one; without nodes.
-        catalogue: available nodes; shapes of the cluster if there are none. others: number of other waiting pods, for the limits.
+        trial: the cluster.
+        pods: the pods of one workload, or a single one; without nodes.
+        catalogue: available nodes; shapes of the cluster if there are none.
+        others: number of other waiting pods, for the limits.
 
     Raises:
         InputError: no profile has the scheduler name that a pod asks for.
@@ -154,8 +163,11 @@ class _Search:
     """Tries steps one by one, then in pairs.
 
     Args:
-        trial: the cluster. judged: the first pod that waits. pods: all that were asked about. fit: how many of them fit already.
-        shapes: of nodes that can be added.
+        trial: the cluster.
+        judged: the first pod that waits.
+        pods: all that were asked about.
+        fit: how many of them fit already.
+        shapes: the shapes of nodes that can be added.
     """
 
     def __init__(self, trial: Trial, judged: Judgement, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue) -> None:

@@ -7,22 +7,26 @@ from collections.abc import Sequence
 import msgspec
 
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count
 from bayplan.answers.judgement import judge
 from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
 SEVERAL = "several together"
+GATES = "SchedulingGates"
 
 
 class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason for which pods fit nowhere.
 
     Attributes:
-        plugin: the filter that rejects every node; ``several together`` if no single one does, ``no scheduler`` if no profile
-            is responsible.
-        alone: pods that it alone blocks. pods: pods that it blocks, alone or with others.
-        sentence: the reason in words. examples: the pods.
+        plugin: the filter that rejects every node; ``several together`` if no single one does, ``no scheduler`` if no profile is
+            responsible.
+        alone: pods that it alone blocks.
+        pods: pods that it blocks, alone or with others.
+        sentence: the reason, in words.
+        examples: the pods.
     """
 
     plugin: str
@@ -61,6 +65,22 @@ def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
         for (plugin, sentence), entries in found.items()
     ]
     return Rows(sorted(rows, key=lambda row: (-row.alone, -row.pods, row.plugin)), WaitingReason)
+
+
+def waiting_sentence(reasons: Sequence[WaitingReason], waiting: int, gated: int, pods: int) -> str:
+    """Return how many pods wait, and the first of the reasons; "" if there are none.
+
+    Args:
+        reasons: ranked, see `waiting_reasons`. waiting: pods that wait, except those `gated`. pods: all.
+    """
+    first = next((each for each in reasons if each.plugin != GATES), None)
+    if first is None:
+        return ""
+    share = "all" if first.pods >= waiting else f"{first.pods:,}"
+    why = ":" if waiting == 1 else "; the first reason:" if first.pods == 1 else f"; {share} for the same reason:"
+    held = f"; {gated:,} more {'is' if gated == 1 else 'are'} held back by gates" if gated else ""
+    verb = "waits" if waiting == 1 else "wait"
+    return f"{waiting:,} of {format_count(pods, 'pod')} {verb}{why} {first.sentence}{held}"
 
 
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:

@@ -1,4 +1,4 @@
-"""What if: a cluster before and after some changes, or under another configuration, pod by pod.
+"""What-if questions: a cluster before and after some changes, or under another configuration, pod by pod.
 
 Both sides are scheduled by the same rules: waiting pods are tried on the current cluster (before) and on the changed one
 (after), so that only the effects of the changes are differences. Pods that lose their node come back through their controllers,
@@ -68,10 +68,11 @@ class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A pod whose node differs.
 
     Attributes:
-        pod, workload: which. kind: see `DifferenceKind`; ``new`` pods have a node or wait.
+        pod, workload: which.
+        kind: see `DifferenceKind`; ``new`` pods have a node or wait.
         before, after: its node, "" for none.
-        plugin: that decided; "" if that is not known, or no plugin decided.
-        reason: in words.
+        plugin: the plugin that decided; "" if that is not known, or no plugin decided.
+        reason: the reason, in words.
     """
 
     pod: str
@@ -95,11 +96,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The effects of changes.
 
     Attributes:
-        changes: that were tried. pods: on both sides together.
+        changes: the changes that were tried.
+        pods: the pods on both sides together.
         differences, measures, evictions: see the types of their rows; evictions are those of the second side.
-        counts: of each kind of difference, in the order of `DifferenceKind`.
+        counts: the number of pods with each kind of difference, in the order of `DifferenceKind`.
         explained: number of moved pods whose decisive plugin was determined.
-        assumptions: that the answer makes.
+        assumptions: the assumptions that the answer makes.
     """
 
     changes: Sequence[str]
@@ -124,11 +126,13 @@ class Side(msgspec.Struct):
     """One side.
 
     Attributes:
-        nodes: by key of every pod, "" if it waits. messages: of waiting pods.
+        nodes: by key of every pod, "" if it waits.
+        messages: the messages of waiting pods.
         reasons: why pods of this side are not on it, by key.
-        decision_of: returns the plugin results of the last decision about a pod; None if it was not decided here, or not
-            recorded.
-        evictions, measures: of this side. node_names: its nodes.
+        decision_of: the function that returns the plugin results of the last decision about a pod; None if it was not decided
+            here, or not recorded.
+        evictions, measures: the evictions and measures of this side.
+        node_names: its nodes.
     """
 
     nodes: dict[str, str]
@@ -149,15 +153,19 @@ def what_if(
     reschedule: Reschedule = Reschedule.NEW,
     these: Collection[str] = (),
     explained: int = MAX_EXPLAINED,
+    after: Callable[[Trial], None] | None = None,
 ) -> Answer:
     """Return the effects of changes.
 
     Args:
-        cluster: the current one. changes: in order.
-        scheduler: that decides afterwards, if different. scheduler_label: its name in the answer.
+        cluster: the current one.
+        changes: the changes, in order.
+        scheduler: the scheduler that decides afterwards, if different.
+        scheduler_label: its name in the answer.
         reschedule: which placed pods are decided again, on both sides: none (new pods only), all from an empty cluster, or
             `these` (pods or workloads).
         explained: maximum number of moved pods whose decisive plugin is determined.
+        after: called with the changed cluster, before it is undone.
 
     Raises:
         InputError: a change names an object that does not exist, or there is nothing to try.
@@ -168,7 +176,7 @@ def what_if(
     shapes = shapes_of_pods(cluster.all(Pod))
     effect = Effect()
     other = cluster if scheduler is None else cluster.asked_by(scheduler)
-    b = _run(other, changes, again, shapes, effect)
+    b = _run(other, changes, again, shapes, effect, after=after)
     a = _run(cluster, (), again, shapes, Effect(), explain=_moved(cluster, b, explained))
     rows, looked_at = differences(cluster, a, b, effect.gone)
     rows = [replace(row, workload=row.workload or effect.added.get(row.pod, "")) for row in rows]
@@ -232,6 +240,7 @@ def _run(
     effect: Effect,
     *,
     explain: Mapping[str, str] | None = None,
+    after: Callable[[Trial], None] | None = None,
 ) -> Side:
     """Schedule one side: waiting pods, pods to decide again, and pods that changes displace."""
     level = RecordLevel.FULL if len(again) + len(cluster.waiting) <= MAX_RECORDED else RecordLevel.OFF
@@ -254,6 +263,8 @@ def _run(
         _bring_back_victims(trial, cluster)
         side = side_of(trial, effect.gone)
         side.measures = measures(trial, side, shapes)
+        if after is not None:
+            after(trial)
         if explain:
             hypothetical_decisions(trial, side, explain)
         return side

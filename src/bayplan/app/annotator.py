@@ -109,7 +109,7 @@ class Annotator:
         answer = await self._api.handle(Request("PATCH", path, {}, _HEADERS, json.dumps(patch).encode()))
         if isinstance(answer, Response) and answer.status >= 400:
             if self._reader is not None and answer.status == 404:
-                # The reader may have processed the deletion before it was told to expect the annotations.
+                # The reader may have processed the deletion before it expected the annotations.
                 self._reader.forget(uid)
             self._fail(key, answer.body.decode(errors="replace"))
             return

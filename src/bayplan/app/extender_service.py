@@ -24,7 +24,7 @@ from bayplan.plugins.registry import in_tree_registry
 
 SERVED_POINTS = ("pre_filter", "filter", "pre_score", "score")
 NEEDED_POINTS = ("queue_sort", "bind")
-"""A profile must have a queue-sort and a bind plugin, even though nobody calls them here."""
+"""A profile must have a queue-sort and a bind plugin, even though they are not called here."""
 
 
 class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class SetupOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler was read from; see `read_setup`."""
+    """The sources of a scheduler's settings; see `read_setup`."""
 
     config: Path | None = None
     algorithm_provider: str = ""

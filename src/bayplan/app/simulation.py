@@ -13,13 +13,13 @@ from bayplan.app.custom_plugins import CustomPlugin, reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.autoscaling.autoscaler import ClusterAutoscaler
-from bayplan.autoscaling.configuration import read_autoscaler
+from bayplan.autoscaling.configuration import AutoscalerConfiguration, read_autoscaler
 from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
 from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS, Descheduler
-from bayplan.descheduling.policy import read_policy
+from bayplan.descheduling.policy import Policy, read_policy
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
@@ -31,7 +31,7 @@ from bayplan.sim.result import InputSummary, SimulationResult, WallClock
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.traced_queue import TracedQueue
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
-from bayplan.workloads.shape import read_shape, shaped_inputs
+from bayplan.workloads.shape import WorkloadShape, read_shape, shaped_inputs
 
 
 class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +74,31 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     descheduling_interval_ns: int = DEFAULT_INTERVAL_NS
     strict: bool = False
     check: bool = False
+
+
+class RunFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a simulation apart from input and configuration, read; None for those that are not given.
+
+    Attributes:
+        workload, autoscaler, descheduler: see `SimulationOptions`.
+    """
+
+    workload: WorkloadShape | None = None
+    autoscaler: AutoscalerConfiguration | None = None
+    descheduler: Policy | None = None
+
+
+def read_run_files(*, workload: Path | None, autoscaler: Path | None, descheduler: Path | None) -> RunFiles:
+    """Read the files of a simulation; see `SimulationOptions`.
+
+    Raises:
+        InputError: a file can't be read.
+    """
+    return RunFiles(
+        workload=None if workload is None else read_shape(workload),
+        autoscaler=None if autoscaler is None else read_autoscaler(autoscaler),
+        descheduler=None if descheduler is None else read_policy(descheduler),
+    )
 
 
 class PreparedSimulation(msgspec.Struct):
@@ -159,8 +184,12 @@ def prepare_simulation(
     load_progress: LoadProgress | None = None,
     inputs: Inputs | None = None,
     setup: SchedulerSetup | None = None,
+    files: RunFiles | None = None,
 ) -> PreparedSimulation:
-    """Assemble a simulation; see `simulate`. `inputs` and `setup` are those of the options, if they have been read already."""
+    """Assemble a simulation; see `simulate`.
+
+    `inputs`, `setup` and `files` are those of the options, if they have been read already.
+    """
     start = perf_counter()
     # Read the scheduler's configuration before any large input, so that errors in it are reported at once.
     setup = setup or read_setup(
@@ -170,12 +199,12 @@ def prepare_simulation(
         feature_gates=options.feature_gates,
         plugins=options.plugins,
     )
-    scaling = None if options.autoscaler is None else read_autoscaler(options.autoscaler)
-    shape = None if options.workload is None else read_shape(options.workload)
-    policy = None if options.descheduler is None else read_policy(options.descheduler)
+    files = files or read_run_files(
+        workload=options.workload, autoscaler=options.autoscaler, descheduler=options.descheduler
+    )
     # Virtual time begins where the input ends: existing objects are in the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
-    inputs = shaped_inputs(inputs, shape, options.seed, what="--workload")
+    inputs = shaped_inputs(inputs, files.workload, options.seed, what="--workload")
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")
     start_ns = arrivals.start_time_ns(inputs.manifest, creation_times=options.creation_times)
     runs = arrivals.run_times(inputs.trace)
@@ -193,12 +222,13 @@ def prepare_simulation(
     )
     for time_ns, operation in arrivals.operations(inputs, start_ns, creation_times=options.creation_times):
         simulator.at(time_ns, operation)
-    autoscaler = None if scaling is None else ClusterAutoscaler(scaling, simulator, lambda: setup)
-    if autoscaler is not None:
+    autoscaler = None
+    if files.autoscaler is not None:
+        autoscaler = ClusterAutoscaler(files.autoscaler, simulator, lambda: setup)
         simulator.agents.add(autoscaler)
     descheduler = None
-    if policy is not None:
-        descheduler = Descheduler(policy, options.descheduling_interval_ns, simulator, lambda: setup)
+    if files.descheduler is not None:
+        descheduler = Descheduler(files.descheduler, options.descheduling_interval_ns, simulator, lambda: setup)
         simulator.agents.add(descheduler)
     seconds = perf_counter() - start
     given = _summary(inputs)

@@ -11,26 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from msgspec.structs import replace
-
 from bayplan.answers.node_shapes import daemon_models, with_daemons
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
 from bayplan.answers.trial import Trial
-from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration, NodeGroup
+from bayplan.autoscaling.configuration import AutoscalerConfiguration, NodeGroup, node_of
+from bayplan.autoscaling.consolidation import Consolidation
 from bayplan.autoscaling.expander import Option, best_option
 from bayplan.autoscaling.scale_down import ScaleDown
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.random_streams import RandomStreams
-from bayplan.objects.meta import ObjectMeta
-from bayplan.objects.node import Node, NodeCondition
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.objects.requests import Amounts, accounted_requests, node_amounts
 from bayplan.sim.operations import Apply, Operation
-from bayplan.sim.scaling import NodeLifetime, ScalingEvent, ScalingKind, ScalingSummary, group_costs
+from bayplan.sim.scaling import GROUP_LABEL, NodeLifetime, ScalingEvent, ScalingKind, ScalingSummary, group_costs
 from bayplan.sim.simulator import Simulator
-
-HOSTNAME = "kubernetes.io/hostname"
-_READY = NodeCondition(type="Ready", status="True", reason="KubeletReady", message="kubelet is posting ready status")
 
 
 class ClusterAutoscaler:
@@ -39,7 +34,7 @@ class ClusterAutoscaler:
     Args:
         configuration: options and node groups.
         simulator: with the cluster.
-        scheduler: returns what makes the schedulers that trials are decided by; asked at each scan.
+        scheduler: the function that returns the factory of the trials' schedulers; called at each scan.
 
     Attributes:
         events: what it did, in order.
@@ -57,10 +52,14 @@ class ClusterAutoscaler:
         self._next_scan_ns = simulator.start_ns
         self._starting: dict[str, tuple[int, Node]] = {}
         self._names: dict[str, int] = {}
-        self._group_of: dict[str, str] = {}
         self._waits_until_ns: int | None = None
         self._last_added_ns: int | None = None
         self._scale_down = ScaleDown(configuration, self.events)
+        self._consolidation: Consolidation | None = None
+        if configuration.disruption is not None:
+            self._consolidation = Consolidation(
+                configuration, self.events, lambda: simulator.pods, lambda: simulator.nodes
+            )
 
     # --- when ---------------------------------------------------------------------------------------------------------
 
@@ -86,13 +85,13 @@ class ClusterAutoscaler:
         self._waits_until_ns = None
         store = self._simulator.cluster.store
         self._starting = {name: each for name, each in self._starting.items() if name not in store.nodes}
-        for name, node in store.nodes.items():
-            self._group_of[name] = node.metadata.labels.get(GROUP_LABEL, "")
         objects = [item for kind in store.kinds() for item in store.all(kind)]
         cluster = QuestionCluster(objects, self._scheduler(), now_ns=now_ns, seed=self._simulator.seed)
         found = self._scale_up(cluster, now_ns)
-        if not found and self.configuration.options.scale_down_enabled:
-            counts = {group.name: self._size(group) for group in self.configuration.groups}
+        if self._consolidation is not None:
+            found += self._consolidate(self._consolidation, cluster, now_ns, grows=bool(found))
+        elif not found and self.configuration.options.scale_down_enabled:
+            counts = self._sizes()
             added_ns = self._last_added_ns
             found = self._scale_down.run(cluster, now_ns, counts, added_ns, starting=bool(self._starting))
             self._wait_until(self._scale_down.next_ns)
@@ -100,9 +99,33 @@ class ClusterAutoscaler:
         self._scanned_changes = changes
         return found
 
+    def _consolidate(
+        self, consolidation: Consolidation, cluster: QuestionCluster, now_ns: int, *, grows: bool
+    ) -> list[tuple[int, Operation]]:
+        """Go on with the command at hand, or begin another one if no node is on its way."""
+        found = consolidation.go_on(cluster, now_ns)
+        command = None
+        if not grows and not self._starting:
+            command = consolidation.plan(cluster, now_ns, self._sizes())
+        if command is not None:
+            replacement = ""
+            if command.replacement is not None:
+                pods = [pod.key for each in command.candidates for pod in each.moving]
+                names = ", ".join(each.name for each in command.candidates)
+                found += self._add(command.replacement, 1, pods, now_ns, f"replaces {names}")
+                replacement = self.events[-1].nodes[0]
+            found += consolidation.begin(command, replacement, now_ns)
+        self._wait_until(consolidation.next_ns)
+        if consolidation.is_busy:
+            self._wait_until(now_ns + self.configuration.scan_interval_ns)
+        return found
+
     def _wait_until(self, time_ns: int | None) -> None:
         if time_ns is not None and (self._waits_until_ns is None or time_ns < self._waits_until_ns):
             self._waits_until_ns = time_ns
+
+    def _sizes(self) -> dict[str, int]:
+        return {group.name: self._size(group) for group in self.configuration.groups}
 
     def _size(self, group: NodeGroup) -> int:
         """Return the number of nodes of a group, those that start included."""
@@ -112,7 +135,7 @@ class ClusterAutoscaler:
     def summary(self, lifetimes: Sequence[NodeLifetime], end_ns: int) -> ScalingSummary:
         """Return what it did, and what the nodes of its groups cost until the end of a run."""
         prices = {group.name: group.price for group in self.configuration.groups}
-        return ScalingSummary(events=self.events, costs=group_costs(lifetimes, self._group_of, prices, end_ns))
+        return ScalingSummary(events=self.events, costs=group_costs(lifetimes, prices, end_ns))
 
     # --- scale-up -----------------------------------------------------------------------------------------------------
 
@@ -130,7 +153,8 @@ class ClusterAutoscaler:
             return found
         options = self._options(cluster, waiting)
         if options:
-            chosen = best_option(options, self.configuration.options.expander, self._draw)
+            nodes = len(cluster.all(Node))
+            chosen = best_option(options, self.configuration.options, self._draw, cluster_nodes=nodes)
             found += self._add(chosen.group, chosen.nodes, chosen.pods, now_ns, "waiting pods")
         return found
 
@@ -186,8 +210,12 @@ class ClusterAutoscaler:
         """Return how many new nodes of a group waiting pods need: nodes are added while each takes at least one.
 
         Args:
-            cluster: as it is. group: to grow. room: nodes that may be added. served: pods that starting nodes take.
-            waiting: the other ones. daemons: see `daemon_models`.
+            cluster: as it is.
+            group: to grow.
+            room: nodes that may be added.
+            served: pods that starting nodes take.
+            waiting: the waiting pods.
+            daemons: see `daemon_models`.
         """
         with cluster.trial(preempts=False) as trial:
             for _, node in self._starting.values():
@@ -196,7 +224,7 @@ class ClusterAutoscaler:
             before: frozenset[str] = frozenset()
             nodes = 0
             while nodes < room:
-                trial.add_all(with_daemons(_node_of(group, f"trial-{group.name}-{nodes}"), daemons))
+                trial.add_all(with_daemons(node_of(group, f"trial-{group.name}-{nodes}"), daemons))
                 self._try(trial, [pod for pod in waiting if pod.key not in before])
                 taken = frozenset(pod.key for pod in waiting if pod.key in trial.placed)
                 if taken == before:
@@ -229,9 +257,8 @@ class ClusterAutoscaler:
         names = []
         for _ in range(count):
             number = self._names[group.name] = self._names.get(group.name, 0) + 1
-            node = _node_of(group, f"{group.name}-{number}")
+            node = node_of(group, f"{group.name}-{number}")
             names.append(node.metadata.name)
-            self._group_of[node.metadata.name] = group.name
             self._starting[node.metadata.name] = (ready_ns, node)
             found.append((ready_ns, Apply(node)))
         self._last_added_ns = now_ns
@@ -245,12 +272,3 @@ class ClusterAutoscaler:
 def _created_ns(pod: Pod, now_ns: int) -> int:
     created = pod.metadata.creation_timestamp
     return parse_time_ns(created) if created is not None else now_ns
-
-
-def _node_of(group: NodeGroup, name: str) -> Node:
-    """Return a new node of a group, ready."""
-    template = group.template
-    labels = {**template.metadata.labels, HOSTNAME: name, GROUP_LABEL: group.name}
-    metadata = ObjectMeta(name=name, labels=labels, annotations=template.metadata.annotations)
-    others = tuple(each for each in template.status.conditions if each.type != "Ready")
-    return replace(template, metadata=metadata, status=replace(template.status, conditions=(*others, _READY)))

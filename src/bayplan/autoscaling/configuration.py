@@ -11,45 +11,56 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
 from bayplan.formats.documents import Document
 from bayplan.formats.inputs import load_documents
 from bayplan.formats.typed_documents import duration_at, read_single, read_typed
-from bayplan.objects.meta import ApiStruct
-from bayplan.objects.node import Node
+from bayplan.objects.meta import ApiStruct, ObjectMeta
+from bayplan.objects.node import Node, NodeCondition
+from bayplan.sim.scaling import GROUP_LABEL
 
 API_VERSION = "bayplan.io/v1alpha1"
 KIND = "Autoscaler"
-GROUP_LABEL = "bayplan.io/node-group"
-"""The label of nodes that names their group."""
-
+HOSTNAME = "kubernetes.io/hostname"
+_READY = NodeCondition(type="Ready", status="True", reason="KubeletReady", message="kubelet is posting ready status")
 Expander = Literal["random", "least-waste", "most-pods", "price", "priority"]
+Policy = Literal["WhenEmpty", "WhenEmptyOrUnderutilized"]
+Reason = Literal["Empty", "Underutilized", "Drifted"]
 Number = Annotated[int, Meta(ge=0)]
+Price = Annotated[float, Meta(ge=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of the file; unknown fields are refused."""
+    """Base of the parts of the file; unknown fields are rejected."""
 
 
 class Options(Part, frozen=True, kw_only=True):
     """The flags of cluster-autoscaler, in camel case.
 
     Attributes:
-        scan_interval: how often it looks at the cluster. expander: which group grows if several could.
-        max_nodes_total: of all groups and other nodes; 0: no limit. new_pod_scale_up_delay: age from which waiting pods count.
-        expendable_pods_priority_cutoff: pods below it neither cause a scale-up nor stop a scale-down.
+        scan_interval: the interval of scans.
+        expander: the expander, which chooses among several groups.
+        cpu_price, memory_price, gpu_price: the price of a core, a GiB and a GPU per hour, for the expander ``price``.
+        max_nodes_total: the maximum number of all nodes; 0: no limit.
+        new_pod_scale_up_delay: the minimum age of waiting pods.
+        expendable_pods_priority_cutoff: the priority below which pods neither cause a scale-up nor prevent a scale-down.
         scale_down_enabled: whether nodes are removed at all.
-        scale_down_utilization_threshold: a node is unneeded only below it. scale_down_unneeded_time: and for so long.
-        scale_down_delay_after_add, scale_down_delay_after_delete: after the last scale-up, and the last removed node; "" for the
-            latter is the scan interval.
-        max_empty_bulk_delete: empty nodes that are removed at once; nodes with pods go one by one.
-        ignore_daemonsets_utilization: whether pods of DaemonSets don't count as utilization.
-        skip_nodes_with_system_pods, skip_nodes_with_local_storage: whether such pods keep their node.
+        scale_down_utilization_threshold: the utilization below which a node is unneeded.
+        scale_down_unneeded_time: the time that a node must be unneeded before it is removed.
+        scale_down_delay_after_add, scale_down_delay_after_delete: the delay after the last scale-up, and the last removed node; ""
+            for the latter is the scan interval.
+        max_empty_bulk_delete: the maximum number of empty nodes removed at once; nodes with pods are removed one by one.
+        ignore_daemonsets_utilization: whether to ignore pods of DaemonSets in the utilization.
+        skip_nodes_with_system_pods, skip_nodes_with_local_storage: whether such pods prevent the removal of their node.
     """
 
     scan_interval: str = "10s"
     expander: Expander = "random"
+    cpu_price: Price = 0.033174
+    memory_price: Price = 0.004446
+    gpu_price: Price = 0.7
     max_nodes_total: Number = 0
     new_pod_scale_up_delay: str = "0s"
     expendable_pods_priority_cutoff: int = -10
@@ -64,19 +75,43 @@ class Options(Part, frozen=True, kw_only=True):
     skip_nodes_with_local_storage: bool = True
 
 
-class GroupSpec(Part, frozen=True, kw_only=True):
-    """A node group as written.
+class BudgetSpec(Part, frozen=True, kw_only=True):
+    """The number of nodes of a group that may be disrupted at a time, or a share, rounded up; for all reasons if none are given."""
+
+    nodes: Annotated[str, Meta(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")] | Number = "10%"
+    reasons: tuple[Reason, ...] = ()
+
+
+class DisruptionSpec(Part, frozen=True, kw_only=True):
+    """Consolidation by Karpenter's rules instead of cluster-autoscaler's scale-down; fields as in a NodePool.
 
     Attributes:
-        name: of the group; its nodes have it in the label ``bayplan.io/node-group``.
-        min_size, max_size: number of nodes. price: of a node for an hour. priority: for the expander of that name.
-        start_up_delay: from the decision until a new node is ready. template: a Node; its name does not count.
+        consolidation_policy: whether to consolidate empty nodes only, or all.
+        consolidate_after: the minimum time since a pod was last bound to the node or removed from it.
+        budgets: the budgets of each group; the strictest counts.
+    """
+
+    consolidation_policy: Policy = "WhenEmptyOrUnderutilized"
+    consolidate_after: str = "0s"
+    budgets: tuple[BudgetSpec, ...] = (BudgetSpec(),)
+
+
+class GroupSpec(Part, frozen=True, kw_only=True):
+    """A node group in the file.
+
+    Attributes:
+        name: the name of the group; its nodes have it in the label ``bayplan.io/node-group``.
+        min_size, max_size: the minimum and maximum number of nodes.
+        price: the price of a node per hour.
+        priority: the priority for the expander ``priority``.
+        start_up_delay: the delay from the decision until a new node is ready.
+        template: the Node to copy; its name is ignored.
     """
 
     name: str
     min_size: Number = 0
     max_size: Number
-    price: Annotated[float, Meta(ge=0.0)] = 0.0
+    price: Price = 0.0
     priority: int = 0
     start_up_delay: str = "2m"
     template: dict[str, Any]
@@ -88,6 +123,7 @@ class AutoscalerSpec(Part, frozen=True, kw_only=True):
     api_version: Literal["bayplan.io/v1alpha1"]
     kind: Literal["Autoscaler"]
     options: Options = Options()
+    disruption: DisruptionSpec | None = None
     node_groups: tuple[GroupSpec, ...]
 
 
@@ -103,10 +139,29 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
     template: Node
 
 
+class Disruption(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules of consolidation: see `DisruptionSpec`."""
+
+    policy: Policy
+    consolidate_after_ns: int
+    budgets: Sequence[BudgetSpec]
+
+    def allowed(self, nodes: int, reason: Reason) -> int:
+        """Return how many of a group's nodes may be disrupted for a reason."""
+        found = nodes
+        for budget in self.budgets:
+            if not budget.reasons or reason in budget.reasons:
+                text = str(budget.nodes)
+                most = -(-nodes * int(text[:-1]) // 100) if text.endswith("%") else int(text)
+                found = min(found, most)
+        return found
+
+
 class AutoscalerConfiguration(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration, checked; times in nanoseconds."""
+    """The validated configuration; times in nanoseconds."""
 
     options: Options
+    disruption: Disruption | None
     groups: Sequence[NodeGroup]
     scan_interval_ns: int
     unneeded_ns: int
@@ -119,7 +174,7 @@ def read_autoscaler(path: Path) -> AutoscalerConfiguration:
     """Read a file.
 
     Raises:
-        InputError: it can't be read, or is no Autoscaler; with file and line.
+        InputError: it cannot be read, or is not an Autoscaler; the message has file and line.
     """
     return autoscaler_of(read_single(path, kind=KIND))
 
@@ -128,7 +183,7 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
     """Return the configuration of a document.
 
     Raises:
-        InputError: anything is wrong with it; with file and line.
+        InputError: it is invalid; the message has file and line.
     """
     spec = read_typed(document, AutoscalerSpec, kind=KIND, api_version=API_VERSION)
     names = [group.name for group in spec.node_groups]
@@ -148,6 +203,7 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
     after_delete = options.scale_down_delay_after_delete or options.scan_interval
     return AutoscalerConfiguration(
         options=options,
+        disruption=None if spec.disruption is None else _disruption(document, spec.disruption),
         groups=[_group(document, group, f"$.nodeGroups[{index}]") for index, group in enumerate(spec.node_groups)],
         scan_interval_ns=interval_ns,
         unneeded_ns=duration_at(
@@ -161,6 +217,20 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
             document, options.new_pod_scale_up_delay, "$.options.newPodScaleUpDelay", kind=KIND
         ),
     )
+
+
+def _disruption(document: Document, spec: DisruptionSpec) -> Disruption:
+    after_ns = duration_at(document, spec.consolidate_after, "$.disruption.consolidateAfter", kind=KIND)
+    return Disruption(policy=spec.consolidation_policy, consolidate_after_ns=after_ns, budgets=spec.budgets)
+
+
+def node_of(group: NodeGroup, name: str) -> Node:
+    """Return a new node of a group, ready."""
+    template = group.template
+    labels = {**template.metadata.labels, HOSTNAME: name, GROUP_LABEL: group.name}
+    metadata = ObjectMeta(name=name, labels=labels, annotations=template.metadata.annotations)
+    others = tuple(each for each in template.status.conditions if each.type != "Ready")
+    return replace(template, metadata=metadata, status=replace(template.status, conditions=(*others, _READY)))
 
 
 def _group(document: Document, spec: GroupSpec, path: str) -> NodeGroup:

@@ -1,24 +1,45 @@
-"""Expanders: which node group grows if several would help waiting pods. Names as cluster-autoscaler's.
+"""Expanders: the choice among node groups that would help waiting pods. Names and rules as in cluster-autoscaler.
 
-``price`` is simpler than upstream's: the price of the new nodes for each pod that they take, without preferred node sizes.
+Source: https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/expander (for ``price`` also
+cluster-autoscaler/proposals/pricing.md; the prices of pods are options, by default those of its price model of GCE).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from bayplan.autoscaling.configuration import Expander, NodeGroup
-from bayplan.objects.requests import Amounts
+from bayplan.autoscaling.configuration import NodeGroup, Options
+from bayplan.objects.requests import Amounts, node_amounts
+
+PREFERRED_CPU_MILLI = ((2, 1_000), (6, 2_000), (20, 4_000), (60, 8_000), (200, 16_000))
+"""Sizes of clusters, in nodes, and the CPU of the node that ``price`` prefers up to that size."""
+
+LARGEST_CPU_MILLI = 32_000
+"""CPU of the node that ``price`` prefers in larger clusters."""
+
+STABILIZATION: Amounts = {"cpu": 500, "memory": 500 * 2**20}
+"""Requests of a pod that is added to both sides of the ratio of prices, so that tiny pods don't decide alone."""
+
+SUPPRESSION_NODES = 15.0
+"""The more nodes are added, by this scale, the less their size counts."""
+
+GPU_UNFITNESS = 1000.0
+"""Unfitness of nodes with GPUs, whatever their size: only pods that need GPUs get them."""
+
+_GIBIBYTE = 2**30
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """What growing a group would do.
+    """The result of growing a node group.
 
     Attributes:
-        group: that grows. nodes: how many new ones. pods: keys of the waiting pods that they take.
-        offered, requested: of cpu and memory, by all new nodes and by these pods.
+        group: the group that grows.
+        nodes: the number of new nodes.
+        pods: the keys of the waiting pods that fit on them.
+        offered, requested: the resources of all new nodes, and of these pods, in units of the state.
     """
 
     group: NodeGroup
@@ -28,30 +49,67 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     requested: Amounts
 
 
-def best_option(options: Sequence[Option], expander: Expander, draw: Callable[[], float]) -> Option:
-    """Return the option that an expander prefers; one of equally good ones is drawn.
+def best_option(options: Sequence[Option], given: Options, draw: Callable[[], float], *, cluster_nodes: int) -> Option:
+    """Return the option that the expander prefers; one of equally good ones is chosen at random.
 
     Args:
-        options: at least one. expander: its name. draw: returns a random number from 0 to 1.
+        options: at least one option.
+        given: the options of the autoscaler, with the name of the expander.
+        draw: the function that returns a random number from 0 to 1.
+        cluster_nodes: the number of nodes in the cluster.
     """
     scores: dict[str, Callable[[Option], float]] = {
         "random": lambda option: 0.0,
         "most-pods": lambda option: -len(option.pods),
         "least-waste": waste,
-        "price": lambda option: option.nodes * option.group.price / len(option.pods),
+        "price": lambda option: price_score(option, given, cluster_nodes),
         "priority": lambda option: -option.group.priority,
     }
-    score = scores[expander]
+    score = scores[given.expander]
     lowest = min(map(score, options))
     best = [option for option in options if score(option) == lowest]
     return best[int(draw() * len(best))]
 
 
 def waste(option: Option) -> float:
-    """Return the sum of the shares of cpu and memory of the new nodes that stay free."""
+    """Return the sum of the free shares of CPU and memory on the new nodes."""
     found = 0.0
     for resource in ("cpu", "memory"):
         offered = option.offered.get(resource, 0)
         if offered:
             found += (offered - option.requested.get(resource, 0)) / offered
     return found
+
+
+def price_score(option: Option, given: Options, cluster_nodes: int) -> float:
+    """Return how badly the money of an option is spent: the price of its nodes by that of its pods, times the unfitness of a node.
+
+    Args:
+        option: of a group with a price. given: with the prices of CPU, memory and GPUs. cluster_nodes: present nodes.
+    """
+    stabilization = requests_price(STABILIZATION, given)
+    nodes, pods = option.nodes * option.group.price, requests_price(option.requested, given)
+    return suppressed_unfitness(option, cluster_nodes) * (nodes + stabilization) / (pods + stabilization)
+
+
+def requests_price(requested: Mapping[str, int], given: Options) -> float:
+    """Return what requests cost in an hour on a machine that fits exactly."""
+    price = requested.get("cpu", 0) / 1000 * given.cpu_price
+    price += requested.get("memory", 0) / _GIBIBYTE * given.memory_price
+    return price + sum(amount for name, amount in requested.items() if name.endswith("/gpu")) * given.gpu_price
+
+
+def suppressed_unfitness(option: Option, cluster_nodes: int) -> float:
+    """Return how far the CPU of a group's nodes is from that of the preferred node, at least 1; less if many nodes are added."""
+    status = option.group.template.status
+    amounts = node_amounts(status.capacity or status.allocatable)
+    if any(amount for name, amount in amounts.items() if name.endswith("/gpu")):
+        return GPU_UNFITNESS
+    preferred, offered = preferred_cpu_milli(cluster_nodes), max(amounts.get("cpu", 0), 1)
+    unfitness = max(preferred / offered, offered / preferred)
+    return (unfitness - 1.0) * (1.0 - math.tanh((option.nodes - 1) / SUPPRESSION_NODES)) + 1.0
+
+
+def preferred_cpu_milli(cluster_nodes: int) -> int:
+    """Return the CPU of the preferred node: it doubles each time the cluster grows threefold."""
+    return next((cpu for most, cpu in PREFERRED_CPU_MILLI if cluster_nodes <= most), LARGEST_CPU_MILLI)

@@ -1,6 +1,7 @@
-"""Scale-down by cluster-autoscaler's rules: a node whose pods fit elsewhere, with low utilization for long enough, goes.
+"""Scale-down by cluster-autoscaler's rules: remove nodes with low utilization whose pods fit elsewhere for long enough.
 
-Empty nodes go up to ten at a time, nodes with pods one by one: tainted, their pods evicted as disruption budgets allow, removed.
+Up to ten empty nodes are removed at once, nodes with pods one by one: tainted, their pods evicted as disruption budgets allow,
+    removed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from bayplan.answers.displaced_pods import comes_back
 from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
-from bayplan.autoscaling.configuration import GROUP_LABEL, AutoscalerConfiguration
+from bayplan.autoscaling.configuration import AutoscalerConfiguration
 from bayplan.base.durations import MINUTE_NS
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.objects.node import Node, Taint
@@ -21,14 +22,14 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.sim.operations import Apply, Delete, Evict, Operation
-from bayplan.sim.scaling import ScalingEvent, ScalingKind
+from bayplan.sim.scaling import GROUP_LABEL, ScalingEvent, ScalingKind
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 TAINT = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
 
 MAX_EVICTION_NS = 2 * MINUTE_NS
-"""How long evictions of one node are tried (``--max-pod-eviction-time``)."""
+"""Time limit for the evictions of one node (``--max-pod-eviction-time``)."""
 
 _SYSTEM = "kube-system"
 
@@ -37,10 +38,11 @@ class ScaleDown:
     """Finds unneeded nodes and removes them.
 
     Args:
-        configuration: options and groups. events: where removals are reported.
+        configuration: the options and groups.
+        events: the list that removals are reported to.
 
     Attributes:
-        next_ns: when it has something to do although nothing changes; None: never.
+        next_ns: the next time at which it has work even if nothing changes; None: never.
     """
 
     def __init__(self, configuration: AutoscalerConfiguration, events: list[ScalingEvent]) -> None:
@@ -63,8 +65,11 @@ class ScaleDown:
         """Return the operations of one scan.
 
         Args:
-            cluster: as it is. now_ns: the time. sizes: of groups, by name. last_added_ns: time of the last scale-up.
-            starting: whether nodes are on their way.
+            cluster: the current cluster.
+            now_ns: the time.
+            sizes: the sizes of groups, by name.
+            last_added_ns: the time of the last scale-up.
+            starting: whether nodes are starting.
         """
         self.next_ns = None
         found = self._go_on_draining(cluster, now_ns)
@@ -89,11 +94,11 @@ class ScaleDown:
     # --- which nodes --------------------------------------------------------------------------------------------------
 
     def _unneeded_now(self, cluster: QuestionCluster, sizes: Mapping[str, int]) -> dict[str, list[str]]:
-        """Return the nodes that could go, all together, with the pods that would move; emptier ones first."""
+        """Return the nodes that could be removed, all together, with the pods that would move; emptier ones first."""
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         candidates: list[tuple[bool, float, str]] = []
-        pods = _pods_by_node(cluster)
+        pods = pods_by_node(cluster)
         for node in cluster.all(Node):
             name = node.metadata.name
             group = node.metadata.labels.get(GROUP_LABEL, "")
@@ -121,7 +126,7 @@ class ScaleDown:
         return found
 
     def _utilization(self, node: Node, pods: Sequence[Pod], cluster: QuestionCluster) -> float:
-        """Return the larger share of cpu and memory that pods request; on a node with GPUs that of the GPUs."""
+        """Return the larger of the requested shares of CPU and memory; on a node with GPUs that of the GPUs."""
         offered = node_amounts(node.status.allocatable)
         requested: dict[str, int] = {}
         for pod in pods:
@@ -136,7 +141,7 @@ class ScaleDown:
         return max(shares, default=0.0)
 
     def _keeps_node(self, pod: Pod, budgets: Budgets) -> bool:
-        """Return whether a pod that would have to move keeps its node."""
+        """Return whether a pod that would have to move prevents the removal of its node."""
         options, annotation = self._configuration.options, pod.metadata.annotations.get(SAFE_TO_EVICT)
         if annotation == "false":
             return True
@@ -154,7 +159,7 @@ class ScaleDown:
         return local and options.skip_nodes_with_local_storage
 
     def _within_minimum(self, cluster: QuestionCluster, sizes: Mapping[str, int], names: Sequence[str]) -> list[str]:
-        """Return those of some nodes that can go without a group falling below its minimum."""
+        """Return the nodes that can be removed without a group falling below its minimum."""
         left = dict(sizes)
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         found = []
@@ -199,13 +204,13 @@ class ScaleDown:
         return found
 
     def _go_on_draining(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Evict what is left on nodes that are drained; remove the empty ones, and give up those that take too long."""
+        """Evict the remaining pods of drained nodes; remove the empty ones, and abort drains that take too long."""
         found: list[tuple[int, Operation]] = []
         for name, since_ns in list(self._draining.items()):
             node = cluster.get(Node, name)
             if node is None:
                 del self._draining[name]
-            elif not [pod for pod in _pods_by_node(cluster).get(name, []) if comes_back(pod)]:
+            elif not [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]:
                 del self._draining[name]
                 self._last_deleted_ns = now_ns
                 found.append((now_ns, Delete(Node, name)))
@@ -231,11 +236,11 @@ class ScaleDown:
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
         """Return evictions of pods on a node, of each disruption budget at most as many as it allows now."""
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
-        pods = [pod for pod in _pods_by_node(cluster).get(name, []) if comes_back(pod)]
+        pods = [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]
         return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]
 
 
-def _pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
+def pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:
     """Return the unfinished pods on nodes, by node."""
     found: dict[str, list[Pod]] = {}
     for pod in cluster.all(Pod):

@@ -23,10 +23,10 @@ _MAX_INSERTION_SORTED = MAX_INSERTION_SORTED
 
 def sort_slice(items: Sequence[T], key: Callable[[T], Any]) -> list[T]:
     """Return items in ascending order of a key, and equal ones in the order that Go's `sort.Slice` gives them."""
+    if len(items) <= MAX_INSERTION_SORTED:
+        return sorted(items, key=key)
     keys = [key(item) for item in items]
     distinct = sorted(set(keys))
-    if len(items) <= MAX_INSERTION_SORTED or len(distinct) == len(items):
-        return sorted(items, key=key)
     rank_of = {value: rank for rank, value in enumerate(distinct)}
     places = Sorter(np.array([rank_of[value] for value in keys], dtype=np.int64)).sort()
     return [items[place] for place in places]

@@ -111,7 +111,7 @@ def simulate(
     result = run(options)
     facts = run_facts(result)
     print_report(result, facts=facts)
-    for line in agent_lines(result, descheduled=descheduler is not None):
+    for line in agent_lines(result):
         print(line)
     if timeline:
         print_timeline(result)

@@ -45,6 +45,9 @@ def sweep(
             show_default=False,
         ),
     ] = 0,
+    save: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Write result folders of the N best sets, for bayplan report.")
+    ] = 0,
     best: Annotated[int, typer.Option(metavar="N", min=1, help="Number of parameter sets to print.")] = 10,
 ) -> None:
     """Simulate many configurations and print the best ones.
@@ -57,6 +60,7 @@ def sweep(
         from bayplan.sweeps.executors import make_executor
         from bayplan.sweeps.objectives import OBJECTIVES
         from bayplan.sweeps.plan import read_plan
+        from bayplan.sweeps.saving import save_results
         from bayplan.sweeps.sweep import run_sweep
 
     given = {"objective": objective or None, "search": search or None, "trials": trials or None}
@@ -71,6 +75,10 @@ def sweep(
         score = "failed" if candidate.score is None else f"{candidate.score:,.4g}"
         typer.echo(f"  {score:>12}  {', '.join(f'{name}={each}' for name, each in candidate.parameters.items())}")
     typer.echo(f"{out / 'trials.parquet'}: {len(found) * len(plan.seeds):,} trials")
+    if save:
+        with _progress_bar() as progress:
+            saved = list(save_results(plan, out, found[:save], progress))
+        typer.echo(f"{out / 'results'}: {len(saved):,} result folders; try bayplan report {out}")
 
 
 @contextmanager

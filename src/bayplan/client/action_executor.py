@@ -79,7 +79,7 @@ class ActionExecutor:
 
     Args:
         channel: the channel to the API.
-        objects: the cluster as it is known.
+        objects: the known objects of the cluster.
         host_name: the host name of this machine, for events.
         now_ns: the time.
 

@@ -28,7 +28,7 @@ from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondi
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.storage import PersistentVolume
-from bayplan.plugins.dynamic_resources.binding_conditions import is_awaited
+from bayplan.plugins.dynamic_resources.claim_binding import is_awaited
 
 Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
 

@@ -21,7 +21,7 @@ from bayplan.classic.cycle import ClassicResult, priority_errors, schedule_pod
 from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel

@@ -288,7 +288,7 @@ class E2eRun:
             self.calls.append(call)
         return response
 
-    # --- the channel of the executor, and the objects as they are known ---------------------------------------------------
+    # --- the channel of the executor, and the known objects ------- ---------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
         """Return the API's response."""

@@ -323,10 +323,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(line)
 
 
-if __name__ == "__main__":
-    main()
-
-
 def common_object(mutants: Sequence[JsonObject]) -> Json:
     """Return the object that these are one-field mutants of: each field is that of the mutants that do not change it."""
     return _common([(each["request"], str(each["mutation"]).partition(" ")[0]) for each in mutants])
@@ -359,3 +355,7 @@ def _common_part(values: list[tuple[Json, str]], name: str) -> Json:
         (value, path[len(name) + 1 :] if path.startswith(f"{name}.") else "") for value, path in values if path != name
     ]
     return _common(inside or [(value, "") for value, _ in values])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,11 @@
 """Gang: either all pods of a group get nodes, or none does.
 
-Labels define a group: pods of one namespace with the same `group_label`; `size_label` is the number of pods it needs. This way, two
-jobs that need most of a cluster each can't block each other with half of their pods placed.
+Labels define a group: pods of one namespace with the same `group_label`; `size_label` is the required number of pods. This way, two
+jobs that need most of a cluster each cannot block each other with half of their pods placed.
 
 The plugin is the worked example of a plugin with state over time. PreFilter rejects a pod while its group is incomplete, or while
-the free room can't hold the rest of it. Reserve and Permit let the first members wait on their nodes until enough of them have
-one; then all are bound. When the first member times out, or loses its node in another way, Unreserve rejects the others,
+the free room is too small for the rest of it. Reserve and Permit let the first members wait on their nodes until enough of them
+have one; then all are bound. When the first member times out, or loses its node in another way, Unreserve rejects the others,
 too, which frees their room for other pods. docs/gang.md explains it with an example.
 
 Labels as in the lightweight mode of the out-of-tree plugin Coscheduling (KEP-42 of kubernetes-sigs/scheduler-plugins).
@@ -41,7 +41,8 @@ class GangArgs:
     """Arguments of Gang, in a configuration ``groupLabel``, ``sizeLabel`` and ``permitTimeoutSeconds``.
 
     Attributes:
-        group_label: its value is the group of a pod. size_label: its value is the number of members to place together.
+        group_label: the label with the group of a pod.
+        size_label: the label with the number of members to place together.
         permit_timeout_seconds: how long members wait on their nodes for the others.
     """
 
@@ -52,12 +53,12 @@ class GangArgs:
 
 @dataclass(frozen=True, slots=True)
 class GangSpec:
-    """What PreFilter needs of a pod.
+    """The data of a pod for PreFilter.
 
     Attributes:
-        key: group, size and requests.
-        group: namespace and name; None for a pod of no group. size: how many members must be placed together; 0 where the label
-            can't be read.
+        key: the group, size and requests, for comparisons.
+        group: the namespace and name of the group; None for a pod without a group.
+        size: the number of members to place together; 0 if the label is invalid.
         requests: one column of the usage matrix.
     """
 
@@ -84,12 +85,12 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return (pod.metadata.namespace, name) if name else None
 
     def size_of(self, pod: Pod) -> int:
-        """Return the required number of members of a pod's group; 0 if it can't be read."""
+        """Return the required number of members of a pod's group; 0 if it is invalid."""
         text = pod.metadata.labels.get(self.args.size_label, "")
         return int(text) if text.isascii() and text.isdigit() else 0
 
     def members(self, group: tuple[str, str]) -> list[str]:
-        """Return the keys of the pods of a group that are not on their way out. Walks over all pods."""
+        """Return the keys of the pods of a group that are not being deleted. Iterates over all pods."""
         return [
             key
             for key, pod in self.handle.pods.items()
@@ -104,7 +105,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
             return []
         return [each for each in waiting if self.group_of(each.pod) == group and each.pod is not pod]
 
-    # PreFilter: is there any point in trying?
+    # PreFilter: is it worth trying?
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GangSpec:
         """Look up the group of a pod and its requests."""
@@ -134,7 +135,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
     # Reserve, Permit: wait for one another, or give up together.
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Take nothing: nodes are enough."""
+        """Reserve nothing: nodes are enough."""
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
@@ -153,7 +154,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return SUCCESS, 0
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Send the other members back that wait: without this one they would hold their nodes for nothing."""
+        """Reject the other members that wait: without this one they would hold their nodes for nothing."""
         for sibling in self.siblings_waiting(pod):
             sibling.reject(self.name, f"gang {_named(self.group_of(pod))} was given up")
 
@@ -170,7 +171,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         )
 
     def _is_of_another_group(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        # That the group itself was sent back makes no more room than there was before.
+        # The rejection of the group itself frees no more room than before.
         return not isinstance(old, Pod) or self.group_of(old) != self.group_of(pod)
 
     def _is_of_the_group(self, pod: Pod, old: object | None, new: object | None) -> bool:
@@ -178,7 +179,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
 
 
 def room_for(requests: Ints, cluster: ClusterState) -> int:
-    """Return how many pods with these requests fit on all nodes together, as far as resources alone say.
+    """Return the number of pods with these requests that fit on all nodes together, considering only resources.
 
     Args:
         requests: int64[3 + resources], a column of the usage matrix.
@@ -197,7 +198,7 @@ def read_arguments(arguments: object) -> GangArgs:
     """Return the arguments that a configuration gives.
 
     Raises:
-        ConfigurationError: an unknown field, or a value of the wrong kind.
+        ConfigurationError: a field is unknown, or a value has the wrong type.
     """
     if arguments is None:
         return GangArgs()

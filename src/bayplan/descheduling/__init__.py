@@ -1,1 +1,1 @@
-"""The descheduler in virtual time: it evicts pods that are badly placed by now, and the scheduler places their successors."""
+"""The descheduler in virtual time: it evicts badly placed pods, and the scheduler places their replacements."""

@@ -1,6 +1,6 @@
 """The descheduler as an agent of a simulation: every interval it runs its profiles and evicts pods.
 
-A run that could find nothing new is skipped: nothing changed since the last one, and no pod has come of age.
+A run that could find nothing new is skipped: nothing changed since the last one, and no pod has reached an age limit.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ class Descheduler:
     """The descheduler of one simulation; see `bayplan.sim.agents.Agent`.
 
     Args:
-        policy: what it evicts. interval_ns: ``--descheduling-interval``. simulator: with the cluster.
-        scheduler: returns what makes the scheduler that decides; asked at each run.
+        policy: the policy.
+        interval_ns: the interval between runs (``--descheduling-interval``).
+        simulator: the simulator with the cluster.
+        scheduler: the function that returns the factory of the scheduler; called at each run.
 
     Attributes:
-        evicted: in order.
+        evicted: the evictions, in order.
     """
 
     def __init__(

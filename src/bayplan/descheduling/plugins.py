@@ -45,7 +45,7 @@ def pod_life_time(view: ClusterView, evictor: EvictorArgs, args: PodLifeTimeArgs
 
 
 def remove_duplicates(view: ClusterView, evictor: EvictorArgs, args: RemoveDuplicatesArgs) -> None:
-    """Evict pods of one owner with the same images that share a node, if more nodes could take them."""
+    """Evict pods of one owner with the same images that share a node, if more nodes could accept them."""
     groups: dict[tuple[object, ...], dict[str, list[Pod]]] = {}
     for node in view.nodes:
         for pod in view.remaining(node.metadata.name):
@@ -74,7 +74,7 @@ def remove_duplicates(view: ClusterView, evictor: EvictorArgs, args: RemoveDupli
 def remove_pods_violating_topology_spread_constraint(
     view: ClusterView, evictor: EvictorArgs, args: TopologySpreadArgs
 ) -> None:
-    """Evict pods of the fullest domains of a constraint until its skew holds, if pods could go to the emptier ones."""
+    """Evict pods of the fullest domains of a constraint until its skew holds, if they fit into the emptier ones."""
     found: dict[tuple[str, str], tuple[str, TopologySpreadConstraint]] = {}
     for pods in view.pods.values():
         for pod in pods:
@@ -114,7 +114,7 @@ def _balance(
         small, large = order[low], order[high]
         skew = sizes[large] - sizes[small]
         if sizes[large] < mean or skew <= constraint.max_skew:
-            # Nothing to give, or nothing more to gain: look at the next pair.
+            # No pods to move, or nothing more to gain: continue with the next pair.
             low, high = (low, high - 1) if sizes[large] < mean else (low + 1, high)
             continue
         moves = min(
@@ -173,7 +173,7 @@ def low_node_utilization(view: ClusterView, evictor: EvictorArgs, args: LowNodeU
 
 
 def _shares(view: ClusterView, node: Node, resources: tuple[str, ...]) -> dict[str, float]:
-    """Return the percent of each resource that the pods of a node request."""
+    """Return the requested percentage of each resource of a node."""
     offered, used = node_amounts(node.status.allocatable), view.used(node)
     return {name: 100 * used.get(name, 0) / offered[name] if offered.get(name) else 0.0 for name in resources}
 
@@ -181,7 +181,7 @@ def _shares(view: ClusterView, node: Node, resources: tuple[str, ...]) -> dict[s
 def _thresholds(
     args: LowNodeUtilizationArgs, resources: tuple[str, ...], shares: Mapping[str, Mapping[str, float]]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the percents up to which a node is underutilized, and above which it is overutilized, by resource."""
+    """Return the percentages up to which a node is underutilized, and above which it is overutilized, by resource."""
     if not args.use_deviation_thresholds:
         low = {name: args.thresholds.get(name, 100.0) for name in resources}
         return low, {name: args.target_thresholds.get(name, 100.0) for name in resources}

@@ -1,4 +1,4 @@
-"""DeschedulerPolicy files, as the descheduler reads them (descheduler/v1alpha2), for the policies that run here.
+"""DeschedulerPolicy files (descheduler/v1alpha2), for the supported plugins.
 
 Source: https://github.com/kubernetes-sigs/descheduler/blob/master/README.md
 """
@@ -26,22 +26,22 @@ Percent: TypeAlias = Annotated[float, Meta(ge=0.0, le=100.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a policy; unknown fields are refused."""
+    """Base of the parts of a policy; unknown fields are rejected."""
 
 
 class Namespaces(Part, frozen=True, kw_only=True):
-    """Namespaces to look at: only some, or all except some."""
+    """Selected namespaces: only some, or all except some."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
     def has(self, namespace: str) -> bool:
-        """Return whether a namespace is looked at."""
+        """Return whether a namespace is selected."""
         return (not self.include or namespace in self.include) and namespace not in self.exclude
 
 
 class PriorityThreshold(Part, frozen=True, kw_only=True):
-    """Pods of this priority or a higher one stay."""
+    """The priority from which on pods are not evicted."""
 
     value: int | None = None
     name: str = ""
@@ -106,7 +106,7 @@ PLUGINS: Mapping[str, type[PluginArgs]] = {
     "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs,
     "LowNodeUtilization": LowNodeUtilizationArgs,
 }
-"""The plugins that run here, and their arguments."""
+"""The supported plugins, and their arguments."""
 
 DESCHEDULE = ("PodLifeTime",)
 BALANCE = ("RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint", "LowNodeUtilization")
@@ -136,7 +136,7 @@ class ProfilePlugins(Part, frozen=True, kw_only=True):
 
 
 class ProfileSpec(Part, frozen=True, kw_only=True):
-    """A profile as written."""
+    """A profile in the file."""
 
     name: str = ""
     plugin_config: tuple[PluginConfig, ...] = ()
@@ -156,14 +156,14 @@ class PolicySpec(Part, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile: the evictor's arguments, and the plugins that run, with theirs, in order."""
+    """A profile: the evictor's arguments, and the enabled plugins with theirs, in order."""
 
     evictor: EvictorArgs
     plugins: tuple[tuple[str, PluginArgs], ...]
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy, checked."""
+    """A validated policy."""
 
     spec: PolicySpec
     profiles: tuple[Profile, ...]
@@ -173,7 +173,7 @@ def read_policy(path: Path) -> Policy:
     """Read a file.
 
     Raises:
-        InputError: it can't be read, or is no policy that runs here; with file and line.
+        InputError: it cannot be read, or is not a supported policy; the message has file and line.
     """
     return policy_of(read_single(path, kind=KIND))
 
@@ -182,7 +182,7 @@ def policy_of(document: Document) -> Policy:
     """Return the policy of a document.
 
     Raises:
-        InputError: anything is wrong with it; with file and line.
+        InputError: it is invalid; the message has file and line.
     """
     spec = read_typed(document, PolicySpec, kind=KIND, api_version=API_VERSION)
     profiles = [_profile(document, each, f"$.profiles[{index}]") for index, each in enumerate(spec.profiles)]
@@ -227,7 +227,7 @@ def _known(document: Document, name: str, path: str, known: tuple[str, ...]) -> 
     """Return the name of a plugin.
 
     Raises:
-        InputError: it does not run here, or not at this extension point.
+        InputError: it is not supported, or not at this extension point.
     """
     if name not in known:
         close = near_name(name, known)

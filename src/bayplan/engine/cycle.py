@@ -30,7 +30,9 @@ class NominatedFailures(NamedTuple):
     """Rows where the first failing filter differs once the pods nominated to them count.
 
     Attributes:
-        rows: intp, ascending. filters: intp, the number of the first failing filter. verdicts: uint16, its verdict.
+        rows: intp, ascending.
+        filters: intp, the number of the first failing filter.
+        verdicts: uint16, its verdict.
     """
 
     rows: Index
@@ -52,7 +54,8 @@ class ScheduleResult:
         total: the highest total; 0 if no scoring was needed.
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
         scored: whether scores were computed (a single feasible node needs none).
-        nominated_node: the node that was tried first, or "". tried_alone: whether it was chosen without looking at any other.
+        nominated_node: the node that was tried first, or "".
+        tried_alone: whether it was chosen without looking at any other.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
         refused_row, refusal: the row of a nominated node that does not fit the pod, with (filter, verdict); -1 if there is none.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.

@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from msgspec import Struct, structs
 
-from bayplan.engine.decision_html import decision_html
-from bayplan.engine.extender_record import ExtenderSaid
+from bayplan.base.html_table import table
+from bayplan.engine.extenders import ExtenderSaid
 from bayplan.engine.preparation import PreFilterSaid
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
@@ -33,12 +33,17 @@ class Record(Struct, frozen=True, gc=False):
     """The summary of one cycle.
 
     Attributes:
-        time_ns: when it ran. pod: ``namespace/name``. attempt: 1-based attempt number of this pod.
-        outcome: how it ended. node: the chosen node, or "".
+        time_ns: when it ran.
+        pod: ``namespace/name``.
+        attempt: 1-based attempt number of this pod.
+        outcome: how it ended.
+        node: the chosen node, or "".
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
-        ties: size of the tie set. total: its total score; 0 if no scoring was needed.
+        ties: size of the tie set.
+        total: its total score; 0 if no scoring was needed.
         message: why there is no node; "" if there is one.
-        nominated_node: the node on which preemption made room, or "". victims: keys of the preempted pods.
+        nominated_node: the node on which preemption made room, or "".
+        victims: keys of the preempted pods.
         frame: number of the full record in `Records`; -1 if there is none.
     """
 
@@ -98,7 +103,8 @@ class Frame(NamedTuple):
 
     Attributes:
         keyframe, changes: the keyframe, and how many of its changes had been made.
-        scored: whether nodes were scored. scales: the scale by which each scorer's scores were normalised.
+        scored: whether nodes were scored.
+        scales: the scale by which each scorer's scores were normalised.
         overrides: (row, filter, verdict) of rows that are infeasible because of the pods nominated to them.
         ties: rows of the tie set; None if it follows from the totals.
         pre_filter: the rejection by PreFilter, or None.
@@ -107,8 +113,8 @@ class Frame(NamedTuple):
         extenders: the extenders' results; None if there are no extenders or the cycle did not reach them.
         preemption: the result of preemption, if it ran.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
-        pre_filters: the result of each PreFilter plugin that ran. pre_scores: SKIP or SUCCESS for each PreScore plugin. Both are
-            empty if unknown.
+        pre_filters: the result of each PreFilter plugin that ran.
+        pre_scores: SKIP or SUCCESS for each PreScore plugin. Both are empty if unknown.
     """
 
     keyframe: KeyframeValues
@@ -134,12 +140,14 @@ class Decision:
     Attributes:
         record: the summary.
         names: node names, one per row.
-        filters, scorers: names of plugins, then of extenders (see `extenders`). weights: of the scorers.
+        filters, scorers: names of plugins, then of extenders (see `extenders`).
+        weights: the weights of the scorers.
         codes: uint16[filters, rows], packed verdicts; 0 passes.
-        allowed: bool[rows], nodes that PreFilter left to the filters. examined: bool[rows], those of them that the search evaluated
-            before it had enough.
+        allowed: bool[rows], nodes that PreFilter left to the filters.
+        examined: bool[rows], those of them that the search evaluated before it had enough.
         raw, normalized: int64[scorers, rows]; undefined if not `feasible`.
-        feasible: bool[rows]. total: int64[rows], -1 if not feasible.
+        feasible: bool[rows].
+        total: int64[rows], -1 if not feasible.
         ties: names of the tie set, in row order.
         pre_filter: the rejection by PreFilter, or None.
         absent: the status of nodes that PreFilter excluded, or None.
@@ -354,3 +362,23 @@ def _statuses(
             if verdict:
                 found[number, verdict] = keyframe.explain(number, verdict)
     return found
+
+
+def decision_html(decision: Decision) -> str:
+    """Return a decision as its matrix: a row for each node, with the rejection or the weighted score of every plugin."""
+    record = decision.record
+    outcome = f"{record.pod} → {record.node}" if record.node else f"{record.pod} waits: {record.message}"
+    weighted, rows = decision.weighted, []
+    # The chosen node and the best ones come first, then those that were rejected.
+    order = sorted(range(len(decision.names)), key=lambda row: (-int(decision.total[row]), row))
+    for row in order:
+        status = decision.first_failure(row)
+        name = decision.names[row]
+        if decision.feasible[row]:
+            scores = [f"{int(weighted[number, row]):,}" for number in range(len(decision.scorers))]
+            mark = "chosen" if name == record.node else "tied" if name in decision.ties else ""
+            rows.append((name, mark, f"{int(decision.total[row]):,}", *scores))
+        else:
+            reason = f"{status.plugin}: {status.message}" if status is not None else "not examined"
+            rows.append((name, reason.removeprefix(": "), "", *("" for _ in decision.scorers)))
+    return table(("node", "", "total", *decision.scorers), rows, caption=outcome)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from bayplan.engine.extender_record import ExtenderSaid
 from bayplan.engine.select_host import Ties
 from bayplan.framework.extender import Extender, ExtenderFailure, Filtered, unknown_node
 from bayplan.framework.status import SUCCESS, Code, Status, error
@@ -19,6 +20,42 @@ from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.node_table import NodeTable
 
+
+class ExtenderSaid(msgspec.Struct):
+    """The requests to one extender in one cycle, and its responses. Rows are row numbers of the cluster.
+
+    Attributes:
+        name: its URL prefix. weight: of its scores. scale: the factor applied to its scores before the weight.
+        asked: the rows sent to its filter, in order; empty if the filter was not called.
+        refused: rows that it rejected, with the status (empty if it left a node out without a reason).
+        unknown: names in its rejections that are not nodes of the cluster.
+        scores: its scores by row, unscaled; None if it was not called, or failed.
+        filter_error, prioritize_error: why the call failed, or "". ignored: whether the cycle continued despite a filter error.
+    """
+
+    name: str
+    weight: int
+    scale: int
+    asked: tuple[int, ...] = ()
+    refused: tuple[tuple[int, Status], ...] = ()
+    unknown: tuple[tuple[str, Status], ...] = ()
+    scores: tuple[tuple[int, int], ...] | None = None
+    filter_error: str = ""
+    prioritize_error: str = ""
+    ignored: bool = False
+
+    def moved(self, place: Mapping[int, int]) -> ExtenderSaid:
+        """Return a copy with other row numbers, without the rows that have none."""
+        return replace(
+            self,
+            asked=tuple(place[row] for row in self.asked if row in place),
+            refused=tuple((place[row], status) for row, status in self.refused if row in place),
+            scores=None
+            if self.scores is None
+            else tuple((place[row], score) for row, score in self.scores if row in place),
+        )
+
+
 LEFT_OUT = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 """The status of a node that an extender left out without a reason: upstream's for nodes without a known status."""
 
@@ -27,7 +64,7 @@ class ExtendedCycle:
     """The extenders' results in one cycle.
 
     Attributes:
-        statuses: of the nodes that they rejected, by name.
+        statuses: the statuses of rejected nodes, by name.
         refused_some: whether they returned a different number of nodes than they were called with.
         bare: whether an extender returned node objects instead of names, so that scoring sees no pods on them.
         left: the rows (intp) that remain, in the extenders' order.
@@ -124,7 +161,8 @@ def add_extender_scores(
     An extender that fails gives no scores; the cycle continues.
 
     Args:
-        extenders: all of them. cycle: receives their results.
+        extenders: all of them.
+        cycle: receives their results.
         pod: the pod.
         state: the cluster.
         rows: the feasible rows.

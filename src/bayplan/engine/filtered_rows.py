@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.engine.log_reader import LogReader
-from bayplan.engine.rule_result import FilterResult, RuleSet
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import FilterResult, RuleResults, RuleSet
 from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.cluster_state import ClusterState
 
@@ -17,13 +16,18 @@ class FilteredRows:
     """The filters of a plan and their combined verdicts.
 
     Args:
-        state: the cluster. shared: provides the results.
+        state: the cluster.
+        shared: provides the results.
 
     Attributes:
-        rules: the filters that take part. results: theirs.
-        feasible: bool[capacity]. flags: the same as uint8. count: number of feasible rows.
+        rules: the filters to run.
+        results: theirs.
+        feasible: bool[capacity].
+        flags: the same as uint8.
+        count: number of feasible rows.
         has_errors: whether some verdict may be an Error.
-        combined: changes when all rows are combined again. flips: changes when a row becomes feasible or infeasible.
+        combined: changes when all rows are combined again.
+        flips: changes when a row becomes feasible or infeasible.
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults) -> None:
@@ -36,7 +40,7 @@ class FilteredRows:
         self._state = state
         self._columns = state.columns
         self._node_log = state.node_log
-        self._changes = LogReader([state.usage_log, state.ports_log])
+        self._changes = LogReader([state.usage_log])
         self._node_position = self._capacity = -1
         self._node_names: frozenset[str] | None = None
         self._examined: Any = None
@@ -139,14 +143,3 @@ class FilteredRows:
             if result.codes[row]:
                 return number, int(result.codes[row])
         return -1, 0
-
-    def first_failures_of(self, index: Index) -> tuple[Index, Codes]:
-        """Return the same for some rows (intp), as columns: intp and uint16."""
-        first = np.full(len(index), -1, dtype=np.intp)
-        verdicts = np.zeros(len(index), dtype=np.uint16)
-        for number, part in enumerate(self.results):
-            codes = part.values[index]
-            fresh = (codes != 0) & (first < 0)
-            first[fresh] = number
-            verdicts[fresh] = codes[fresh]
-        return first, verdicts

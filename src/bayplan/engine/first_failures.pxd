@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 
-from bayplan.engine.changed_rows cimport ChangedRows
+from bayplan.engine.what_if cimport ChangedRows
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.rule_result cimport FilterResult
 from bayplan.engine.what_if cimport Trial

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.changed_rows import ChangedRows
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
-from bayplan.engine.what_if import PASSES, Trial
+from bayplan.engine.what_if import PASSES, ChangedRows, Trial
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.row_log import RowLog
 
@@ -30,11 +29,13 @@ class FirstFailures:
 
     Attributes:
         values: int64[capacity]; `PASSES` on rows that pass, and on those excluded from the filters.
-        feasible: bool[capacity], the rows that pass. examined: bool[capacity], the rows that filters run on.
+        feasible: bool[capacity], the rows that pass.
+        examined: bool[capacity], the rows that filters run on.
         counts: number of rows per value, without `PASSES`.
         overrides: values that differ from the verdicts without nominated pods, by row.
         shut: the rows among these that are feasible without nominated pods, as keys.
-        asked_rows: number of rows evaluated one by one. full_passes: number of times that all rows were.
+        asked_rows: number of rows evaluated one by one.
+        full_passes: number of times that all rows were.
     """
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:

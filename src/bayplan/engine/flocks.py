@@ -30,8 +30,10 @@ class Flock:
     Attributes:
         plan: the plan of all members.
         rejection: the plugins that rejected them.
-        failed_ns: when the settled members failed last. failures: how often the flock as a whole has failed.
-        settled: the settled members, with the value of `failures` when they settled. recent: the others.
+        failed_ns: when the settled members failed last.
+        failures: how often the flock as a whole has failed.
+        settled: the settled members, with the value of `failures` when they settled.
+        recent: the others.
         head: the member that was taken out to be tried for all; None if there is none.
         woken_ns, label: when the flock was woken, and by which event.
     """
@@ -120,7 +122,7 @@ class FlockedPods(UnschedulablePods):
     """Unschedulable pods, with similar ones in flocks and the others in groups.
 
     Args:
-        plan_of: returns the plan of a pod that may join a flock, None for one that must not.
+        plan_of: the function that returns the plan of a pod that may join a flock, None for one that must not.
     """
 
     __slots__ = ("_flocks", "_plan_of", "flock_of")

@@ -1,4 +1,4 @@
-"""Full evaluation of filters and scores without caching: the reference for cached results, and the path for uncached ones.
+"""Full evaluation of scores without caching: the reference for cached results, and the path for uncached ones.
 
 Uncached are scores over a set of feasible nodes that is not the plan's own (nominated pods, extenders), and the single feasible
 node that upstream does not score.
@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.invalid_scores import invalid_score
-from bayplan.engine.plan import Plan
+from bayplan.engine.plan import Plan, invalid_score
 from bayplan.engine.preparation import failed_pre_score
-from bayplan.engine.rule_results import score_rule
+from bayplan.engine.rule_result import score_rule
 from bayplan.framework.plugin import Params, PreScorePlugin, ScorePlugin
 from bayplan.framework.rule import ready
 from bayplan.framework.status import Code, Status, error
-from bayplan.state.arrays import Bools, Codes, Index, Ints
-from bayplan.state.views import Rows
+from bayplan.state.arrays import Bools, Ints
 
 
 @dataclass
@@ -111,28 +109,3 @@ def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable
     table.total = total
     table.failure = invalid_score(state, ((name, scores.normalized) for name, scores in table.scores.items()), feasible)
     return table
-
-
-def filter_over(plan: Plan, index: Index, *, changed: bool = False) -> tuple[Index, Codes]:
-    """Run the filters of a plan, in order, on some rows of the current state.
-
-    Args:
-        plan: its PreFilter must have been run.
-        index: intp row numbers.
-        changed: whether pods were added or removed since PreFilter (a trial).
-
-    Returns:
-        Per row of `index` the number of the first filter part that failed (-1: none), and its verdict (uint16).
-    """
-    rows = Rows(plan.state, index)
-    first = np.full(len(index), -1, dtype=np.intp)
-    verdicts = np.zeros(len(index), dtype=np.uint16)
-    for number, part in enumerate(plan.filtered.results):
-        params = plan.filter_params(part)
-        if changed:
-            params = part.plugin.params_after_changes(part.spec, params, plan.state)
-        codes = part.plugin.filter(part.spec, params, rows)
-        fresh = (codes != 0) & (first < 0)
-        first[fresh] = number
-        verdicts[fresh] = codes[fresh]
-    return first, verdicts

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -11,26 +10,20 @@ import numpy as np
 
 from bayplan.engine.cycle import absent_status
 from bayplan.engine.full_pass import ScoreTable
+from bayplan.engine.log_reader import LogReader
 from bayplan.engine.plan import Plan
-from bayplan.engine.rule_result import RuleResult
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
 from bayplan.framework.status import Status, verdict_code
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.row_log import LIMIT as MAX_LOG_ROWS
 from bayplan.state.views import Rows
-
-MAX_SINGLE_ROWS = 12
-"""Up to this many rows are copied one by one, which is faster than gathering them."""
-
-MAX_COPIES = 256
-"""Maximum number of cached copies to share; then all are dropped."""
 
 
 class PluginOutput(NamedTuple):
     """The current results of one plugin: its spec, its params and its values on all rows.
 
-    `still`: placements can't change the values while the params stay the same. `part`: the cached rule result that holds the
-    values, or None.
+    `still`: placements can't change the values while the params stay the same.
     """
 
     plugin: Any
@@ -39,23 +32,21 @@ class PluginOutput(NamedTuple):
     weight: int
     values: Any
     still: bool
-    part: RuleResult | None
 
 
 def plugin_outputs(plan: Plan, *, scored: bool, table: ScoreTable | None) -> list[PluginOutput]:
     """Return the current results of a plan's filters, then of its scorers (of `table`, if given)."""
     outputs = [
-        PluginOutput(part.plugin, part.spec, part.params, 0, part.values, part.static, part)
-        for part in plan.filtered.results
+        PluginOutput(part.plugin, part.spec, part.params, 0, part.values, part.static) for part in plan.filtered.results
     ]
     if table is not None:
         return outputs + [
-            PluginOutput(it.plugin, it.spec, None, it.weight, it.raw, False, None) for it in table.scores.values()
+            PluginOutput(it.plugin, it.spec, None, it.weight, it.raw, False) for it in table.scores.values()
         ]
     if scored:
         weighted = zip(plan.totals.results, plan.totals.weights, strict=True)
         outputs += [
-            PluginOutput(part.plugin, part.spec, part.params, weight, part.values, part.static, part)
+            PluginOutput(part.plugin, part.spec, part.params, weight, part.values, part.static)
             for part, weight in weighted
         ]
     return outputs
@@ -65,18 +56,19 @@ class Keyframe:
     """The results of one plan's plugins on all nodes at one moment, and the row-by-row changes since.
 
     Attributes:
-        names: node names by row; None in freed rows. order: rows in the order in which a search visits them. Both are shared
-            by the keyframes between two changes of the nodes.
+        names: node names by row; None in freed rows.
+        order: rows in the order in which a search visits them. Both are shared by the keyframes between two changes of the nodes.
         examined: bool[rows], nodes that PreFilter left to the filters; None for all.
         absent: the status of the other nodes, or None.
-        verdicts: the verdicts of each filter part. raw: the raw scores of each score part. In the narrowest type that holds them; a
-            single element stands for equal values.
+        verdicts: the verdicts of each filter part.
+        raw: the raw scores of each score part. In the narrowest type that holds them; a single element stands for equal values.
         filters: plugin, spec and the params for its reasons, per filter part.
         scorers: plugin, spec and weight, per score part.
         floor: the score of a feasible node before any plugin runs: 1 if the profile has no score plugin.
         moving: parts that placements change through their params, without a log entry.
         dynamic: numbers of the parts whose changes are recorded (filters first, then scorers): the moving and the logged ones.
-        rows: rows that changed later, in order. values: the dynamic parts' values for each of them.
+        rows: rows that changed later, in order.
+        values: the dynamic parts' values for each of them.
         texts: reasons of verdicts by filter, recorded with the verdicts if their params are gone.
     """
 
@@ -123,34 +115,26 @@ class Keyframe:
         self.rows = array("q")
         self.values = array("q")
 
-    def take(self, plan: Plan, outputs: Sequence[PluginOutput], copies: Copies, *, scored: bool) -> None:
+    def take(self, plan: Plan, outputs: Sequence[PluginOutput], *, scored: bool) -> None:
         """Copy the results of a plan's plugins, filters first. Keeps no reference to the plan, so that its arrays can be freed."""
         count = len(self.names)
         filters, scorers = outputs[: len(plan.filtered.results)], outputs[len(plan.filtered.results) :]
         self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
         self.absent = absent_status(plan)
-        self.verdicts = [copies.of(it, count, self.state.node_log.end) for it in filters]
+        self.verdicts = [_narrow(it.values[:count]) for it in filters]
         self.filters = [(it.plugin, it.spec, it.params) for it in filters]
         self.scored = scored
         self.floor = 0 if plan.profile.score else 1
-        self.raw = [copies.of(it, count, self.state.node_log.end) for it in scorers]
+        self.raw = [_narrow(it.values[:count]) for it in scorers]
         self.scorers = [(it.plugin, it.spec, it.weight) for it in scorers]
         self.dynamic = [number for number, it in enumerate(outputs) if not it.still or number in self.moving]
 
     def take_changes(self, columns: Sequence[Any], rows: Collection[int]) -> None:
         """Record the current values of rows; `columns` holds those of all parts."""
         followed = [columns[number] for number in self.dynamic]
-        if len(rows) <= MAX_SINGLE_ROWS:
-            for row in rows:
-                self.rows.append(row)
-                self.values.extend([column.item(row) for column in followed])
-            return
-        index = np.fromiter(rows, dtype=np.int64, count=len(rows))
-        self.rows.frombytes(index.tobytes())
-        values = np.empty((len(index), len(followed)), dtype=np.int64)
-        for place, column in enumerate(followed):
-            values[:, place] = column[index]
-        self.values.frombytes(values.tobytes())
+        for row in rows:
+            self.rows.append(row)
+            self.values.extend([column.item(row) for column in followed])
 
     def add_changes(self, rows: Sequence[int], values: array[int]) -> None:
         """Record the current values of rows: the dynamic parts' values, row by row."""
@@ -221,28 +205,6 @@ class Keyframe:
         return 500 + sum(int(values.nbytes) for values in self.arrays)
 
 
-class Copies:
-    """Shared copies of equal results: many plans share some, such as those for pods that tolerate the same taints."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[int, tuple[RuleResult, int, int, Any]] = OrderedDict()
-
-    def of(self, output: PluginOutput, count: int, position: int) -> Any:
-        """Return a copy of the first `count` values, narrowed; it may be shared. `position` is the end of the node log."""
-        part = output.part
-        if part is None or not output.still:
-            return _narrow(output.values[:count])
-        known = self._known.get(id(part))
-        # The entry holds the part, so that its address is not reused. Its values change only with its epoch and with nodes.
-        if known is not None and known[1:3] == (part.epoch, position):
-            return known[3]
-        copy = _narrow(output.values[:count])
-        self._known[id(part)] = (part, part.epoch, position, copy)
-        if len(self._known) > MAX_COPIES:
-            self._known.popitem(last=False)
-        return copy
-
-
 def _narrow(values: Any) -> Any:
     """Return a copy in the narrowest type that holds all values; a single element if all are equal."""
     if not len(values):
@@ -255,3 +217,169 @@ def _narrow(values: Any) -> Any:
         if info.min <= low and high <= info.max:
             return values.astype(dtype)
     return values.copy()
+
+
+MIN_SAVING_FACTOR = 2
+"""Differences are recorded if they take at most 1/`MIN_SAVING_FACTOR` of the memory of the keyframe."""
+
+MAX_MISSES = 3
+"""After this many consecutive keyframes that differences could not replace, not every cycle compares any more."""
+
+MISS_PERIOD = 32
+"""Then one cycle in this many compares again."""
+
+
+class FrameHistory:
+    """The keyframe that later records of one kind extend.
+
+    Args:
+        plan: the plan, just recorded as a keyframe.
+        keyframe: that keyframe.
+        outputs: the results it was made from.
+        misses: how many consecutive keyframes of the plan were written because too much had changed.
+
+    Attributes:
+        moving: the parts whose changes the next keyframe records, see `Keyframe.moving`.
+    """
+
+    __slots__ = ("_node_position", "_params", "_still", "_values", "keyframe", "misses", "moving")
+
+    def __init__(self, plan: Plan, keyframe: Keyframe, outputs: list[PluginOutput], misses: int) -> None:
+        self.keyframe = keyframe
+        self.misses = misses
+        self.moving = keyframe.moving
+        self._node_position = plan.state.node_log.end
+        followed = frozenset(keyframe.dynamic)
+        self._still = {number: it.params for number, it in enumerate(outputs) if number not in followed}
+        self._params: list[Params | None] = [it.params for it in outputs[: len(keyframe.filters)]]
+        self._values: dict[int, Any] | None = None
+
+    def record_differences(self, plan: Plan, outputs: list[PluginOutput]) -> bool:
+        """Add the changes to the keyframe; return False, with nothing added, if a new keyframe is needed or smaller."""
+        if not self._fits(plan, outputs):
+            return False
+        if self.misses >= MAX_MISSES and self.misses % MISS_PERIOD:
+            self.misses += 1
+            return False
+        keyframe = self.keyframe
+        values = self._values if self._values is not None else self._begin()
+        changed: Bools = np.zeros(len(keyframe.names), dtype=np.bool_)
+        for number, before in values.items():
+            changed |= outputs[number].values[: len(changed)] != before
+        rows = np.flatnonzero(changed)
+        if 8 * (len(values) + 1) * len(rows) * MIN_SAVING_FACTOR > keyframe.whole_nbytes:
+            self.misses += 1
+            return False
+        self.misses = 0
+        if not all(self._learn(number, outputs[number], rows) for number in range(len(keyframe.filters))):
+            return False
+        self._add(outputs, rows, values)
+        return True
+
+    def record_rows(self, plan: Plan, rows: list[int]) -> None:
+        """Add rows found in a change log to the keyframe."""
+        keyframe = self.keyframe
+        if self._values is None:
+            keyframe.add_changes(rows, values_at(plan, rows, keyframe.dynamic))
+            return
+        outputs = plugin_outputs(plan, scored=keyframe.scored, table=None)
+        keyframe.take_changes([it.values for it in outputs], rows)
+        index = np.array(rows, dtype=np.intp)
+        for number in range(len(keyframe.filters)):
+            self._learn(number, outputs[number], index)
+        for number, before in self._values.items():
+            before[index] = outputs[number].values[index]
+
+    def _add(self, outputs: list[PluginOutput], rows: Index, values: dict[int, Any]) -> None:
+        for number, before in values.items():
+            before[rows] = outputs[number].values[rows]
+        self.keyframe.take_changes([it.values for it in outputs], rows.tolist())
+
+    def _begin(self) -> dict[int, Any]:
+        """Start comparing with the results recorded last."""
+        keyframe = self.keyframe
+        codes, raw = keyframe.values_until(len(keyframe.rows))
+        everything = [*codes, *raw]
+        keyframe.texts = [{} for _ in codes]
+        for number, verdicts in enumerate(keyframe.verdicts):
+            given = [verdicts, keyframe.changes_of(number, len(keyframe.rows))]
+            for verdict in np.unique(np.concatenate([each for each in given if each is not None])).tolist():
+                if verdict:
+                    keyframe.texts[number][verdict] = keyframe.explain(number, verdict).reasons
+        self._values = {number: everything[number] for number in keyframe.dynamic}
+        return self._values
+
+    def _fits(self, plan: Plan, outputs: list[PluginOutput]) -> bool:
+        """Return whether the plugins are those of the keyframe, and nothing changed that it does not record."""
+        keyframe = self.keyframe
+        if self._node_position != plan.state.node_log.end or absent_status(plan) != keyframe.absent:
+            return False
+        known = [(plugin, spec, 0) for plugin, spec, _ in keyframe.filters] + keyframe.scorers
+        if len(known) != len(outputs):
+            return False
+        for it, (plugin, spec, weight) in zip(outputs, known, strict=True):
+            if it.plugin is not plugin or it.spec is not spec or it.weight != weight:
+                return False
+        moved = [number for number, params in self._still.items() if outputs[number].params != params]
+        if moved:
+            self.moving |= frozenset(moved)
+            return False
+        examined = keyframe.examined
+        if examined is None or plan.pre.node_names is None:
+            return examined is None and plan.pre.node_names is None
+        return np.array_equal(examined, plan.examined()[: len(examined)])
+
+    def _learn(self, number: int, output: PluginOutput, rows: Index) -> bool:
+        """Record the reasons of a filter's verdicts; return False if an earlier verdict now has another meaning."""
+        texts, plugin = self.keyframe.texts[number], self.keyframe.filters[number][0]
+        if output.params != self._params[number]:
+            for verdict, text in texts.items():
+                if plugin.reasons(output.spec, output.params, verdict) != text:
+                    return False
+            self._params[number] = output.params
+        if len(rows):
+            for verdict in np.unique(output.values[rows]).tolist():
+                if verdict and verdict not in texts:
+                    texts[verdict] = plugin.reasons(output.spec, output.params, verdict)
+        return True
+
+
+class PlanHistory:
+    """The state that records keep for one plan.
+
+    Attributes:
+        own: the keyframe to extend for the plan's own results. tables: the keyframe to extend for scores over other nodes.
+    """
+
+    __slots__ = ("_changes", "_epochs", "_node_position", "own", "tables")
+
+    def __init__(self, state: ClusterState) -> None:
+        self.own: FrameHistory | None = None
+        self.tables: FrameHistory | None = None
+        self._changes = LogReader([state.usage_log])
+        self._epochs: list[int] = []
+        self._node_position = -1
+
+    def take_changes(self, plan: Plan) -> list[int] | None:
+        """Return the rows whose verdicts or scores may have changed since the last call, or None for all."""
+        state = plan.state
+        epochs = [result.epoch for result in (*plan.filtered.results, *plan.totals.results)]
+        count = self._changes.take(MAX_LOG_ROWS)
+        same = epochs == self._epochs and state.node_log.end == self._node_position
+        self._epochs, self._node_position = epochs, state.node_log.end
+        if count < 0 or not same:
+            return None
+        return list(dict.fromkeys([int(row) for row in self._changes.rows[:count]]))
+
+    def keep_changes(self) -> None:
+        """Make the next `take_changes` return None."""
+        self._node_position = -1
+
+
+def values_at(plan: Plan, rows: list[int], numbers: Sequence[int]) -> array[int]:
+    """Return the results on rows, row by row, as 64-bit integers; results by number, filters first, then scorers."""
+    results = [*plan.filtered.results, *plan.totals.results]
+    values = np.empty((len(rows), len(numbers)), dtype=np.int64)
+    for place, number in enumerate(numbers):
+        values[:, place] = results[number].values[rows]
+    return array("q", values.tobytes())

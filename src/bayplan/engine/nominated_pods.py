@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from msgspec import structs
 
 from bayplan.engine.nominator import NominatedPod, Nominator
 from bayplan.engine.queued_pod import uid_of
@@ -25,7 +24,7 @@ class Crowd:
     Args:
         infos: nominated pods by row, then by uid; also an attribute.
         floor: the lowest priority that counts; also an attribute.
-        own_uid: of the pod itself, which does not count.
+        own_uid: the uid of the pod itself, which does not count.
         own_row: the row that the pod itself is nominated to, or -1; also an attribute.
     """
 
@@ -74,7 +73,6 @@ class NominatedPods:
         self._pods = pods
         self._infos: dict[int, dict[str, PodInfo]] = {}
         self._node_position = -1
-        self._expected: tuple[Pod, PodInfo] | None = None
         self.log = RowLog()
 
     def __call__(self, pod: Pod) -> Crowd:
@@ -83,10 +81,6 @@ class NominatedPods:
             return NOBODY
         self._follow()
         return Crowd(self._infos, pod.spec.priority or 0, uid_of(pod), self.row_of(pod))
-
-    def expect(self, pod: Pod, info: PodInfo) -> None:
-        """Cache the record of a pod that is about to be nominated."""
-        self._expected = (pod, info)
 
     def row_of(self, pod: Pod) -> int:
         """Return the row that a pod itself is nominated to, or -1."""
@@ -123,24 +117,4 @@ class NominatedPods:
         known = old.get(nominated.uid)
         if known is not None and known.pod is pod:
             return known
-        if self._expected is not None and _take_the_same(self._expected[0], pod):
-            info = self._expected[1]
-            return PodInfo(info.key, pod, info.footprint, info.pod_class, info.priority, info.owned_counters)
         return self._state.pod_info(pod)
-
-
-def _take_the_same(before: Pod, after: Pod) -> bool:
-    """Return whether two versions of one pod lead to the same record."""
-    old, new = before.metadata, after.metadata
-    return (
-        before.spec is after.spec
-        and old.name == new.name
-        and old.namespace == new.namespace
-        and old.labels is new.labels
-        and (old.deletion_timestamp is None) == (new.deletion_timestamp is None)
-        # The status affects the record while a pod is resized; otherwise only the nomination and conditions differ.
-        and before.status
-        == structs.replace(
-            after.status, nominated_node_name=before.status.nominated_node_name, conditions=before.status.conditions
-        )
-    )

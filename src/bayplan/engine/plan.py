@@ -6,24 +6,24 @@ proportional to the changes since its last use: the change logs name the rows, a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from bayplan.engine.filtered_rows import FilteredRows
-from bayplan.engine.invalid_scores import invalid_score
 from bayplan.engine.preparation import PreFilterOutcome, PreFilters, PreScoreOutcome, PreScores
-from bayplan.engine.rule_result import FilterResult, RuleResult, ScoreResult
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import FilterResult, RuleResult, RuleResults, ScoreResult
 from bayplan.engine.select_host import BestRows
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.plugin import Params, Plugin, PreFilterPlugin, PreScorePlugin
+from bayplan.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Params, Plugin, PreFilterPlugin, PreScorePlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT, Status, error, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import repeats_overhead
-from bayplan.state.arrays import Bools, Index
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
 
@@ -42,10 +42,12 @@ class Plan:
 
     Attributes:
         specs: what each plugin compiled, by plugin name.
-        footprint, pod_class, owned_counters, priority: of the pods, for the cluster that counts them.
+        footprint, pod_class, owned_counters, priority: the footprint, pod class, owned counters and priority of the pods, for
+            the cluster that counts them.
         pre: the outcome of PreFilter in the last cycle.
         pre_filters, pre_scores: the PreFilter and PreScore plugins.
-        filtered: the filters, and the rows that pass them. totals: the scorers and the total scores.
+        filtered: the filters, and the rows that pass them.
+        totals: the scorers and the total scores.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
         signature, signing, signed: for the cache of plans.
         history, first_failed, dry_run: caches of records, the cycle and preemption for this plan; None until needed.
@@ -93,7 +95,9 @@ class Plan:
         """Change to a pod that differs only in what some plugins compile, and keep the results of all others.
 
         Args:
-            pod: the new pod. stale: the names of these plugins. keeps_footprint: whether it takes the same of a node.
+            pod: the new pod.
+            stale: the names of these plugins.
+            keeps_footprint: whether it takes the same of a node.
         """
         self.pod = pod
         for plugin in self.profile.compiling:
@@ -160,12 +164,6 @@ class Plan:
             for result in filtered.results
         ]
         self._pre_seen = pre
-
-    def filter_params(self, result: FilterResult) -> Params | None:
-        """Return the current params of a filter: None if the profile disables its PreFilter."""
-        if result.name in self.profile.pre_filter_names:
-            return self.pre.params.get(result.name, ())
-        return self._observed(result)
 
     def _observed(self, result: FilterResult) -> Params | None:
         return None if isinstance(result.plugin, PreFilterPlugin) else result.plugin.observe(result.spec, self.state)
@@ -264,3 +262,26 @@ class Plan:
         """
         self.refresh_scores(sample)
         return self.totals.best_of_sample(sample if self.failure is None else sample[:0])
+
+
+def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:
+    """Return the Error for the first feasible node, by name, with such a score; None if there is none.
+
+    Args:
+        state: the cluster.
+        scores: per plugin int64[rows in use], in order. feasible: bool[rows in use].
+    """
+    worst: tuple[str, str, int] | None = None
+    names = state.nodes.names
+    for plugin, normalized in scores:
+        bad = np.flatnonzero(feasible & ((normalized > MAX_NODE_SCORE) | (normalized < MIN_NODE_SCORE)))
+        for row in bad.tolist():
+            name = names[row] or ""
+            if worst is None or name < worst[0]:
+                worst = (name, plugin, int(normalized[row]))
+    if worst is None:
+        return None
+    return error(
+        f'applying score defaultWeights on Score plugins: plugin "{worst[1]}" returns an invalid score {worst[2]}, '
+        f"it should in the range of [{MIN_NODE_SCORE}, {MAX_NODE_SCORE}] after normalizing"
+    ).by(worst[1])

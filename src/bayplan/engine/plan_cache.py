@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from bayplan.engine.plan import Plan
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResults
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.profile import Profile
 from bayplan.objects.meta import OwnerReference
@@ -41,7 +41,8 @@ class PlanCache:
         budget_bytes: approximate limit of the memory of all plans.
 
     Attributes:
-        compiled: number of compiled plans. shared: how many of them share specs with a plan of the same kind.
+        compiled: number of compiled plans.
+        shared: how many of them share specs with a plan of the same kind.
         adapted: how many of these are that very plan, since its pod came only once. All three are for measurements.
     """
 

@@ -8,22 +8,29 @@ cdef class PreFilterOutcome:
     cdef public dict params
     cdef public set skipped
 
-cdef class PreFilters:
-    cdef object _state, _said
+cdef class PreparedPlugins:
+    cdef object _state
     cdef RowLog _node_log
     cdef list _plugins, _dynamic, _answers, _stale
-    cdef PreFilterOutcome _outcome
-    cdef Py_ssize_t _asked, _node_position
 
     @cython.locals(number=Py_ssize_t)
     cpdef void adapt(self, object specs) except *
+    cdef bint _is_dynamic(self, object plugin, object spec) except -1
+    cpdef object reads(self, object plugin, object spec)
+
+cdef class PreFilters(PreparedPlugins):
+    cdef object _said
+    cdef PreFilterOutcome _outcome
+    cdef Py_ssize_t _asked, _node_position
+
+    cpdef object reads(self, object plugin, object spec)
     @cython.locals(outcome=PreFilterOutcome)
     cpdef PreFilterOutcome run(self, object cycle_state)
     @cython.locals(position=Py_ssize_t, number=Py_ssize_t)
     cdef PreFilterOutcome _bring_up_to_date(self, object cycle_state)
     @cython.locals(number=Py_ssize_t)
     cdef void _drop_stale(self, Py_ssize_t first) except *
-    @cython.locals(outcome=PreFilterOutcome, dynamic=set, number=Py_ssize_t)
+    @cython.locals(outcome=PreFilterOutcome, number=Py_ssize_t)
     cdef PreFilterOutcome _fold(self, Py_ssize_t known, object cycle_state)
 
 cdef class PreScoreOutcome:
@@ -31,16 +38,13 @@ cdef class PreScoreOutcome:
     cdef public set skipped
     cdef public object failure
 
-cdef class PreScores:
-    cdef object _state, _said
-    cdef RowLog _node_log
-    cdef list _plugins, _dynamic, _answers, _stale
+cdef class PreScores(PreparedPlugins):
+    cdef object _said
     cdef PreScoreOutcome _outcome
     cdef Py_ssize_t _node_position
     cdef readonly bint reads_feasible
 
-    @cython.locals(number=Py_ssize_t)
-    cpdef void adapt(self, object specs) except *
+    cpdef object reads(self, object plugin, object spec)
     @cython.locals(position=Py_ssize_t, known=bint, changed=bint, number=Py_ssize_t)
     cpdef PreScoreOutcome run(self, object feasible)
     @cython.locals(outcome=PreScoreOutcome)

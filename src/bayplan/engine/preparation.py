@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bayplan.base.errors import PluginError
@@ -19,7 +18,9 @@ class PreFilterSaid(NamedTuple):
     """The result of one PreFilter plugin, for records.
 
     Attributes:
-        plugin: its name. code: SUCCESS, SKIP, or that of a rejection or an error. message: of a rejection or an error.
+        plugin: its name.
+        code: SUCCESS, SKIP, or that of a rejection or an error.
+        message: the message of a rejection or an error.
         node_names: the only nodes left, or None if it did not restrict them.
     """
 
@@ -40,39 +41,56 @@ class PreFilterOutcome:
         self.skipped: set[str] = set()
 
 
-class PreFilters:
-    """The PreFilter plugins of a profile with their last results for one plan's specs.
+class PreparedPlugins:
+    """The plugins of one extension point with their last results for one plan's specs: the base of `PreFilters` and `PreScores`.
 
     Args:
-        profile: the profile. specs: what each plugin compiled. state: the cluster.
+        plugins: the plugins, in order.
+        specs: what each plugin compiled.
+        state: the cluster.
     """
 
-    def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
+    def __init__(self, plugins: Sequence[Any], specs: Mapping[str, Any], state: ClusterState) -> None:
         self._state = state
         self._node_log = state.node_log
-        self._plugins = [(plugin, specs[plugin.name]) for plugin in profile.pre_filter]
-        # Those that run in every cycle, by number.
-        self._dynamic = [
-            number
-            for number, (plugin, spec) in enumerate(self._plugins)
-            if not is_static(plugin.pre_filter_reads(spec))
-        ]
-        self._answers: list[PreFilterResult | Status | None] = [None] * len(self._plugins)
-        self._outcome = PreFilterOutcome()
-        # Those with a new spec, by number.
+        self._plugins = [(plugin, specs[plugin.name]) for plugin in plugins]
+        self._answers: list[Any] = [None] * len(self._plugins)
+        # By number, those with a new spec; and for each, whether it runs in every cycle.
         self._stale: list[int] = []
+        self._dynamic = [self._is_dynamic(plugin, spec) for plugin, spec in self._plugins]
+
+    def adapt(self, specs: Mapping[str, Any]) -> None:
+        """Change to other specs; only plugins with a different spec run again."""
+        for number, (plugin, before) in enumerate(self._plugins):
+            spec = specs[plugin.name]
+            if spec is not before:
+                self._plugins[number] = (plugin, spec)
+                self._stale.append(number)
+                self._dynamic[number] = self._is_dynamic(plugin, spec)
+
+    def _is_dynamic(self, plugin: Any, spec: Any) -> bool:
+        return not is_static(self.reads(plugin, spec))
+
+    def reads(self, plugin: Any, spec: Any) -> Reads:
+        """Return what a plugin reads at this extension point."""
+        raise TypeError(f"{type(self).__name__} lacks reads()")
+
+
+class PreFilters(PreparedPlugins):
+    """The PreFilter plugins of a profile."""
+
+    def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
+        super().__init__(profile.pre_filter, specs, state)
+        self._outcome = PreFilterOutcome()
         # Number of plugins that ran last time; -1 if there was no run.
         self._asked = -1
         self._node_position = state.node_log.end
         self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
 
-    def adapt(self, specs: Mapping[str, Any]) -> None:
-        """Change to other specs; only plugins whose spec is another one run again."""
-        stale = _adapt(self._plugins, specs)
-        for number in stale:
-            plugin, spec = self._plugins[number]
-            _set(self._dynamic, number, not is_static(plugin.pre_filter_reads(spec)))
-        self._stale += stale
+    def reads(self, plugin: Any, spec: Any) -> Reads:
+        """Return what PreFilter reads."""
+        found: Reads = plugin.pre_filter_reads(spec)
+        return found
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed."""
@@ -96,9 +114,9 @@ class PreFilters:
             return self._fold(0, cycle_state)
         if self._asked < 0:
             return self._fold(0, cycle_state)
-        for number in sorted({*self._dynamic, *self._stale}) if self._stale else self._dynamic:
-            if number >= self._asked:
-                break
+        for number in range(self._asked):
+            if not self._dynamic[number] and number not in self._stale:
+                continue
             plugin, spec = self._plugins[number]
             answer = plugin.pre_filter(spec, self._state, cycle_state)
             known = self._answers[number]
@@ -125,10 +143,9 @@ class PreFilters:
         self._drop_stale(known)
         outcome = self._outcome = PreFilterOutcome()
         self._asked = len(self._plugins)
-        dynamic = set(self._dynamic)
         for number, (plugin, spec) in enumerate(self._plugins):
             answer = self._answers[number]
-            if answer is None or (number >= known and number in dynamic):
+            if answer is None or (number >= known and self._dynamic[number]):
                 answer = self._answers[number] = plugin.pre_filter(spec, self._state, cycle_state)
             if not _take(outcome, plugin, answer):
                 self._asked = number + 1
@@ -179,23 +196,6 @@ def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
     return PluginError(f"{plugin.name}.pre_filter", got=got, wanted=wanted, hint=hint)
 
 
-def _adapt(plugins: list[tuple[Any, Any]], specs: Mapping[str, Any]) -> list[int]:
-    """Write other specs into a list of plugins with theirs; return the numbers of those that change."""
-    stale = []
-    for number, (plugin, before) in enumerate(plugins):
-        spec = specs[plugin.name]
-        if spec is not before:
-            plugins[number] = (plugin, spec)
-            stale.append(number)
-    return stale
-
-
-def _set(numbers: list[int], number: int, present: bool) -> None:
-    """Add a number to a sorted list, or remove it."""
-    if (number in numbers) != present:
-        (insort if present else list.remove)(numbers, number)
-
-
 def is_static(reads: Reads) -> bool:
     """Return whether a rule that reads this depends only on the spec and on the descriptions of nodes."""
     return reads is Reads.NOTHING or reads is Reads.NODES
@@ -210,36 +210,25 @@ class PreScoreOutcome:
         self.failure: Status | None = None
 
 
-class PreScores:
-    """The PreScore plugins of a profile with their last results for one plan's specs.
+class PreScores(PreparedPlugins):
+    """The PreScore plugins of a profile.
 
     Attributes:
         reads_feasible: whether some result depends on which nodes are feasible.
     """
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
-        self._state = state
-        self._node_log = state.node_log
         # Without score plugins, no PreScore plugin runs.
-        preparing = profile.pre_score if profile.score else ()
-        self._plugins = [(plugin, specs[plugin.name]) for plugin in preparing]
-        self._dynamic = [
-            number for number, (plugin, spec) in enumerate(self._plugins) if not is_static(plugin.pre_score_reads(spec))
-        ]
+        super().__init__(profile.pre_score if profile.score else (), specs, state)
         self.reads_feasible = any(plugin.reads_feasible for plugin, _ in self._plugins)
-        self._answers: list[Params | Status | None] = [None] * len(self._plugins)
-        self._stale: list[int] = []
         self._outcome: PreScoreOutcome | None = None
         self._node_position = -1
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
-    def adapt(self, specs: Mapping[str, Any]) -> None:
-        """Change to other specs; only plugins whose spec is another one run again."""
-        stale = _adapt(self._plugins, specs)
-        for number in stale:
-            plugin, spec = self._plugins[number]
-            _set(self._dynamic, number, not is_static(plugin.pre_score_reads(spec)))
-        self._stale += stale
+    def reads(self, plugin: Any, spec: Any) -> Reads:
+        """Return what PreScore reads."""
+        found: Reads = plugin.pre_score_reads(spec)
+        return found
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed."""
@@ -247,7 +236,9 @@ class PreScores:
         known = self._outcome is not None and position == self._node_position
         self._node_position = position
         changed = self._outcome is None
-        for number in sorted({*self._dynamic, *self._stale}) if known else range(len(self._plugins)):
+        for number in range(len(self._plugins)):
+            if known and not self._dynamic[number] and number not in self._stale:
+                continue
             plugin, spec = self._plugins[number]
             answer = plugin.pre_score(spec, self._state, feasible)
             before = self._answers[number]

@@ -75,7 +75,7 @@ class SchedulingQueue(QueueTiers):
     Args:
         hints: what the plugins of each profile registered (`bayplan.framework.events.registrations`).
         pre_enqueue: the PreEnqueue plugins in order, by scheduler name.
-        pod_lister: returns the cluster's newest version of a pod; called at failures and nominations.
+        pod_lister: the function that returns the cluster's newest version of a pod; called at failures and nominations.
         sort_key: the order of the active queue; see `priority_sort` and `key_from_less`.
         options: settings.
 

@@ -15,9 +15,8 @@ import numpy as np
 from bayplan.engine.cycle import ScheduleResult, mask_of
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.keyframe import Copies, Keyframe, PluginOutput, plugin_outputs
+from bayplan.engine.keyframe import FrameHistory, Keyframe, PlanHistory, PluginOutput, plugin_outputs
 from bayplan.engine.plan import Plan
-from bayplan.engine.plan_history import FrameHistory, PlanHistory
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import Code, Status
@@ -51,7 +50,6 @@ class Records:
         self._names_position = -1
         self._order: Index = np.zeros(0, dtype=np.intp)
         self._bare: Keyframe | None = None
-        self._copies = Copies()
 
     def __len__(self) -> int:
         return 0 if self.level is RecordLevel.OFF else len(self._summaries)
@@ -66,7 +64,8 @@ class Records:
         """Record a cycle. Must be called before the decision is applied to the state.
 
         Args:
-            record: the summary. plan, result: what led to the decision, for full records; None if the cycle did not start.
+            record: the summary.
+            plan, result: what led to the decision, for full records; None if the cycle did not start.
         """
         if self.level is RecordLevel.OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))
@@ -164,7 +163,7 @@ class Records:
     ) -> FrameHistory:
         moving = frozenset[int]() if before is None else before.moving
         keyframe = Keyframe(plan.state, names, self._order, moving)
-        keyframe.take(plan, outputs, self._copies, scored=scored)
+        keyframe.take(plan, outputs, scored=scored)
         return FrameHistory(plan, keyframe, outputs, 0 if before is None else before.misses)
 
     def _node_names(self, state: ClusterState) -> tuple[str | None, ...]:

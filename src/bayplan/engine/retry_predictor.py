@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
+from bayplan.engine.cycle import first_failures
 from bayplan.engine.plan import Plan
 from bayplan.engine.preparation import is_static
 from bayplan.engine.queued_pod import QueuedPod
@@ -13,13 +12,6 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import PreFilterPlugin
 from bayplan.framework.profile import Profile
-from bayplan.state.arrays import Index
-
-MAX_SINGLE_ROWS = 16
-"""Up to this many rows are evaluated one by one."""
-
-MAX_PLANS = 1024
-"""Maximum number of cached plans; then all are dropped."""
 
 
 class RetryPredictor:
@@ -27,15 +19,14 @@ class RetryPredictor:
 
     Args:
         scheduler: the scheduler with the waiting pods.
-        lowest_priority: returns the lowest priority of all running pods, None if there are none: pods can't preempt pods of
-            their own priority.
+        lowest_priority: the function that returns the lowest priority of all running pods, None if there are none: pods can't
+            preempt pods of their own priority.
     """
 
     def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:
         self._scheduler = scheduler
         self._lowest_priority = lowest_priority
         self._simple = {name: _is_simple(profile) for name, profile in scheduler.profiles.items()}
-        self._known: dict[int, _Rejections] = {}
 
     def plan_of(self, queued: QueuedPod) -> Plan | None:
         """Return the plan that predicts the next attempt of a rejected pod; None if a cycle involves more than plans."""
@@ -78,44 +69,10 @@ class RetryPredictor:
 
     def _rejecting(self, plan: Plan) -> frozenset[str]:
         """Return the plugins that reject some node first."""
-        state, parts = plan.state, plan.filtered.results
-        stamp = (state.node_log.end, state.ports_log.end, plan.pre, *(part.epoch for part in parts))
-        known = self._known.get(id(plan))
-        rows = state.usage_log.since(known.usage_position) if known is not None and known.stamp == stamp else None
-        if known is None or rows is None or len(rows) > MAX_SINGLE_ROWS:
-            if len(self._known) >= MAX_PLANS:
-                self._known.clear()
-            known = self._known[id(plan)] = _Rejections(plan, stamp)
-        else:
-            examined, first, counts = plan.examined(), known.first, known.counts
-            for row in dict.fromkeys(rows):
-                if examined[row]:
-                    counts[first.item(row)] -= 1
-                    first[row] = number = next(i for i, part in enumerate(parts) if part.values.item(row))
-                    counts[number] += 1
-        known.usage_position = state.usage_log.end
-        found = frozenset(part.name for part, count in zip(parts, known.counts, strict=True) if count)
+        nominated_pods = self._scheduler.nominated_pods
+        failures = first_failures(plan, nominated_pods(plan.pod), nominated_pods.log)
+        found = frozenset(plan.filtered.results[value >> 16].name for value in failures.counts)
         return found if plan.pre.node_names is None else found.union(plan.pre.narrowed_by)
-
-
-class _Rejections:
-    """The filter that rejects each node first, at some moment.
-
-    Attributes:
-        plan: held so that its address is not reused while it is a key.
-        stamp: what it depends on, except usage. usage_position: the position in the usage log.
-        first: intp[rows], numbers of filter parts. counts: how many examined nodes each of them rejects first.
-    """
-
-    __slots__ = ("counts", "first", "plan", "stamp", "usage_position")
-
-    def __init__(self, plan: Plan, stamp: tuple[object, ...]) -> None:
-        self.plan = plan
-        self.stamp = stamp
-        self.usage_position = plan.state.usage_log.end
-        self.first: Index = plan.filtered.first_failures()[0]
-        numbers = self.first[plan.examined()]
-        self.counts: list[int] = np.bincount(numbers[numbers >= 0], minlength=len(plan.filtered.results)).tolist()
 
 
 def _judges_nodes_one_by_one(plan: Plan) -> bool:

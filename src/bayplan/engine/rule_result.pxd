@@ -9,7 +9,7 @@ from bayplan.state.row_log cimport RowLog
 # Constants of the .py, as C numbers.
 cdef int ERROR_BIT
 
-cdef int _USAGE, _PORTS, _OBJECTS
+cdef int _PLACEMENTS, _OBJECTS
 
 cdef class RuleResult:
     cdef public object plugin, name, spec, params, values

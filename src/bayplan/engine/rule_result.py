@@ -1,25 +1,24 @@
 """The last result of one rule on every row, updated for the rows that changed.
 
-Pods that a plugin does not distinguish share a result (`bayplan.engine.rule_results`). Nothing else is cached between cycles.
+Pods that a plugin does not distinguish share a result (`RuleResults`). Nothing else is cached between cycles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from bayplan.engine.log_reader import LogReader
-from bayplan.framework.plugin import Params, Plugin, Reads
+from bayplan.framework.array_rule import ArrayFilterRule, ArrayScoreRule
+from bayplan.framework.plugin import FilterPlugin, Params, Plugin, Reads, ScorePlugin
 from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.cluster_state import ClusterState
 
-if TYPE_CHECKING:
-    from bayplan.engine.rule_results import RuleResults
-
-_USAGE, _PORTS, _OBJECTS = Reads.USAGE.value, Reads.PORTS.value, Reads.OBJECTS.value
+_PLACEMENTS, _OBJECTS = (Reads.USAGE | Reads.PORTS).value, Reads.OBJECTS.value
 
 
 class RuleResult:
@@ -32,7 +31,7 @@ class RuleResult:
         reads: what the rule reads (`Reads`).
 
     Attributes:
-        name: of the plugin.
+        name: the name of the plugin.
         params: the params of the last run.
         values: the results, one element per row.
         epoch: number of runs on all rows; whatever combines the values must then start over.
@@ -53,12 +52,10 @@ class RuleResult:
         self.epoch = 0
         self.asked_rows = 0
         self.incremental = not read & _OBJECTS
-        self.static = self.incremental and not read & (_USAGE | _PORTS)
+        self.static = self.incremental and not read & _PLACEMENTS
         logs = [state.node_log]
-        if read & _USAGE:
+        if not self.static:
             logs.append(state.usage_log)
-        if read & _PORTS:
-            logs.append(state.ports_log)
         self._changes = LogReader(logs)
         self._version = -1
         self._capacity = -1
@@ -70,8 +67,8 @@ class RuleResult:
         """Update `values` to what the rule would return now for every row.
 
         Args:
-            params: of this cycle; if they differ from the last ones, the rule runs on every row. None: nothing shows whether what
-                the rule looks up itself has changed, so it runs on every row.
+            params: the params of this cycle; if they differ from the last ones, the rule runs on every row. None: nothing shows
+                whether what the rule looks up itself has changed, so it runs on every row.
             feasible: uint8[capacity], for scorers: the feasible rows.
         """
         rule = self.rule
@@ -314,7 +311,8 @@ class RuleSet:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
 
         Args:
-            state: the cluster. feasible: uint8[capacity], for scorers: the feasible rows.
+            state: the cluster.
+            feasible: uint8[capacity], for scorers: the feasible rows.
         """
         # If a plugin raises, everything is combined again the next time.
         moved, self._moved = self._moved, True
@@ -337,3 +335,45 @@ class RuleSet:
     def stamp(self) -> tuple[int, ...]:
         """Return a value that changes when a rule has run on all rows again, or other results take part."""
         return (id(self.results), *self._epochs)
+
+
+class RuleResults:
+    """The results that plans share; they live as long as some plan refers to them.
+
+    Attributes:
+        timer: calls its second argument with the rest, and adds the time to its first argument, (plugin, extension point); or None.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self.timer: Callable[..., object] | None = None
+        self._filters: WeakValueDictionary[tuple[int, Hashable], FilterResult] = WeakValueDictionary()
+        self._scores: WeakValueDictionary[tuple[int, Hashable], ScoreResult] = WeakValueDictionary()
+
+    def filter_result(self, plugin: FilterPlugin[Any], spec: Any) -> FilterResult:
+        """Return the result of a filter for a spec."""
+        key = (id(plugin), spec.key)
+        found = self._filters.get(key)
+        if found is None:
+            found = self._filters[key] = FilterResult(plugin, spec, filter_rule(plugin, spec, self._state), self._state)
+        return found
+
+    def score_result(self, plugin: ScorePlugin[Any], spec: Any) -> ScoreResult:
+        """Return the result of a scorer for a spec."""
+        key = (id(plugin), spec.key)
+        found = self._scores.get(key)
+        if found is None:
+            found = self._scores[key] = ScoreResult(plugin, spec, score_rule(plugin, spec, self._state), self._state)
+        return found
+
+
+def filter_rule(plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> FilterRule:
+    """Return the rule of a filter for a spec: the plugin's own, or one that calls its array-based `filter`."""
+    rule = plugin.filter_rule(spec, state)
+    return rule if rule is not None else ArrayFilterRule(plugin, spec, state)
+
+
+def score_rule(plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> ScoreRule:
+    """Return the rule of a scorer for a spec: the plugin's own, or one that calls its array-based `score`."""
+    rule = plugin.score_rule(spec, state)
+    return rule if rule is not None else ArrayScoreRule(plugin, spec, state)

@@ -50,7 +50,7 @@ class Scheduler:
         pods: all pods of the cluster that are not finished, by key; shared with the queue.
         pick: chooses one of several best nodes.
         sampling: when the search for nodes ends; None to evaluate all nodes.
-        extenders: in the order in which they are called.
+        extenders: the extenders, in calling order.
         record_level: how much is recorded.
         waiting_pods: the pods that wait for a permit; plugins see them, too.
         nominates_expected: see `BindingCycle`.

@@ -36,7 +36,7 @@ class NodeSampling:
     """The start of the next search for nodes, and the end of the current one.
 
     Args:
-        percentage_of_nodes_to_score: of the whole scheduler; profiles may override it. 0: adaptive.
+        percentage_of_nodes_to_score: the percentage for the whole scheduler; profiles may override it. 0: adaptive.
 
     Attributes:
         next_start: the position in visiting order at which the next search starts.
@@ -222,7 +222,9 @@ class BestRows:
     """Row numbers, ascending. Valid until the plan is refreshed.
 
     Args:
-        blocks: the totals. highest: the highest of them. count: how many rows have it.
+        blocks: the totals.
+        highest: the highest of them.
+        count: how many rows have it.
     """
 
     __slots__ = ("_blocks", "_count", "_highest")

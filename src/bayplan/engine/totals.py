@@ -10,8 +10,7 @@ import numpy as np
 from bayplan.engine import select_host
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.log_reader import LogReader
-from bayplan.engine.rule_result import RuleResult, RuleSet, ScoreResult
-from bayplan.engine.rule_results import RuleResults
+from bayplan.engine.rule_result import RuleResult, RuleResults, RuleSet, ScoreResult
 from bayplan.engine.select_host import BestBlocks, BestRows
 from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -23,15 +22,20 @@ class Totals:
     """The scorers of a plan and the total scores.
 
     Args:
-        state: the cluster. shared: provides the results. filtered: the feasible rows.
+        state: the cluster.
+        shared: provides the results.
+        filtered: the feasible rows.
         floor: the total of feasible rows without any score.
 
     Attributes:
-        rules: the scorers that take part. results: theirs. weights: theirs.
+        rules: the scorers to run.
+        results: theirs.
+        weights: theirs.
         scales: the normalisation of each scorer's raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
         blocks: the best of them.
-        summed: number of times that all rows were summed up. sampled: number of samples summed up separately. For measurements.
+        summed: number of times that all rows were summed up.
+        sampled: number of samples summed up separately. For measurements.
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults, filtered: FilteredRows, floor: int) -> None:
@@ -45,7 +49,7 @@ class Totals:
         self._columns = state.columns
         self._filtered = filtered
         self._floor = floor
-        self._changes = LogReader([state.usage_log, state.ports_log])
+        self._changes = LogReader([state.usage_log])
         self._total: Any = self.total
         self._scratch: Any = self.total
         # The scorers that distinguish nodes, with their numbers and weights; and the sum of the others.
@@ -115,7 +119,8 @@ class Totals:
         """Compute the normalisation of raw scores over the feasible rows; return whether totals of all rows may have changed.
 
         Args:
-            feasible: uint8[capacity]. same: whether the same rows were feasible last time.
+            feasible: uint8[capacity].
+            same: whether the same rows were feasible last time.
         """
         moved = False
         end = self._node_log.end

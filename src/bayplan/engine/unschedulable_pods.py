@@ -6,9 +6,8 @@ costs nothing, however many pods wait.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod, Rejection
 
@@ -30,47 +29,6 @@ class RejectionGroup:
         self.members: dict[QueuedPod, None] = {}
 
 
-class Ages:
-    """Pods by timestamp. Entries stay when a pod leaves; the owner knows which still count.
-
-    Most pods come right after they failed, hence in the order of their timestamps: they are stored in two parallel deques,
-    which take a quarter of the memory of a heap. Only gated pods come with an older timestamp.
-    """
-
-    __slots__ = ("_late", "_pods", "_timestamps")
-
-    def __init__(self) -> None:
-        self._timestamps: deque[int] = deque()
-        self._pods: deque[QueuedPod] = deque()
-        self._late: list[tuple[int, int, QueuedPod]] = []
-
-    def __len__(self) -> int:
-        return len(self._pods) + len(self._late)
-
-    def push(self, queued: QueuedPod) -> None:
-        """Add a pod under its timestamp."""
-        timestamp_ns = queued.timestamp_ns
-        if self._timestamps and timestamp_ns < self._timestamps[-1]:
-            heappush(self._late, (timestamp_ns, queued.sequence, queued))
-        else:
-            self._timestamps.append(timestamp_ns)
-            self._pods.append(queued)
-
-    def first(self) -> tuple[int, QueuedPod]:
-        """Return the oldest entry; there must be one."""
-        if self._late and (not self._timestamps or self._late[0][0] < self._timestamps[0]):
-            timestamp_ns, _, queued = self._late[0]
-            return timestamp_ns, queued
-        return self._timestamps[0], self._pods[0]
-
-    def pop(self) -> QueuedPod:
-        """Remove and return the oldest entry; there must be one."""
-        if self._late and (not self._timestamps or self._late[0][0] < self._timestamps[0]):
-            return heappop(self._late)[2]
-        self._timestamps.popleft()
-        return self._pods.popleft()
-
-
 class UnschedulablePods:
     """The pods whose `tier` has the bit UNSCHEDULABLE.
 
@@ -88,8 +46,8 @@ class UnschedulablePods:
         self.overdue_by_gate: dict[str, int] = {}
         self._number_by_key: dict[tuple[str, Rejection], int] = {}
         self._size = 0
-        # An entry counts while its pod is present, unmarked, and has the same timestamp.
-        self._ages = Ages()
+        # A heap by timestamp. An entry counts while its pod is present, unmarked, and has the same timestamp.
+        self._ages: list[tuple[int, int, QueuedPod]] = []
 
     def __len__(self) -> int:
         return self._size
@@ -124,7 +82,7 @@ class UnschedulablePods:
             if queued.flushed:
                 self.overdue[queued] = None
             else:
-                self._ages.push(queued)
+                heappush(self._ages, (queued.timestamp_ns, queued.sequence, queued))
         if queued.flushed:
             self._count_overdue(queued.gating_plugin, 1)
         queued.group = number
@@ -140,25 +98,23 @@ class UnschedulablePods:
             del self.overdue[queued]
             self._count_overdue(group.gating_plugin, -1)
         if len(self._ages) > 2 * self._size + 64:
-            self._ages = Ages()
-            unmarked = [each for each in self if not each.flushed]
-            for each in sorted(unmarked, key=lambda each: (each.timestamp_ns, each.sequence)):
-                self._ages.push(each)
+            self._ages = [(each.timestamp_ns, each.sequence, each) for each in self if not each.flushed]
+            heapify(self._ages)
 
     def oldest_timestamp_ns(self) -> int | None:
         """Return the oldest timestamp of the pods that no flush has marked; None without such pods."""
         ages = self._ages
         while ages:
-            timestamp_ns, queued = ages.first()
+            timestamp_ns, _, queued = ages[0]
             if queued.tier & UNSCHEDULABLE and not queued.flushed and queued.timestamp_ns == timestamp_ns:
                 return timestamp_ns
-            ages.pop()
+            heappop(ages)
         return None
 
     def mark_overdue(self, before_ns: int) -> list[QueuedPod]:
         """Mark the pods with a timestamp before `before_ns` as flushed; return all marked ones, oldest mark first."""
         while (oldest := self.oldest_timestamp_ns()) is not None and oldest < before_ns:
-            queued = self._ages.pop()
+            queued = heappop(self._ages)[2]
             queued.flushed = True
             self.overdue[queued] = None
             self._count_overdue(self.groups[queued.group].gating_plugin, 1)

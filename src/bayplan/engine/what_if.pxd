@@ -1,5 +1,6 @@
 cimport cython
 
+from bayplan.engine.log_reader cimport LogReader
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.rule_result cimport FilterResult
 from bayplan.state.pod_moves cimport PodMoves
@@ -15,3 +16,13 @@ cdef class Trial:
     cpdef Py_ssize_t first_failure_with(self, Py_ssize_t row, object pods) except -2
     @cython.locals(part=FilterResult)
     cpdef void close(self) except *
+
+cdef class ChangedRows:
+    cdef Plan _plan
+    cdef LogReader _changes
+    cdef Py_ssize_t _own_row
+    cdef object _stamp
+
+    cpdef void forget(self) except *
+    @cython.locals(plan=Plan, whole=bint, part=FilterResult, own_row=Py_ssize_t, count=Py_ssize_t, rows=list)
+    cpdef list take(self, object crowd, object stamp=*)

@@ -6,12 +6,15 @@ and one that they would displace must not take their place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
+from bayplan.engine.log_reader import LogReader
+from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
 from bayplan.engine.rule_result import FilterResult
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.pod_moves import PodMoves
+from bayplan.state.row_log import RowLog
 
 PASSES = -1
 """Returned by `first_failure` if every filter passes."""
@@ -76,3 +79,49 @@ def filter_rows_with(plan: Plan, pods_by_row: Sequence[tuple[int, Sequence[PodIn
         return [trial.first_failure_with(row, pods) for row, pods in pods_by_row]
     finally:
         trial.close()
+
+
+class ChangedRows:
+    """A reader of the change logs, for one plan.
+
+    Args:
+        plan: the plan whose filters are run.
+        nominations: the log of rows whose nominations changed.
+    """
+
+    def __init__(self, plan: Plan, nominations: RowLog) -> None:
+        self._plan = plan
+        self._changes = LogReader([nominations, plan.state.usage_log])
+        self._stamp: Hashable = None
+        self._own_row = -1
+
+    def forget(self) -> None:
+        """Make the next `take` return None: all rows may have changed."""
+        self._stamp = None
+
+    def take(self, crowd: Crowd, stamp: Hashable = None) -> list[int] | None:
+        """Return the rows that may have changed since the last call (with repetitions), or None if all may have.
+
+        Args:
+            crowd: the nominated pods that count now.
+            stamp: anything else that the results depend on.
+        """
+        plan = self._plan
+        now = (stamp, plan.state.node_log.end, plan.state.columns.capacity, plan.filtered.rules.stamp())
+        whole = now != self._stamp
+        for part in plan.filtered.results:
+            # Pods on other rows can change such a rule's result for this row, and no log names the rows.
+            if part.rule.reads_others or not part.incremental:
+                whole = True
+        own_row = self._own_row
+        self._stamp, self._own_row = now, crowd.own_row
+        count = self._changes.take(plan.state.columns.count)
+        if whole or count < 0:
+            return None
+        rows = [int(row) for row in self._changes.rows[:count]]
+        # A pod does not count on the row it is nominated to itself, but does when the next pod is evaluated.
+        if own_row >= 0:
+            rows.append(own_row)
+        if crowd.own_row >= 0:
+            rows.append(crowd.own_row)
+        return rows

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bayplan.base.errors import InputError
-from bayplan.engine.full_pass import filter_over, score_over
+from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.what_if import PASSES, Trial
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.extender import MAX_EXTENDER_PRIORITY
 from bayplan.framework.plugin import MAX_NODE_SCORE
@@ -118,12 +119,14 @@ class PluginExtender:
         if pre.status is not None or (pre.node_names is not None and name not in pre.node_names):
             return False
         plan.refresh_filters()
-        with state.trial():
+        trial = Trial(plan)
+        try:
             for info in list(state.pods_on[row].values()):
                 if info.pod.metadata.uid in uids:
-                    state.remove_pod(info.key)
-            first, _ = filter_over(plan, np.array([row], dtype=np.intp), changed=True)
-        return int(first[0]) < 0
+                    trial.moves.remove(info, row)
+            return trial.first_failure(row) == PASSES
+        finally:
+            trial.close()
 
     def _statuses(self, pod: Pod, names: Sequence[str]) -> dict[str, Status | None] | Status:
         """Return why each node does not fit the pod, None if it does; or the error of a plugin."""
@@ -137,9 +140,10 @@ class PluginExtender:
         left_out = Status(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{narrowing}]",), narrowing
         )
-        first, verdicts = plan.filtered.first_failures_of(rows)
+        first, verdicts = plan.filtered.first_failures()
         found: dict[str, Status | None] = {}
-        for name, row, number, verdict in zip(names, rows.tolist(), first.tolist(), verdicts.tolist(), strict=True):
+        for name, row in zip(names, rows.tolist(), strict=True):
+            number, verdict = int(first[row]), int(verdicts[row])
             if not examined[row]:
                 found[name] = left_out
                 continue

@@ -29,9 +29,9 @@ class OddAmount(NamedTuple):
     """An amount that a document should not have.
 
     Attributes:
-        path: of the amount in the document.
+        path: the path of the amount in the document.
         text: the amount as written.
-        refused: what kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it accepts the amount.
+        refused: the value that kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it accepts the amount.
         problem: the effect of an amount that kube-apiserver accepts.
     """
 
@@ -45,7 +45,7 @@ def odd_amounts(document: Mapping[str, object]) -> Iterator[OddAmount]:
     """Yield the odd amounts of a pod, of the pods that a workload makes, or of a node.
 
     Args:
-        document: of a known kind, its fields of the right types.
+        document: a valid document of a known kind.
     """
     if document.get("kind") == "Node":
         for field in ("capacity", "allocatable"):

@@ -51,8 +51,8 @@ def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "
     """Return the rest of a stream.
 
     Args:
-        stream: to read from.
-        name: of the file, for the error.
+        stream: the stream to read from.
+        name: the name of the file, for the error.
         max_bytes: the most to read.
         hint: how to raise the maximum.
 
@@ -75,8 +75,8 @@ def read_configuration_bytes(path: Path, *, wanted: str = "a configuration file"
     """Return the content of a scheduler configuration.
 
     Args:
-        path: of the file.
-        wanted: what the file should be, for errors.
+        path: the path of the file.
+        wanted: the expected content of the file, for errors.
 
     Raises:
         ConfigurationError: the file can't be read.

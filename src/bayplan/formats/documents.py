@@ -269,7 +269,7 @@ class _Slices(msgspec.Struct, frozen=True):
     """A list object in block style, cut into its items as text.
 
     Attributes:
-        kind, api_version: of the list, as written.
+        kind, api_version: the kind and api version of the list, as written.
         items: the text of each item, its dash made a space, and its first line (counted from 0).
     """
 

@@ -76,8 +76,8 @@ class WrongValue(NamedTuple):
     """A value that its field can't have.
 
     Attributes:
-        path: of the value in the document.
-        value: as written.
+        path: the path of the value in the document.
+        value: the value as written.
         allowed: the values that the field can have.
     """
 
@@ -90,7 +90,7 @@ def wrong_values(document: Mapping[str, object]) -> Iterator[WrongValue]:
     """Yield the values of a document that kube-apiserver rejects because their fields don't allow them.
 
     Args:
-        document: of a known kind, its fields of the right types.
+        document: a valid document of a known kind.
     """
     shape = _KINDS.get(str(document.get("kind")))
     return iter(()) if shape is None else _wrong(shape, document, "$")

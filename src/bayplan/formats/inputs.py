@@ -48,7 +48,7 @@ def read_objects(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> Iter
 
     Args:
         paths: files, folders, patterns and `-`; see `bayplan.formats.files.find_files`.
-        stdin: what `-` reads.
+        stdin: the stream for `-`.
 
     Raises:
         InputError: a file can't be found or read, or a document is broken or not an object.
@@ -75,7 +75,7 @@ def load_inputs(
 
     Args:
         paths: see `bayplan.formats.files.find_files`; `-` is a manifest.
-        stdin: what `-` reads.
+        stdin: the stream for `-`.
         strict: refuse what is otherwise a warning.
         progress: see `LoadProgress`.
 
@@ -105,7 +105,7 @@ def load_documents(
     """Load documents that were read already, for example parts of another document.
 
     Args:
-        documents: with their places.
+        documents: the documents with their positions.
         strict: refuse what is otherwise a warning.
         known_nodes: names of nodes from elsewhere, to which pods may be bound.
     """
@@ -139,7 +139,7 @@ def _load_file(
     progress: LoadProgress | None,
     trace: Trace | None,
 ) -> Trace | None:
-    """Load a file of documents; return the trace so far, or the one that a Trace of the file names."""
+    """Load a file of documents; return the trace so far, or that of a Trace object in the file."""
     # Traces are read without YAML.
     from bayplan.formats.documents import read_documents
 

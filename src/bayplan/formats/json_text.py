@@ -24,7 +24,8 @@ class Value:
     """One JSON value: plain data, its text, and the line on which it starts (counted from 0).
 
     Args:
-        text: of the value. line: where it starts.
+        text: the text of the value.
+        line: the line on which it starts.
         value: the data; UNSET reads it from the text whenever it is asked for: long lists take no more room than their text.
     """
 
@@ -193,7 +194,7 @@ def duplicate_keys(value: Value, encoded: bytes) -> list[str]:
     colons) and text that lost a field is read a second time, slowly.
 
     Args:
-        value: as `parse` gave it.
+        value: a result of `parse`.
         encoded: `value.value` as compact JSON.
     """
     text = value.text

@@ -51,11 +51,11 @@ class LoadWarning(msgspec.Struct, frozen=True, kw_only=True):
     """Something in the input that is not as it should be, but does not stop the load.
 
     Attributes:
-        kind: what it is about.
+        kind: the topic of the warning.
         where: `file:line` of the object, or of the field where that is known.
         what: the object, and the path of a field in it: `Pod default/web $.spec.containrs`.
-        problem: what is the matter, in words.
-        hint: what to try, or empty.
+        problem: the problem in words.
+        hint: a suggestion, or empty.
     """
 
     kind: WarningKind
@@ -87,8 +87,8 @@ class LoadedObject(msgspec.Struct, frozen=True):
     Attributes:
         kind: its row in the table of kinds.
         typed: the typed form, defaulted, with a namespace where its kind has one.
-        source: where it starts.
-        raw: what was written, as compact JSON, nothing added or left out.
+        source: the position where it starts.
+        raw: the original document as compact JSON, unchanged.
     """
 
     kind: ResourceKind
@@ -106,9 +106,9 @@ class UnusedObject(msgspec.Struct, frozen=True):
     """An object of the input that Bayplan has no type for: a custom resource, a ConfigMap.
 
     Attributes:
-        api_version, kind, namespace, name: as written; empty if the document has none.
-        source: where it starts.
-        raw: what was written, as compact JSON.
+        api_version, kind, namespace, name: the names as written; empty if the document has none.
+        source: the position where it starts.
+        raw: the original document as compact JSON.
     """
 
     api_version: str
@@ -131,7 +131,7 @@ class Manifest(msgspec.Struct, kw_only=True):
         loaded: objects that Bayplan knows; of objects that stood twice, the last.
         unused: objects that it has no type for.
         replaced: objects that a later one of the same name took the place of.
-        warnings: what was noticed, in the order of the input; with these and `unused` nothing is lost silently.
+        warnings: the warnings, in the order of the input; with these and `unused` nothing is lost silently.
         files: the files that were read.
     """
 

@@ -96,7 +96,7 @@ class ObjectDecoder:
 
         Args:
             raw: the object as JSON; kind and apiVersion may be left out.
-            struct: of its kind.
+            struct: the struct of its kind.
 
         Raises:
             InputError: not JSON, or a field of the wrong type, with its path.

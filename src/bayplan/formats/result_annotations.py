@@ -45,8 +45,10 @@ class ExtenderFilterResult(msgspec.Struct, frozen=True):
     """The response of an extender to a filter request.
 
     Attributes:
-        nodes: the whole nodes as JSON, null where names are used. node_names: the names that passed.
-        failed_nodes, failed_and_unresolvable_nodes: reasons by node. error: what went wrong, or empty.
+        nodes: the whole nodes as JSON, null where names are used.
+        node_names: the names of the nodes that passed.
+        failed_nodes, failed_and_unresolvable_nodes: reasons by node.
+        error: the error, or empty.
     """
 
     nodes: msgspec.Raw = msgspec.field(name="Nodes", default=msgspec.Raw(b"null"))
@@ -85,10 +87,13 @@ class SchedulingResults:
     """The results of one attempt.
 
     Attributes:
-        pre_filter_status: text by plugin, those that were called. pre_filter: the nodes that a plugin left over, by plugin.
-        filter: text by node and plugin, to the first that failed. post_filter: text by node and plugin.
+        pre_filter_status: text by plugin, those that were called.
+        pre_filter: the nodes that a plugin left over, by plugin.
+        filter: text by node and plugin, to the first that failed.
+        post_filter: text by node and plugin.
         pre_score: text by plugin.
-        score: raw scores by node and plugin. final_score: normalised scores times weights.
+        score: raw scores by node and plugin.
+        final_score: normalised scores times weights.
         reserve, permit, permit_timeout, pre_bind, bind: text by plugin.
         selected_node: the node, or empty.
         extenders: the responses of extenders; None if the configuration has none.
@@ -276,10 +281,10 @@ def write(
     history. Annotations of others are never touched.
 
     Args:
-        results: of the newest attempt.
+        results: the results of the newest attempt.
         present: all annotations that the pod has, those of earlier attempts included.
         by_interest: the names of all nodes with rows, the most interesting first; asked only where not all fit.
-        limit: in bytes.
+        limit: the limit in bytes.
 
     Raises:
         InputError: the pod's other annotations leave no room even for empty results.

@@ -31,7 +31,7 @@ class FieldFacts(msgspec.Struct, frozen=True, gc=False):
         list_map_keys: the keys of a list of type `map`.
         map_type: `atomic` or empty, which means granular.
         merge_key: key of a strategic merge patch.
-        strategy: of a strategic merge patch: empty (replace), `merge`, `retainKeys` or `merge,retainKeys`.
+        strategy: the strategy of a strategic merge patch: empty (replace), `merge`, `retainKeys` or `merge,retainKeys`.
         enum: allowed values, or empty.
         required: whether OpenAPI calls the field required.
         default: what OpenAPI v3 calls the default, or UNSET. An empty one ("", 0, {}) says that the field is shown
@@ -62,8 +62,8 @@ class TypeFacts(msgspec.Struct, frozen=True, gc=False):
     """The API's description of one type.
 
     Attributes:
-        fields: by their names in documents.
-        scalar: for a type without fields, what it is in JSON: `string`, `object` (any object) or `any`.
+        fields: the fields by their names in documents.
+        scalar: the JSON type of a type without fields: `string`, `object` (any object) or `any`.
         format: e.g. `int-or-string`, `date-time`.
         map_type: `atomic` where server-side apply takes the whole object as one value.
         unions: see `UnionFacts`.
@@ -88,9 +88,9 @@ class Schema(msgspec.Struct, frozen=True, gc=False):
     """The whole table.
 
     Attributes:
-        release: of Kubernetes, e.g. `v1.36.3`.
-        kinds: by `apiVersion/kind`, e.g. `v1/Pod`, `apps/v1/Deployment`; lists (`v1/PodList`) too.
-        types: by OpenAPI's name, e.g. `io.k8s.api.core.v1.PodSpec`.
+        release: the release of Kubernetes, e.g. `v1.36.3`.
+        kinds: the types by `apiVersion/kind`, e.g. `v1/Pod`, `apps/v1/Deployment`; lists (`v1/PodList`) too.
+        types: the types by their name in OpenAPI, e.g. `io.k8s.api.core.v1.PodSpec`.
     """
 
     release: str
@@ -204,7 +204,7 @@ def known_fields(document: Mapping[str, object], path: str) -> list[str]:
     """Return the valid siblings of the unknown field at `path` of a document, for a did-you-mean.
 
     Args:
-        document: as given to `unknown_fields`.
+        document: the document passed to `unknown_fields`.
         path: one of its answers.
     """
     facts = schema().kinds.get(f"{document.get('apiVersion')}/{document.get('kind')}")

@@ -13,8 +13,8 @@ def suggest_field(document: Mapping[str, object], path: str) -> str:
     """Return the field that an unknown one was meant to be, in quotes, or "".
 
     Args:
-        document: of a kind that the pinned release serves.
-        path: of the unknown field, as `bayplan.formats.schema.unknown_fields` returns it.
+        document: the document of a kind that the pinned release serves.
+        path: the path of the unknown field, as `bayplan.formats.schema.unknown_fields` returns it.
     """
     close = near_name(path.rpartition(".")[2], schema.known_fields(document, path))
     return f"'{close}'" if close else ""

@@ -27,12 +27,12 @@ class Trace(msgspec.Struct, kw_only=True):
     """A recorded or generated workload, and the nodes it ran on if the trace includes them.
 
     Attributes:
-        format: what kind of trace it is, e.g. `OpenB`.
-        nodes: in the order of the input.
-        pods: in the order of the input. Pods that ask for the same share one spec object, so that an engine that
+        format: the format of the trace, e.g. `OpenB`.
+        nodes: the nodes in the order of the input.
+        pods: the pods in the order of the input. Pods that ask for the same share one spec object, so that an engine that
             finds plans by identity does.
         files: the files that were read.
-        warnings: what was left out of the trace, and why.
+        warnings: the parts of the trace that were ignored, and why.
     """
 
     format: str

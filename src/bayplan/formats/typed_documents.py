@@ -35,7 +35,9 @@ def read_typed(document: Document, struct: type[T], *, kind: str, api_version: s
     """Return a document as a struct.
 
     Args:
-        document: with ``apiVersion`` and ``kind``. struct: its type. kind, api_version: that it must have.
+        document: the document, with ``apiVersion`` and ``kind``.
+        struct: its type.
+        kind, api_version: the kind and api version that it must have.
 
     Raises:
         InputError: it is of another kind, or a field is unknown, missing or of the wrong type; with file and line.

@@ -14,8 +14,6 @@ class CycleState:
 
     Attributes:
         now_ns: the instant of the cycle.
-        skip_filter_plugins: plugins whose PreFilter returned Skip.
-        skip_score_plugins: plugins whose PreScore returned Skip.
         unreached_pre_filters: plugins whose PreFilter did not run, because an earlier one had ended PreFilter.
         pods_to_activate: pods that a plugin wants to be retried immediately, in whichever tier they wait; moved at the end of a
             scheduling cycle that found a node, and again when the pod is bound.
@@ -23,8 +21,6 @@ class CycleState:
 
     def __init__(self, now_ns: int = 0) -> None:
         self.now_ns = now_ns
-        self.skip_filter_plugins: tuple[str, ...] = ()
-        self.skip_score_plugins: tuple[str, ...] = ()
         self.unreached_pre_filters: tuple[str, ...] = ()
         self.pods_to_activate: tuple[Pod, ...] = ()
         self._data: dict[str, object] = {}
@@ -44,13 +40,3 @@ class CycleState:
     def delete(self, key: str) -> None:
         """Remove an item; no error if there is none."""
         self._data.pop(key, None)
-
-    def clone(self) -> CycleState:
-        """Return a copy that can be written independently; items are shared."""
-        other = CycleState(self.now_ns)
-        other.skip_filter_plugins = self.skip_filter_plugins
-        other.skip_score_plugins = self.skip_score_plugins
-        other.unreached_pre_filters = self.unreached_pre_filters
-        other.pods_to_activate = self.pods_to_activate
-        other._data = dict(self._data)
-        return other

@@ -28,14 +28,14 @@ class Diagnosis:
         examined: bool[rows], nodes that filters ran on.
         values: int64[rows], ``number << 16 | verdict`` of the first filter that failed, by its index in `filters`; -1: none.
         filters: names of the filters that ran, in order.
-        explain: returns the status of a (filter number, verdict).
+        explain: the function that returns the status of a (filter number, verdict).
         absent_status: the status of nodes that PreFilter excluded, or None.
         overrides: statuses of single nodes that are not packed verdicts: those of extenders, by row.
         counts: number of examined nodes per value, without -1; counted if not given.
         unknown: statuses that extenders gave to names that are not nodes; they count in the text.
         unschedulable_plugins: the plugins that rejected the pod; they decide which events bring it back.
         post_filter_message: what PostFilter adds to the text.
-        preemption: returns the account of preemption, if it ran; call it before the cluster changes.
+        preemption: the function that returns the account of preemption, if it ran; call it before the cluster changes.
     """
 
     num_all_nodes: int
@@ -149,7 +149,8 @@ class PostFilterResult:
     Attributes:
         nominated_node_name: the node for the pod once there is room; "" clears its nomination, None leaves it unchanged.
         victims: keys of the pods to evict, most important first.
-        candidates: all nodes found, in the order of the search. equals: those as good as the chosen one, by name.
+        candidates: all nodes found, in the order of the search.
+        equals: those as good as the chosen one, by name.
         nominations_to_clear: keys of pods of lower priority whose nomination to that node is cleared.
     """
 

@@ -82,7 +82,7 @@ class Extender:
     Attributes:
         name: its URL prefix, which identifies it in messages.
         ignorable: whether cycles continue if it can't be called.
-        weight: of its scores.
+        weight: the weight of its scores.
         scale: the factor that scales its scores to the range of plugins.
         is_filter, is_prioritizer, is_binder, supports_preemption: the verbs it has.
     """
@@ -143,7 +143,7 @@ class Extender:
         Args:
             pod: the preemptor.
             victims: by node name.
-            pods_on: returns the pods on a node by its name, None if there is no such node.
+            pods_on: the function that returns the pods on a node by its name, None if there is no such node.
         """
         arguments: dict[str, object] = {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
         if self._by_name:

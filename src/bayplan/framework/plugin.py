@@ -61,7 +61,7 @@ class Handle:
         feature_gates: gates that change decisions.
         scheduler_name: the profile's name.
         dry_runs: the engine's interface for preemption; None outside of a scheduler.
-        extenders: in calling order.
+        extenders: the extenders in calling order.
         waiting_pods: the pods that wait for a permit; None outside of a scheduler.
         pods: all unfinished pods of the cluster by key, assigned or not.
     """

@@ -41,8 +41,8 @@ class Profile:
         percentage_of_nodes_to_score: the profile's own setting, or None.
 
     Attributes:
-        compiling: the plugins whose specs a plan holds. compiling_requests, compiling_volumes: the names of those whose `compile`
-            reads requests, or volumes.
+        compiling: the plugins whose specs a plan holds.
+        compiling_requests, compiling_volumes: the names of those whose `compile` reads requests, or volumes.
         signing: the plugins that may distinguish pods by more than labels, owner and spec.
         pre_filter_names, pre_score_names: the plugins whose PreFilter, or PreScore, runs.
         sums_before_binding: how often upstream sums up a pod's requests in a cycle; see `count_request_sums`.

@@ -29,7 +29,7 @@ class Rule:
     """Base of `FilterRule` and `ScoreRule`.
 
     Args:
-        columns: of the cluster.
+        columns: the columns of the cluster.
 
     Attributes:
         params: the result of PreFilter, PreScore or `observe` in this cycle; None if the profile disables that plugin.
@@ -119,7 +119,8 @@ class ScoreRule(Rule):
         """Return what normalisation needs of the raw scores of the feasible rows.
 
         Args:
-            raw: int64[capacity]. feasible: uint8[capacity], true in at least one row.
+            raw: int64[capacity].
+            feasible: uint8[capacity], true in at least one row.
         """
         raise TypeError(f"{type(self).__name__} lacks scale()")
 

@@ -1,4 +1,4 @@
-"""The environment: one pod a step, the action a node or the weights of scoring rules."""
+"""The environment: one pod per step; the action is a node or the weights of scoring rules."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bayplan.state.arrays import Floats, Index
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 RULES = ("LeastAllocated", "MostAllocated", "BalancedAllocation")
-"""The scoring rules that weights are for; formulas as in kube-scheduler, without rounding."""
+"""The scoring rules that weights apply to; formulas as in kube-scheduler, without rounding."""
 
 ACTIONS = ("node", "weights")
 INVALID_ACTION_REWARD = -1.0
 MAX_SHARE = 2.0
-"""Shares in observations are cut at this; a share above 1 is more than the largest node has."""
+"""Maximum of shares in observations; a share above 1 is more than the largest node has."""
 
 _METADATA: dict[str, Any] = {"render_modes": []}
 
@@ -31,17 +31,19 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
     """Schedules the pods of a workload in virtual time. Filters, queue and retries are the scheduler's; the choice is the agent's.
 
     Args:
-        workload: returns nodes and pods for the seed of an episode. action: ``node`` or ``weights``.
-        max_nodes: the most nodes of a workload; rows of observations. resources: that observations show.
-        wait_scale_s: seconds of waiting that cost a reward of 1.
+        workload: the function that returns nodes and pods for the seed of an episode.
+        action: ``node`` or ``weights``.
+        max_nodes: the maximum number of nodes of a workload; rows of observations.
+        resources: the resources that observations show.
+        wait_scale_s: the seconds of waiting that cost a reward of 1.
 
-    An observation has `nodes` (float32[max_nodes, 2 * resources]: what nodes offer, then what is free, by the largest node), `pod`
-    (float32[resources]: its requests, by the largest node) and `action_mask` (int8[max_nodes]: 1 where the pod fits). With
-    ``node`` the action is the number of a node; one that the mask forbids costs a reward of -1, and the first node that fits is
-    taken. With ``weights`` it is a float32 array with a weight for each of `RULES`; the node with the highest sum is taken.
+    An observation has `nodes` (float32[max_nodes, 2 * resources]: allocatable, then free amounts, relative to the largest node),
+    `pod` (float32[resources]: its requests, relative to the largest node) and `action_mask` (int8[max_nodes]: 1 if the pod fits).
+    With ``node`` the action is the number of a node; a masked one costs a reward of -1, and the first node that fits is
+    used instead. With ``weights`` it is a float32 array with a weight for each of `RULES`; the node with the highest sum is chosen.
 
-    A pod that fits on one node only is placed without a step. The reward is what the pods waited that were placed since the last
-    step, negative: the rewards of an episode add up to the waiting time of all pods. Infos have `action_mask`, and at the end
+    A pod that fits on only one node is placed without a step. The reward is minus the waiting time of the pods placed since the
+    last step: the rewards of an episode add up to minus the waiting time of all pods. Infos have `action_mask`, and at the end
     `mean_wait_s` and `unplaced`.
     """
 
@@ -77,7 +79,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode; return its first observation. Without a seed, one is drawn from the seed before.
+        """Start an episode; return its first observation. Without a seed, one is drawn from the previous seed.
 
         Raises:
             InputError: the workload has too many nodes, or nothing to place.
@@ -129,7 +131,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
             self._episode = None
 
     def action_masks(self) -> Any:
-        """Return the mask of the current pod as bool[max_nodes], as maskable agents ask for it."""
+        """Return the mask of the current pod as bool[max_nodes], for maskable agents."""
         return self._last["action_mask"].astype(np.bool_)
 
     # Observations and actions.
@@ -147,7 +149,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         return dict(self._last), {"action_mask": mask}
 
     def _amounts(self, question: Question) -> tuple[Floats, Floats, Floats]:
-        """Return what nodes offer and what is free (float64[nodes, resources]), and the pod's requests."""
+        """Return the allocatable and free amounts of nodes (float64[nodes, resources]), and the pod's requests."""
         assert self._episode is not None
         state = self._episode.state
         count, numbers = state.nodes.count, [state.register_resource(name) for name in self._resources]
@@ -159,7 +161,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         return offered, offered - used, wanted
 
     def _row_of(self, action: Any, question: Question) -> tuple[int, bool]:
-        """Return the row that an action means, and whether the pod fits there."""
+        """Return the row of an action, and whether the pod fits there."""
         if self._action == "node":
             row = int(action)
             return (row, True) if row in question.rows else (int(question.rows[0]), False)
@@ -178,7 +180,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
 
 
 def _waits_s(episode: Episode) -> tuple[list[float], list[float]]:
-    """Return how long pods waited that got a node, and those that got none."""
+    """Return the waiting times of pods that got a node, and of those that did not."""
     assert episode.result is not None
     result = episode.result
     waits = [pod.wait_ns / SECOND_NS for pod in result.pods if pod.wait_ns is not None]

@@ -1,7 +1,7 @@
 """One episode: a simulation that pauses at each decision until the agent has chosen a node.
 
-The simulation runs in a thread of its own, which waits whenever the agent is to act, and the other way round: only one of the two
-ever runs.
+The simulation runs in a thread of its own, which waits whenever the agent acts, and vice versa: only one of the two
+runs at a time.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 SWITCH_TIMEOUT_S = 600.0
-"""A simulation that neither asks nor ends for this long is an error."""
+"""Time after which a simulation that neither asks nor ends is an error."""
 
 
 @dataclass(frozen=True)
 class NoSpec:
-    """Nothing of the pod is needed."""
+    """No data of the pod is needed."""
 
     key: tuple[object, ...] = ()
 
@@ -60,10 +60,11 @@ class EqualScores(ScorePlugin[NoSpec]):
 
 
 class WatchedQueue(EventDrivenQueue):
-    """The scheduling queue of simulations, which also keeps the pod of the current cycle.
+    """The scheduling queue of simulations, which also stores the pod of the current cycle.
 
     Attributes:
-        current: that pod. before_next: called before the next one is popped.
+        current: that pod.
+        before_next: the function to call before the next one is popped.
     """
 
     current: QueuedPod | None = None
@@ -79,7 +80,7 @@ class WatchedQueue(EventDrivenQueue):
 
 @dataclass(frozen=True)
 class Question:
-    """A pod to place: the rows of the nodes that it fits on, when it arrived, and what time it is (nanoseconds)."""
+    """A pod to place: the rows of the nodes that it fits on, its arrival, and the current time (nanoseconds)."""
 
     pod: Pod
     rows: Index
@@ -92,15 +93,17 @@ class Abandoned(Exception):
 
 
 class Episode:
-    """A simulation of some input in which each placement is a question.
+    """A simulation of an input in which each placement is a question.
 
     Args:
-        inputs: nodes and pods. seed: of generated names.
+        inputs: the nodes and pods.
+        seed: the seed of generated names.
 
     Attributes:
-        state: the cluster. question: the current one; None when the episode has ended.
-        result: of the simulation, once it has ended.
-        waited_ns: how long the pods waited that have been placed so far. A pod that fits on a single node is placed without a
+        state: the cluster.
+        question: the current one; None when the episode has ended.
+        result: the result of the simulation, once it has ended.
+        waited_ns: the total waiting time of the pods placed so far. A pod that fits on a single node is placed without a
             question, as kube-scheduler does.
     """
 
@@ -145,7 +148,7 @@ class Episode:
         self._wait()
 
     def answer(self, row: int) -> Question | None:
-        """Place the pod on a row, run up to the next question, and return it; None at the end."""
+        """Place the pod on a row, run to the next question, and return it; None at the end."""
         self._answer = row
         self._answered.release()
         self._wait()
@@ -184,7 +187,7 @@ class Episode:
             self.waited_ns += self._simulator.now_ns - last.initial_attempt_ns
 
     def _pick(self, state: ClusterState, rows: Ties) -> int:
-        """Ask the agent; called by the scheduler in the thread of the simulation."""
+        """Pass a question to the agent; called by the scheduler in the thread of the simulation."""
         queue = self._queue
         assert queue is not None
         assert queue.current is not None

@@ -19,13 +19,13 @@ Workload: TypeAlias = Callable[[int], Inputs]
 """Returns the input of an episode for a seed."""
 
 _SIZES = ((1, 2), (1, 4), (2, 4), (2, 2), (7, 14))
-"""CPU cores and GiB of the pods of `random_workload`; one in five takes most of a node."""
+"""CPU cores and GiB of the pods of `random_workload`; one in five uses most of a node."""
 
 
 def random_workload(seed: int, *, nodes: int = 8, pods: int = 120) -> Inputs:
     """Return nodes of 8 cores, and pods of five sizes that arrive at random and run for 10 to 70 minutes.
 
-    Pods ask for about as much as the nodes offer, so that large pods wait if small ones are spread over all nodes.
+    Pods request about as much as the nodes offer, so that large pods wait if small ones are spread over all nodes.
     """
     random = RandomStreams(seed).stream("gym-workload").random
     offered: ResourceList = {"cpu": "8", "memory": "32Gi", "pods": "110"}

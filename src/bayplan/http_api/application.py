@@ -175,7 +175,7 @@ class Service:
             wanted = f"one of {', '.join(methods)}"
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "method", got=request.method, wanted=wanted, allowed=methods)
         path = request.scope["path"]
-        raise Refusal(HTTPStatus.NOT_FOUND, "path", got=f"'{path}'", wanted="one that is told at /bayplan/v1/")
+        raise Refusal(HTTPStatus.NOT_FOUND, "path", got=f"'{path}'", wanted="a path listed at /bayplan/v1/")
 
 
 async def _unused(request: Request) -> Response:

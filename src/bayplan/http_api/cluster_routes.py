@@ -187,7 +187,7 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
         page = NodePage(
             **facts,
             version=columns.version,
-            sentence=_node_sentence(columns, row, sum(count for _, count in rejected)),
+            sentence=_node_sentence(columns, row, sum(each.pods for each in rejected)),
             labels=dict(item.metadata.labels),
             conditions=[
                 NodeCondition(type=each.type, status=each.status, reason=each.reason, message=each.message)
@@ -196,7 +196,7 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
             pods=observation.rows.rows(pods, found.rows, Deadline(0.1)),
             pods_total=found.total,
             events=[event_row(event) for event in events],
-            rejected=[PodsRejected(text=text, pods=count) for text, count in rejected],
+            rejected=rejected,
             rejected_is_exact=exact,
             rejected_missing=missing,
         )
@@ -229,13 +229,13 @@ def _node_sentence(columns: NodeColumns, row: int, named_by: int) -> str:
     )
 
 
-def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tuple[list[tuple[str, int]], bool, str]:
+def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tuple[list[PodsRejected], bool, str]:
     """Return why a node rejected waiting pods in their last attempts, whether the list is complete, and a plugin's failure.
 
     It is incomplete if time ran out, or if a plugin failed to give its reason.
     """
     deadline, decisions = Deadline(REJECTED_SECONDS), observation.subject.decisions
-    counts: dict[str, int] = {}
+    rejected: dict[str, list[str]] = {}
     rows = np.flatnonzero(pods.used & (pods.status == PodStatus.WAITING)).tolist()
     exact, missing = True, ""
     for row in rows:
@@ -259,8 +259,9 @@ def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tup
             continue
         if status is not None:
             text = status.message or status.code.text
-            counts[text] = counts.get(text, 0) + 1
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0])), exact, missing
+            rejected.setdefault(text, []).append(pods.keys[row])
+    found = [PodsRejected(text=text, pods=len(keys), example=keys[0]) for text, keys in rejected.items()]
+    return sorted(found, key=lambda each: (-each.pods, each.text)), exact, missing
 
 
 # --- decisions --------------------------------------------------------------------------------------------------------

@@ -147,57 +147,62 @@ def _is_one(body: bytes) -> bool:
 def _carry_out(
     backend: Backend, entry: bytes | msgspec.Raw, types: _TypeOfItems, options: WriteOptions, *, objects: bool
 ) -> Outcome:
-    told = Outcome("refused", HTTPStatus.BAD_REQUEST)
+    result = Outcome("refused", HTTPStatus.BAD_REQUEST)
     try:
         value: object = msgspec.json.decode(entry)
         if not isinstance(value, dict):
-            told.message = f"an entry is an object, not {type(value).__name__}"
+            result.message = f"an entry is an object, not {type(value).__name__}"
         elif "delete" in value and "kind" not in value:
-            _delete(backend, msgspec.convert(value, _Deletion), told)
+            _delete(backend, msgspec.convert(value, _Deletion), result)
         else:
-            _create(backend, {"apiVersion": types.api_version, "kind": types.kind, **value}, told, options, objects)
+            _create(backend, {"apiVersion": types.api_version, "kind": types.kind, **value}, result, options, objects)
     except _UNREADABLE as problem:
-        told.message = f"unreadable: {problem}"
+        result.message = f"unreadable: {problem}"
     except ApiError as problem:
-        told.code, told.message = problem.code, problem.message
-    return told
+        result.code, result.message = problem.code, problem.message
+    return result
 
 
-def _create(backend: Backend, value: Plain, told: Outcome, options: WriteOptions, objects: bool) -> None:
-    resource, name = _place(backend, value, told)
-    info = RequestInfo("create", resource, told.namespace)
-    there = backend.store.get(resource.table, (told.namespace, name)) if name else None
+def _create(backend: Backend, value: Plain, result: Outcome, options: WriteOptions, objects: bool) -> None:
+    resource, name = _place(backend, value, result)
+    info = RequestInfo("create", resource, result.namespace)
+    there = backend.store.get(resource.table, (result.namespace, name)) if name else None
     try:
         made = create_whole(backend, info, value, options)
     except ApiError as problem:
         if problem.code == HTTPStatus.CONFLICT and there is not None:
-            told.outcome, told.uid, told.resource_version = "exists", there.uid, str(there.revision)
+            result.outcome, result.uid, result.resource_version = "exists", there.uid, str(there.revision)
         raise
     item = made.item
     assert item is not None
-    told.outcome, told.code = "created", HTTPStatus.CREATED
-    told.name, told.uid, told.resource_version, told.warnings = item.name, item.uid, str(item.revision), made.warnings
+    result.outcome, result.code = "created", HTTPStatus.CREATED
+    result.name, result.uid, result.resource_version, result.warnings = (
+        item.name,
+        item.uid,
+        str(item.revision),
+        made.warnings,
+    )
     if objects:
-        told.object = msgspec.Raw(backend.encode(resource, item))
+        result.object = msgspec.Raw(backend.encode(resource, item))
 
 
-def _delete(backend: Backend, entry: _Deletion, told: Outcome) -> None:
-    resource, name = _place(backend, entry.delete, told)
+def _delete(backend: Backend, entry: _Deletion, result: Outcome) -> None:
+    resource, name = _place(backend, entry.delete, result)
     uid = part(entry.delete, "metadata").get("uid")
-    info = RequestInfo("delete", resource, told.namespace, name)
+    info = RequestInfo("delete", resource, result.namespace, name)
     wanted = DeleteOptions(entry.grace_period_seconds, uid=str(uid) if uid else None)
     try:
         deleted = deleting.delete(backend, info, wanted, admitted=True)
     except ApiError as problem:
         if problem.code in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-            told.outcome = "absent"
+            result.outcome = "absent"
         raise
     metadata = part(deleted.document, "metadata")
-    told.outcome, told.code = "deleted", HTTPStatus.OK
-    told.uid, told.resource_version = str(metadata.get("uid") or ""), str(metadata.get("resourceVersion") or "")
+    result.outcome, result.code = "deleted", HTTPStatus.OK
+    result.uid, result.resource_version = str(metadata.get("uid") or ""), str(metadata.get("resourceVersion") or "")
 
 
-def _place(backend: Backend, value: Plain, told: Outcome) -> tuple[Resource, str]:
+def _place(backend: Backend, value: Plain, result: Outcome) -> tuple[Resource, str]:
     """Return the resource and the name of an object, with its namespace set.
 
     Raises:
@@ -206,10 +211,10 @@ def _place(backend: Backend, value: Plain, told: Outcome) -> tuple[Resource, str
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     resource = backend.registry.by_kind(version, kind)
     if resource is None:
-        raise bad_request(f"{version or 'no apiVersion'} {kind or 'no kind'} is no kind that is served")
+        raise bad_request(f"{version or 'no apiVersion'} {kind or 'no kind'} is not a served kind")
     if "get" not in resource.facts.verbs:
         raise bad_request(f"{version} {kind} is not kept, so it can't come in a batch")
     metadata = part(value, "metadata")
-    told.kind, told.name = resource.kind, str(metadata.get("name") or "")
-    told.namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
-    return resource, told.name
+    result.kind, result.name = resource.kind, str(metadata.get("name") or "")
+    result.namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
+    return resource, result.name

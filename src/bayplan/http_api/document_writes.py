@@ -77,7 +77,7 @@ def _read(text: str) -> list[Document]:
 
 
 async def _apply(api: Api, document: Document, wanted: ApplyRequest, index: int) -> AppliedItem:
-    told = AppliedItem(
+    applied = AppliedItem(
         index=index,
         line=document.source.line,
         kind="",
@@ -89,24 +89,24 @@ async def _apply(api: Api, document: Document, wanted: ApplyRequest, index: int)
         message="",
     )
     if not isinstance(document.value, dict):
-        return replace(told, message=f"a document is an object, not {type(document.value).__name__}")
+        return replace(applied, message=f"a document is an object, not {type(document.value).__name__}")
     value = document.value_with_kind()
     resource = api.backend.registry.by_kind(str(value.get("apiVersion") or ""), str(value.get("kind") or ""))
     if resource is None:
         got = f"{value.get('apiVersion') or 'no apiVersion'} {value.get('kind') or 'no kind'}"
-        return replace(told, message=f"{got} is no kind that is served")
+        return replace(applied, message=f"{got} is not a served kind")
     metadata = value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""
     name = str(metadata.get("name") or "")
-    told = replace(told, kind=resource.kind, namespace=namespace, name=name)
+    applied = replace(applied, kind=resource.kind, namespace=namespace, name=name)
     answer = await write(api, resource, namespace, value, dry_run=wanted.dry_run, replace=wanted.replace)
     body = msgspec.json.decode(answer.body)
     if answer.status >= 300:
-        return replace(told, message=body.get("message", ""), problems=_problems(document, body))
+        return replace(applied, message=body.get("message", ""), problems=_problems(document, body))
     name = str(body.get("metadata", {}).get("name") or name)
     path = f"{collection_path(resource, namespace)}/{segment(name)}"
-    return replace(told, name=name, path=path, action="created" if answer.status == 201 else "replaced")
+    return replace(applied, name=name, path=path, action="created" if answer.status == 201 else "replaced")
 
 
 def _problems(document: Document, status: Mapping[str, object]) -> list[AppliedProblem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from starlette.requests import Request
@@ -9,6 +10,7 @@ from starlette.responses import Response
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_instant
+from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.bodies import read_struct
 from bayplan.http_api.configuration_facts import check
@@ -18,6 +20,7 @@ from bayplan.http_api.forks import NOW, Fork, ForkRequest, ForkSetup, changed_ob
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.query import Query
 from bayplan.http_api.refusal import Refusal
+from bayplan.objects.meta import KubernetesObject
 
 
 def fork_document(fork: Fork) -> ForkStatus:
@@ -76,16 +79,31 @@ async def begin_fork(observation: Observation, request: Request, query: Query) -
         objects = await observation.off_loop(
             lambda: changed_objects(objects_of(contents), wanted.objects, wanted.delete, wanted.reschedule)
         )
+    begun = begin(observation, wanted, objects, configuration)
+    return json_answer(request, fork_document(begun), HTTPStatus.CREATED)
+
+
+def begin(
+    observation: Observation,
+    wanted: ForkRequest,
+    objects: Sequence[KubernetesObject],
+    configuration: SchedulerConfiguration | None,
+) -> Fork:
+    """Start a fork of some objects; without a configuration, with that of the server.
+
+    Raises:
+        Refusal: there are too many forks.
+    """
+    settings, now_ns = observation.subject.settings, observation.subject.clock.now_ns()
     setup = ForkSetup(
         objects=lambda: objects,
-        configuration=configuration,
+        configuration=settings.configuration if configuration is None else configuration,
         registry=settings.registry,
         feature_gates=settings.feature_gates,
         assemble=settings.assemble,
         connect=settings.connect,
         seed=settings.seed if wanted.seed is None else wanted.seed,
-        start_ns=subject.clock.now_ns(),
+        start_ns=now_ns,
         until_ns=None if wanted.until is None else int(wanted.until * SECOND_NS),
     )
-    begun = observation.forks.begin(wanted, setup, subject.clock.now_ns())
-    return json_answer(request, fork_document(begun), HTTPStatus.CREATED)
+    return observation.forks.begin(wanted, setup, now_ns)

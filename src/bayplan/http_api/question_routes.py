@@ -18,7 +18,7 @@ from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
 from bayplan.answers.explain_now import explain_now
 from bayplan.answers.unblock import unblock as find_suggestions
-from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons
+from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons, waiting_sentence
 from bayplan.answers.what_if import WORST_FIRST, Reschedule
 from bayplan.answers.what_if import Answer as Differences
 from bayplan.answers.what_if import what_if as find_differences
@@ -30,12 +30,15 @@ from bayplan.http_api.bodies import read_struct
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.contract.answer import whole
 from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport, WhatIfSummary
+from bayplan.http_api.fork_routes import begin
+from bayplan.http_api.forks import ForkRequest
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.query import Query
 from bayplan.http_api.questions import Inquiry
 from bayplan.http_api.refusal import Refusal
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
+from bayplan.objects.meta import KubernetesObject
 
 MAX_SEEDS = 20
 MAX_CHANGES = 50
@@ -128,8 +131,14 @@ async def waiting(observation: Observation, request: Request, query: Query) -> R
         judged = [pod for group in groups for pod in group]
         with inquiry.cluster.trial() as trial:
             items = list(waiting_reasons(trial, judged)) if judged else []
+        gated = sum(bool(pod.spec.scheduling_gates) for pod in pods)
         document = WaitingReasons(
-            **whole(items), items=items, judged=len(judged), waiting=len(pods), assumptions=inquiry.assumptions
+            **whole(items),
+            items=items,
+            sentence=waiting_sentence(items, len(pods) - gated, gated, len(pods) + len(inquiry.cluster.state.pods)),
+            judged=len(judged),
+            waiting=len(pods),
+            assumptions=inquiry.assumptions,
         )
         return json_answer(request, document)
 
@@ -148,7 +157,7 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
         objects: documents to create or replace.
         reschedule: placed pods to decide again on both sides: none (the default), ``["*"]`` for all, or pods and workloads.
         name: a label for people.
-        keep: whether to keep the answer, for a later look.
+        keep: whether to keep the answer, and a fork that starts from the changed cluster.
     """
 
     changes: list[str] = []
@@ -175,6 +184,8 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
         changes.append(Change("apply", format_count(len(items), "object"), objects=items))
     configuration = await _configuration(observation, wanted)
 
+    changed: list[KubernetesObject] = []
+
     def answer(inquiry: Inquiry) -> WhatIfReport:
         these = [each for each in wanted.reschedule if each != "*"]
         mode = Reschedule.ALL if "*" in wanted.reschedule else Reschedule.THESE if these else Reschedule.NEW
@@ -186,12 +197,15 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
             scheduler_label=", ".join([*labels, *(["another configuration"] if wanted.config is not None else [])]),
             reschedule=mode,
             these=these,
+            after=(lambda trial: changed.extend(trial.objects())) if wanted.keep else None,
         )
         return _report(found, wanted, inquiry)
 
     report = await observation.questions.ask(request, answer)
     if wanted.keep:
-        report = replace(report, id=uuid.uuid4().hex[:8])
+        request_of_fork = ForkRequest(name=wanted.name or report.sentence[:80])
+        fork = begin(observation, request_of_fork, changed, configuration)
+        report = replace(report, id=uuid.uuid4().hex[:8], fork=fork.id)
         observation.what_ifs[report.id] = report
     return await observation.off_loop(lambda: json_answer(request, report))
 
@@ -225,6 +239,7 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
     rows = sorted(found.differences, key=lambda each: WORST_FIRST.index(each.kind))
     return WhatIfReport(
         id="",
+        fork="",
         name=wanted.name,
         at=format_instant(inquiry.cluster.now_ns),
         changes=[*wanted.changes, *([format_count(len(wanted.objects), "object")] if wanted.objects else [])],
@@ -266,6 +281,8 @@ async def kept_what_if(observation: Observation, request: Request, query: Query)
 
 
 async def delete_what_if(observation: Observation, request: Request, query: Query) -> Response:
-    """Delete a kept what-if."""
-    del observation.what_ifs[_known(observation, request)]
+    """Delete a kept what-if, and its fork."""
+    report = observation.what_ifs.pop(_known(observation, request))
+    if any(fork.id == report.fork for fork in observation.forks.all()):
+        observation.forks.delete(report.fork)
     return await what_ifs(observation, request, query)

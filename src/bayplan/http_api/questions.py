@@ -181,7 +181,7 @@ class Inquiry:
 
     @property
     def assumptions(self) -> list[str]:
-        """What every answer takes for granted."""
+        """The assumptions of every answer."""
         configured = "the configuration" if self._settings.configuration_text else "kube-scheduler's defaults"
         found = [
             f"{configured} of this server {'decides' if configured.startswith('the') else 'decide'}",

@@ -66,10 +66,10 @@ class RemoteServer:
 
     async def placements(self) -> Placements:
         """Return the node of each of its pods."""
-        told = await self._ask("/placements", Placements)
-        if len(told.pods) != len(told.nodes):
-            raise self._odd(f"{len(told.pods)} pods and {len(told.nodes)} nodes", "a node for each pod")
-        return told
+        placements = await self._ask("/placements", Placements)
+        if len(placements.pods) != len(placements.nodes):
+            raise self._odd(f"{len(placements.pods)} pods and {len(placements.nodes)} nodes", "a node for each pod")
+        return placements
 
     async def sources(self) -> list[SourceFacts]:
         """Return the sources that it follows."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Frame, Outcome, Record
-from bayplan.engine.extender_record import ExtenderSaid
+from bayplan.engine.extenders import ExtenderSaid
 from bayplan.engine.preparation import PreFilterSaid
 from bayplan.formats.result_annotations import (
     PASSED,

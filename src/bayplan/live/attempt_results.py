@@ -12,7 +12,7 @@ import numpy as np
 
 from bayplan.base.go_text.durations import format_duration
 from bayplan.engine.decision import Decision, Outcome
-from bayplan.engine.extender_record import ExtenderSaid
+from bayplan.engine.extenders import ExtenderSaid
 from bayplan.formats.result_annotations import (
     PASSED,
     SUCCESS,

@@ -15,9 +15,8 @@ from typing import NamedTuple
 from bayplan.base.errors import InputError
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, KeyframeValues, Record, rebuild
-from bayplan.engine.keyframe import Keyframe
+from bayplan.engine.keyframe import Keyframe, PlanHistory
 from bayplan.engine.plan import Plan
-from bayplan.engine.plan_history import PlanHistory
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import DIGEST_BLOCK, RecordLevel, Records
 from bayplan.framework.profile import Profile

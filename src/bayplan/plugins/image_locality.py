@@ -26,7 +26,7 @@ class ImageLocalitySpec(msgspec.Struct, frozen=True):
     Attributes:
         key: both.
         images: normalised names with how often each occurs.
-        max_threshold_bytes: from this sum of image sizes on the score is 100.
+        max_threshold_bytes: the sum of image sizes above which the score is 100.
     """
 
     key: tuple[tuple[tuple[str, int], ...], int]

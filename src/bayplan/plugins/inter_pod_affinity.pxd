@@ -2,8 +2,9 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.base cimport go
-from bayplan.framework.rule cimport FilterRule, ScoreRule
-from bayplan.plugins cimport score_range
+from bayplan.framework.rule cimport FilterRule
+from bayplan.plugins cimport normalize_score
+from bayplan.plugins.normalize_score cimport ScaledScoreRule
 from bayplan.state.counters cimport DomainTable
 
 # Constants of the .py, as C numbers.
@@ -20,7 +21,7 @@ cdef class RequiredTerms(FilterRule):
     @cython.locals(number=Py_ssize_t, table=DomainTable, code=Py_ssize_t)
     cpdef int filter(self, Py_ssize_t row) except -1
 
-cdef class WeighedTerms(ScoreRule):
+cdef class WeighedTerms(ScaledScoreRule):
     cdef object _plugin, _spec, _cluster, _seen
     cdef list _tables, _weights
     cdef Py_ssize_t _stamp
@@ -37,13 +38,5 @@ cdef class WeighedTerms(ScoreRule):
     @cython.locals(smallest=int64_t, largest=int64_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     cpdef int64_t level(self, tuple scale) except? -9223372036854775807
-    @cython.locals(smallest=int64_t, largest=int64_t)
+    @cython.locals(smallest=int64_t, largest=int64_t, share=double)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(
-        smallest=int64_t, largest=int64_t, count=Py_ssize_t, first=int64_t, distinct=int64_t, values=int64_t[::1],
-        place=Py_ssize_t, row=Py_ssize_t,
-    )
-    cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
-
-@cython.locals(share=double)
-cdef inline int64_t between(int64_t raw, int64_t smallest, int64_t largest) noexcept

@@ -10,7 +10,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-import numpy as np
 
 from bayplan.base import go_arithmetic as go
 from bayplan.framework.configuration.plugin_arguments import InterPodAffinityArgs
@@ -31,7 +30,8 @@ from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Scale, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, unresolvable
 from bayplan.objects.namespace import Namespace
 from bayplan.objects.pod import Pod
-from bayplan.plugins import inter_pod_affinity_hints, score_range
+from bayplan.plugins import inter_pod_affinity_hints, normalize_score
+from bayplan.plugins.normalize_score import ScaledScoreRule
 from bayplan.state.affinity_terms import AffinityTerm, PodTerms, TermKind, pod_terms
 from bayplan.state.arrays import Bools, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -52,9 +52,12 @@ class TermTables:
     """The domain tables that one spec reads; created when first needed, and again when namespaces changed.
 
     Attributes:
-        namespace_version: of the catalog, when they were made. owned_seen: how many terms of pods had been looked at.
-        owned: per kind the terms of pods that match the spec's pod. all_required: pods that match all required terms, per key.
-        anti: pods that each required anti-affinity term matches. preferred: weight, key and pods of each preferred term.
+        namespace_version: the version of the catalog's namespaces at that time.
+        owned_seen: how many terms of pods had been looked at.
+        owned: per kind the terms of pods that match the spec's pod.
+        all_required: pods that match all required terms, per key.
+        anti: pods that each required anti-affinity term matches.
+        preferred: weight, key and pods of each preferred term.
         required_of_others: key and owners of each required anti-affinity term in `owned`.
         weighed: weight, key and pods of everything that is scored; None if it must be rebuilt.
         matches_itself: whether the pod itself satisfies its required affinity.
@@ -85,7 +88,7 @@ class InterPodAffinitySpec:
 
     Attributes:
         key: everything below.
-        namespace, labels: of the pod.
+        namespace, labels: the namespace and labels of the pod.
         terms: the pod's own.
         tables: what is counted for them; filled as terms of other pods come.
     """
@@ -352,7 +355,7 @@ class RequiredTerms(FilterRule):
         return 0
 
 
-class WeighedTerms(ScoreRule):
+class WeighedTerms(ScaledScoreRule):
     """The sum of weights in the domains of a node; the smallest becomes 0 and the largest 100."""
 
     def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
@@ -411,8 +414,8 @@ class WeighedTerms(ScoreRule):
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the smallest and the largest sum."""
-        smallest = score_range.smallest_score(raw, feasible, self.columns.count)
-        largest = score_range.largest_score(raw, feasible, self.columns.count)
+        smallest = normalize_score.smallest_score(raw, feasible, self.columns.count)
+        largest = normalize_score.largest_score(raw, feasible, self.columns.count)
         return (int(smallest), int(largest))
 
     def level(self, scale: Scale) -> int:
@@ -422,27 +425,7 @@ class WeighedTerms(ScoreRule):
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return 0 for the smallest and 100 for the largest, in Go's order of operations; 0 for all if they are equal."""
         smallest, largest = scale[0], scale[1]
-        return between(raw, smallest, largest)
-
-    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalise all rows: once for each raw score if there are fewer than rows."""
-        smallest, largest, count = scale[0], scale[1], self.columns.count
-        first = score_range.lowest(raw, count)
-        distinct = go.sub(score_range.highest(raw, count), first) + 1
-        if 0 < distinct < count:
-            table = np.empty(distinct, dtype=np.int64)
-            values = table
-            for place in range(distinct):
-                values[place] = between(first + place, smallest, largest)
-            score_range.look_up(raw, first, values, normalized, count)
-        else:
-            for row in range(count):
-                normalized[row] = between(raw[row], smallest, largest)
-
-
-def between(raw: int, smallest: int, largest: int) -> int:
-    """Return where a sum lies between the smallest (0) and the largest (100)."""
-    if largest == smallest:
-        return 0
-    share = go.divide(float(go.sub(raw, smallest)), float(go.sub(largest, smallest)))
-    return go.to_int64(float(MAX_NODE_SCORE) * share)
+        if largest == smallest:
+            return 0
+        share = go.divide(float(go.sub(raw, smallest)), float(go.sub(largest, smallest)))
+        return go.to_int64(float(MAX_NODE_SCORE) * share)

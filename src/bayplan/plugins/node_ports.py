@@ -21,7 +21,6 @@ from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort, host_ports
-from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.host_ports import collide
 
@@ -75,18 +74,13 @@ class FreePorts(FilterRule):
         super().__init__(cluster.columns)
         self._ports = ports
         self._host_ports = cluster.host_ports
-        self._conflicts: list[Bools] = []
-
-    def bind(self) -> None:
-        """Take the columns of conflicts, which the state keeps up to date."""
-        self._conflicts = [self._host_ports.column(port, self.columns.capacity) for port in self._ports]
 
     def filter(self, row: int) -> int:
-        """Look at the columns of conflicts."""
+        """Compare with the ports in use."""
         if self.params is None:
             return STATE_MISSING
-        for conflicts in self._conflicts:
-            if conflicts[row]:
+        for port in self._ports:
+            if self._host_ports.conflict_on(row, port):
                 return TAKEN
         return 0
 

@@ -7,7 +7,7 @@ from bayplan.state.columns cimport Columns
 
 # Constants of the .py, as C numbers.
 cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE, CHUNK
-cdef int64_t LACKS, UNRESOLVABLE_BIT, TOO_MANY_PODS
+cdef int64_t UNRESOLVABLE_BIT, TOO_MANY_PODS
 cdef int MAX_FLAGS
 
 cdef class Room(FilterRule):
@@ -21,7 +21,7 @@ cdef class Room(FilterRule):
 
     @cython.locals(place=Py_ssize_t)
     cpdef bint refresh(self) except -1
-    @cython.locals(columns=Columns, verdict=int, short=bint, place=Py_ssize_t, lacking=int)
+    @cython.locals(columns=Columns, verdict=int, place=Py_ssize_t)
     cpdef int filter(self, Py_ssize_t row) except -1
     @cython.locals(
         columns=Columns, found=int64_t[::1], pods=int64_t[::1], allowed=int64_t[::1], start=Py_ssize_t, length=Py_ssize_t,
@@ -33,10 +33,10 @@ cdef class Room(FilterRule):
         allocatable=int64_t[::1], used=int64_t[::1], i=Py_ssize_t,
     )
     cdef void _add_lacking(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except *
-    @cython.locals(columns=Columns, number=Py_ssize_t, allocatable=int64_t, used=int64_t, verdict=int)
-    cdef int _lacking(self, Py_ssize_t place, Py_ssize_t row) except -2
+    @cython.locals(columns=Columns, number=Py_ssize_t, allocatable=int64_t, used=int64_t)
+    cdef int _lacking(self, Py_ssize_t place, Py_ssize_t row) except -1
     @cython.locals(columns=Columns, place=Py_ssize_t)
-    cdef int _number(self, Py_ssize_t row, int verdict) except -1
+    cdef int _number(self, Py_ssize_t row) except -1
 
 @cython.locals(verdict=int64_t)
 cdef inline int64_t lack(int64_t amount, int64_t flag, bint delegated, int64_t allocatable, int64_t used) noexcept

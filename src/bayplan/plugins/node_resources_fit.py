@@ -21,7 +21,7 @@ from bayplan.framework.configuration.plugin_arguments import (
     ScoringStrategy,
 )
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
     PROCEED,
@@ -36,10 +36,27 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import ERROR_BIT, MAX_PLUGIN_CODE, UNRESOLVABLE_BIT, Status
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import fit_requests, fit_score_requests
-from bayplan.objects.resource_names import is_extended, is_scalar
-from bayplan.plugins.node_resources_fit_hints import FitHints
+from bayplan.objects.requests import (
+    RequestGates,
+    RequestOptions,
+    fit_requests,
+    fit_score_requests,
+    node_amounts,
+    pod_amounts,
+    pod_requests,
+)
+from bayplan.objects.resource import DeviceClass
+from bayplan.objects.resource_names import (
+    CPU,
+    DEVICE_CLASS_PREFIX,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    is_extended,
+    is_scalar,
+)
 from bayplan.plugins.scored_devices import ScoredDevices
 from bayplan.plugins.scored_resources import DEFAULT_RESOURCES, ScoredResource, scored_resources
 from bayplan.plugins.scoring_strategies import STRATEGIES
@@ -53,13 +70,10 @@ NO_PRE_FILTER = 'error reading "PreFilterNodeResourcesFit" from cycleState: not 
 TOO_MANY_PODS = 1
 STATE_MISSING = 0x2000 | ERROR_BIT
 MAX_FLAGS = 12
-"""Up to this many requests have a bit each in a verdict, after that of `TOO_MANY_PODS`; pods with more get numbered sets."""
+"""Up to this many requests have a bit each in a verdict, after that of `TOO_MANY_PODS`; for pods with more, sets are numbered."""
 
 MAX_ORDERS = 256
 """Maximum number of cached resource orders."""
-
-LACKS = 1 << 30
-"""Marks what lacks room in `lack`, for requests without a flag."""
 
 CHUNK = 256
 """Rows that are filtered at a time: their verdicts stay in the nearest cache."""
@@ -75,8 +89,9 @@ class Request(Struct, frozen=True, gc=False):
     """The amount that a pod requests of one resource.
 
     Attributes:
-        name, number: the resource. amount: greater than 0 (milli for cpu).
-        flag: the bit of a verdict for an insufficient amount.
+        name, number: the resource.
+        amount: greater than 0 (milli for cpu).
+        flag: the bit of a verdict for an insufficient amount, not 0.
     """
 
     name: str
@@ -167,7 +182,7 @@ class NodeResourcesFit(
             # CPU, memory and ephemeral storage come first, as upstream names them; the others it gives in random order.
             ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
             ordered += [name for name in wanted if is_scalar(name)]
-            flags = (TOO_MANY_PODS << 1 + place if place < MAX_FLAGS else 0 for place in range(len(ordered)))
+            flags = (TOO_MANY_PODS << 1 + min(place, MAX_FLAGS - 1) for place in range(len(ordered)))
             known = self._orders[names] = tuple(zip(ordered, flags, strict=True))
         return known
 
@@ -239,7 +254,7 @@ class Room(FilterRule):
     """Which requests lack room on a node, a bit each, and whether one is more than the whole node offers.
 
     Args:
-        spec: of the pod.
+        spec: the spec of the pod.
         numbered: the verdicts that number sets of what is short, for pods with more requests than a verdict has bits.
         cluster: the state.
     """
@@ -269,16 +284,12 @@ class Room(FilterRule):
         """Compare each request with what is free."""
         if self.params is None:
             return STATE_MISSING
-        columns, verdict, short = self.columns, 0, False
-        if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row]:
-            verdict, short = TOO_MANY_PODS, True
+        if self._count > MAX_FLAGS:
+            return self._number(row)
+        columns = self.columns
+        verdict = TOO_MANY_PODS if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row] else 0
         for place in range(self._count):
-            lacking = self._lacking(place, row)
-            if lacking >= 0:
-                verdict |= lacking
-                short = True
-        if short and self._count > MAX_FLAGS:
-            return self._number(row, verdict)
+            verdict |= self._lacking(place, row)
         return verdict
 
     def filter_all(self, codes: Codes) -> None:
@@ -308,22 +319,23 @@ class Room(FilterRule):
             found[i] |= lack(amount, flag, delegated, allocatable[start + i], used[start + i])
 
     def _lacking(self, place: int, row: int) -> int:
-        """Return the verdict about one request, -1 if there is room for it."""
+        """Return what `lack` says of one request."""
         columns, number = self.columns, self._numbers[place]
         allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
-        verdict = lack(self._amounts[place], self._flags[place] | LACKS, self._delegated[place] != 0, allocatable, used)
-        return verdict & ~LACKS if verdict else -1
+        return lack(self._amounts[place], self._flags[place], self._delegated[place] != 0, allocatable, used)
 
-    def _number(self, row: int, verdict: int) -> int:
+    def _number(self, row: int) -> int:
         """Return the number of the set of what is short."""
         columns = self.columns
-        shortage = [bool(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
-        for place in range(self._count):
-            shortage.append(self._lacking(place, row) >= 0)
-        known = self._numbered.setdefault(tuple(shortage), len(self._numbered) + 1)
+        lacking = [int(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
+        lacking += [self._lacking(place, row) for place in range(self._count)]
+        if not any(lacking):
+            return 0
+        shortage = tuple([bool(flags) for flags in lacking])
+        known = self._numbered.setdefault(shortage, len(self._numbered) + 1)
         if known > MAX_PLUGIN_CODE:
             raise InvariantError(f"{known} sets of resources were short for one pod")
-        return known | (verdict & UNRESOLVABLE_BIT)
+        return known | (UNRESOLVABLE_BIT if any(flags & UNRESOLVABLE_BIT for flags in lacking) else 0)
 
 
 def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -> int:
@@ -334,3 +346,99 @@ def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -
     verdict = flag | (UNRESOLVABLE_BIT if amount > allocatable else 0)
     verdict = verdict if amount > go.sub(allocatable, used) else 0
     return 0 if delegated and allocatable <= 0 else verdict
+
+
+class FitHints:
+    """The hints, for the gates of a scheduler and the device classes of its cluster (None: they don't count)."""
+
+    def __init__(self, gates: RequestGates, device_classes: DeviceClassResolver | None) -> None:
+        self._gates = gates
+        self._device_classes = device_classes
+
+    def is_schedulable_after_pod_event(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod if one with a node left, or one on a node asks for less of what the pod wants."""
+        objects = objects_of(Pod, old, new)
+        if objects is None:
+            return HintAnswer.ERROR
+        before, after = objects
+        if before is None:
+            return HintAnswer.ERROR
+        if after is None:
+            return HintAnswer(bool(before.spec.node_name or before.status.nominated_node_name))
+        if not self._gates.in_place_pod_vertical_scaling:
+            return HintAnswer.SKIP
+        return HintAnswer(self._makes_room(pod, before, after))
+
+    def _makes_room(self, pod: Pod, before: Pod, after: Pod) -> bool:
+        """Return whether a pod that was scaled down is the waiting one, or frees something that it wants."""
+        if after.metadata.uid == pod.metadata.uid:
+            return True
+        if not after.spec.node_name:
+            return False
+        options = RequestOptions(
+            use_status_resources=self._gates.in_place_pod_vertical_scaling,
+            pod_level_vertical_scaling=self._gates.in_place_pod_level_resources_vertical_scaling,
+        )
+        was, is_now = pod_amounts(before, options), pod_amounts(after, options)
+        return any(
+            max(0, was.get(name, 0)) > max(0, is_now.get(name, 0))
+            for name, quantity in pod_requests(pod, options).items()
+            if quantity.sign() != 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name))
+        )
+
+    def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod if it fits on the node, were it empty, and the node came or offers more of what the pod wants."""
+        objects = objects_of(Node, old, new)
+        if objects is None:
+            return HintAnswer.ERROR
+        before, after = objects
+        requests = fit_requests(pod, self._gates)
+        if after is None or not self._fits(requests, after):
+            return HintAnswer.SKIP
+        return HintAnswer(before is None or self._has_grown(requests, before, after))
+
+    def _fits(self, requests: dict[str, int], node: Node) -> bool:
+        """Return whether a node without pods has room. Nothing is ignored here, whatever the arguments are."""
+        offered = node_amounts(node.status.allocatable)
+        if offered.get(PODS, 0) < 1:
+            return False
+        return all(
+            amount <= offered.get(name, 0) or self._is_delegated(name, offered)
+            for name, amount in requests.items()
+            if amount > 0
+        )
+
+    def _has_grown(self, requests: dict[str, int], before: Node, after: Node) -> bool:
+        """Return whether a node allows more pods, offers more of a required resource, or has one that devices serve."""
+        offered, earlier = node_amounts(after.status.allocatable), node_amounts(before.status.allocatable)
+        if offered.get(PODS, 0) > earlier.get(PODS, 0):
+            return True
+        return any(
+            offered.get(name, 0) > earlier.get(name, 0) or self._is_delegated(name, offered)
+            for name, amount in requests.items()
+            if amount > 0
+        )
+
+    def _is_delegated(self, name: str, offered: dict[str, int]) -> bool:
+        """Return whether devices provide a resource on a node that has none itself."""
+        if self._device_classes is None or not is_scalar(name) or offered.get(name, 0) > 0:
+            return False
+        return self._device_classes.get(name) is not None
+
+    def is_schedulable_after_device_class_event(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod if it requests the resource that a class now serves."""
+        objects = objects_of(DeviceClass, old, new)
+        if objects is None:
+            return HintAnswer.ERROR
+        before, after = objects
+        if after is None:
+            return HintAnswer.ERROR
+        requests = pod_requests(pod, RequestOptions())
+        claimed = after.spec.extended_resource_name
+        if before is not None:
+            # The name, and with it the implicit resource, never changes.
+            if (before.spec.extended_resource_name or "") == (claimed or ""):
+                return HintAnswer.SKIP
+        elif DEVICE_CLASS_PREFIX + after.metadata.name in requests:
+            return HintAnswer.QUEUE
+        return HintAnswer(claimed is not None and claimed in requests)

@@ -35,7 +35,8 @@ class PodVolume(msgspec.Struct, frozen=True):
 
     Attributes:
         source: the volume as written.
-        claim: the name of its claim, or None if it needs none. ephemeral: whether the claim is made for the pod.
+        claim: the name of its claim, or None if it needs none.
+        ephemeral: whether the claim is made for the pod.
     """
 
     source: Volume
@@ -48,9 +49,11 @@ class PodVolumes(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         key: identifies everything else, unless pods with different volumes share results (`pod_volumes`).
-        namespace, pod_name, pod_uid: of the pod; the latter two are empty unless it has ephemeral volumes.
-        volumes: in the order of the pod.
-        has_claims: whether one of them is a claim. has_named_claims: likewise, ephemeral ones left out.
+        namespace, pod_name, pod_uid: the namespace, pod name and pod uid of the pod; the latter two are empty unless it has
+            ephemeral volumes.
+        volumes: the volumes in the order of the pod.
+        has_claims: whether one of them is a claim.
+        has_named_claims: likewise, ephemeral ones left out.
     """
 
     key: Hashable

@@ -2,10 +2,9 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint16_t
 
 from bayplan.base cimport go
-from bayplan.framework.rule cimport FilterRule, ScoreRule
-from bayplan.plugins cimport score_range
-from bayplan.plugins.spread_groups cimport SpreadGroups
-from bayplan.plugins.spread_tables cimport ConstraintTable
+from bayplan.framework.rule cimport FilterRule
+from bayplan.plugins.normalize_score cimport ScaledScoreRule
+from bayplan.plugins.spread_tables cimport ConstraintTable, SpreadGroups
 
 # Constants of the .py, as C numbers.
 cdef int64_t MAX_NODE_SCORE
@@ -26,7 +25,7 @@ cdef class HardSpread(FilterRule):
     )
     cpdef void filter_all(self, uint16_t[::1] codes) except *
 
-cdef class SoftSpread(ScoreRule):
+cdef class SoftSpread(ScaledScoreRule):
     cdef object _plugin, _spec, _cluster
     cdef list _tables
     cdef SpreadGroups _groups
@@ -60,10 +59,5 @@ cdef class SoftSpread(ScoreRule):
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     @cython.locals(smallest=int64_t, largest=int64_t, left_out=bytes)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(
-        smallest=int64_t, largest=int64_t, left_out=bytes, count=Py_ssize_t, first=int64_t, distinct=int64_t, values=int64_t[::1],
-        place=Py_ssize_t, row=Py_ssize_t,
-    )
+    @cython.locals(left_out=bytes, row=Py_ssize_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
-
-cdef inline int64_t evened(int64_t raw, int64_t smallest, int64_t largest) except? -9223372036854775807

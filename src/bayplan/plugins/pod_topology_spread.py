@@ -30,15 +30,13 @@ from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Scale, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, error
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
-from bayplan.plugins import score_range
-from bayplan.plugins.pod_topology_spread_hints import PodTopologySpreadHints
-from bayplan.plugins.spread_constraints import HARD, SOFT, SpreadConstraint, SpreadConstraints
-from bayplan.plugins.spread_groups import SpreadGroups
-from bayplan.plugins.spread_tables import ConstraintTable, SpreadTables
+from bayplan.plugins.normalize_score import ScaledScoreRule
+from bayplan.plugins.spread_constraints import HARD, SOFT, PodTopologySpreadHints, SpreadConstraint, SpreadConstraints
+from bayplan.plugins.spread_tables import ConstraintTable, SpreadGroups, SpreadTables
 from bayplan.state.arrays import Bools, Codes, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Eligibility
-from bayplan.state.node_matching import required_node_affinity_matches
+from bayplan.state.node_matcher import matching_rows
 from bayplan.state.pod_info import PodClass
 from bayplan.state.views import Rows
 
@@ -244,7 +242,7 @@ class PodTopologySpread(
             for key in keys:
                 mask &= rows.label(key) >= 0
             if constraint.honors_affinity:
-                mask &= required_node_affinity_matches(required, rows)
+                mask &= matching_rows(required, cluster.nodes)
             if constraint.honors_taints:
                 table = np.array([tolerated(number) for number in range(len(cluster.nodes.taint_sets))], dtype=np.bool_)
                 mask &= table[rows.taints()]
@@ -325,7 +323,7 @@ class HardSpread(FilterRule):
                     codes[row] = verdict[code if code >= 0 else last]
 
 
-class SoftSpread(ScoreRule):
+class SoftSpread(ScaledScoreRule):
     """The weighted counts in a node's domains, rounded half away from zero; the smallest becomes 100.
 
     A weight depends on the number of domains among the feasible nodes. Nodes that are equal to the constraints are scored once.
@@ -467,31 +465,15 @@ class SoftSpread(ScoreRule):
         smallest, largest, left_out = scale[0], scale[1], scale[2]
         if left_out and left_out[row]:
             return 0
-        return evened(raw, smallest, largest)
+        if largest == 0:
+            return MAX_NODE_SCORE
+        return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalise all rows: each raw score once if there are fewer than rows."""
-        smallest, largest, left_out = scale[0], scale[1], scale[2]
-        count = self.columns.count
-        first = score_range.lowest(raw, count)
-        distinct = go.sub(score_range.highest(raw, count), first) + 1
-        if 0 < distinct < count:
-            table = np.empty(distinct, dtype=np.int64)
-            values = table
-            for place in range(distinct):
-                values[place] = evened(first + place, smallest, largest)
-            score_range.look_up(raw, first, values, normalized, count)
-        else:
-            for row in range(count):
-                normalized[row] = evened(raw[row], smallest, largest)
+        """Normalise all rows: those that are not scored last."""
+        left_out = scale[2]
+        ScaledScoreRule.normalize_all(self, (scale[0], scale[1], b""), raw, normalized)
         if left_out:
-            for row in range(count):
+            for row in range(self.columns.count):
                 if left_out[row]:
                     normalized[row] = 0
-
-
-def evened(raw: int, smallest: int, largest: int) -> int:
-    """Return 100 for the smallest score, less for larger ones."""
-    if largest == 0:
-        return MAX_NODE_SCORE
-    return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)

@@ -33,7 +33,8 @@ class DeviceTally:
     """The number of devices that serve one resource on each node.
 
     Attributes:
-        number: of the resource. capacity, used: int64[rows], the devices of the node and those of them that are allocated.
+        number: the number of the resource.
+        capacity, used: int64[rows], the devices of the node and those of them that are allocated.
     """
 
     __slots__ = ("capacity", "number", "used")

@@ -46,7 +46,8 @@ class StrategyScore(ResourceScore):
     """Base of the strategies: the weighted mean of the scores of all resources.
 
     Attributes:
-        skips_zeros: whether a resource with the score 0 does not count. rounds: whether the mean is rounded, halves up, not cut.
+        skips_zeros: whether a resource with the score 0 does not count.
+        rounds: whether the mean is rounded, halves up, not cut.
     """
 
     def __init__(

@@ -55,7 +55,8 @@ class TaintTolerationSpec:
 
     Attributes:
         key: the tolerations, without their duration, which does not matter to scheduling.
-        verdicts: a verdict per taint set. counts: the PreferNoSchedule taints in it that are not tolerated.
+        verdicts: a verdict per taint set.
+        counts: the number of PreferNoSchedule taints in it that are not tolerated.
     """
 
     key: tuple[tuple[str, str, str, str], ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -13,14 +14,14 @@ from bayplan.state.arrays import Floats, Ints
 
 Figure = dict[str, object]
 Runs = Mapping[str, Sequence[RunData]]
-"""Runs by label; those of one label differ in their seed."""
+"""Runs by label; those with the same label differ in their seed."""
 
 COLOURS = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#4b5563")
 POINTS = 240
-"""Points of a curve over time."""
+"""Number of points of a curve over time."""
 
 SLOW_POINTS = 40
-"""Points of curves that need a pass over all nodes each."""
+"""Number of points of curves that need a pass over all nodes each."""
 
 MAX_HEAT_ROWS = 60
 MAX_HEAT_COLUMNS = 80
@@ -38,10 +39,11 @@ class TimeAxis:
     """The common time axis of several runs.
 
     Args:
-        runs: of the report.
+        runs: the runs of the report.
 
     Attributes:
-        seconds: of one unit. unit: its name.
+        seconds: the length of the unit in seconds.
+        unit: the name of the unit.
     """
 
     def __init__(self, runs: Runs) -> None:
@@ -55,8 +57,12 @@ class TimeAxis:
         return f"time ({self.unit})"
 
     def times(self, points: int) -> Ints:
-        """Return that many times from start to end, int64 nanoseconds."""
+        """Return this number of times from start to end, int64 nanoseconds."""
         return np.linspace(0, self.last_ns, points).astype(np.int64)
+
+    def text(self, time_ns: int) -> str:
+        """Return a time since the start in the unit of the axis."""
+        return f"{time_ns / SECOND_NS / self.seconds:,.2f}"
 
     def shown(self, times: Ints) -> list[float]:
         """Return times in the unit of the axis."""
@@ -99,43 +105,55 @@ def curves(
 
 
 def wait_distribution(runs: Runs) -> Figure:
-    """Return the share of pods that waited at most so long; all seeds of a label together."""
+    """Return the cumulative share of pods by waiting time, on a logarithmic scale from 1 s; all seeds of a label together."""
     data: list[dict[str, object]] = []
+    lowest = 100.0
     for number, (label, group) in enumerate(runs.items()):
         waits = np.sort(np.concatenate([run.waits_s() for run in group]))
         if not len(waits):
             continue
         places = np.unique(np.linspace(0, len(waits) - 1, 400).astype(np.int64))
+        # Of those that hardly waited, their number is enough.
+        places = places[max(int(np.searchsorted(waits[places], 1.0, side="right")) - 1, 0) :]
         share = 100 * (places + 1) / len(waits)
+        lowest = min(lowest, float(share[0]))
         line = {"color": COLOURS[number % len(COLOURS)], "width": 2, "shape": "hv"}
         data.append(
             {
                 "type": "scatter",
                 "mode": "lines",
                 "name": label,
-                "x": _rounded(waits[places]),
+                "x": _rounded(np.maximum(waits[places], 1.0)),
                 "y": _rounded(share),
                 "line": line,
             }
         )
-    return figure(data, "waited (seconds)", "pods (%)", yaxis={"title": {"text": "pods (%)"}, "range": [0, 101]})
+    title = "waited (seconds; 1 stands for less)"
+    xaxis = {"title": {"text": title}, "type": "log", "dtick": 1, "minor": {"dtick": "D1"}}
+    bottom = 10 * (lowest // 10) - 1
+    return figure(data, title, "pods (%)", xaxis=xaxis, yaxis={"title": {"text": "pods (%)"}, "range": [bottom, 101]})
 
 
-def waits_by(runs: Runs, what: str, names_of: Callable[[RunData], list[str]]) -> Figure:
-    """Return bars of the mean waiting time by a name of the pods, with confidence intervals; the most common names only."""
+def waits_by(runs: Runs, what: str, names_of: Callable[[RunData], list[str]]) -> Figure | None:
+    """Return bars of the mean waiting time by a name of the pods, with confidence intervals; the most common names only.
+
+    None if all pods have one name: the table has their mean.
+    """
     groups = {label: [run.waits_by(names_of(run)) for run in group] for label, group in runs.items()}
     sizes: dict[str, int] = {}
     for found in groups.values():
         for waits in found:
             for name, values in waits.items():
                 sizes[name] = sizes.get(name, 0) + len(values)
+    if len(sizes) < 2:
+        return None
     names = sorted(sorted(sizes, key=lambda name: -sizes[name])[:MAX_GROUPS])
     data = []
     for number, (label, found) in enumerate(groups.items()):
         means = [[float(waits[name].mean()) if name in waits else 0.0 for name in names] for waits in found]
         mean, margin = mean_and_margin(np.array(means))
         data.append(_bars(label, number, names, mean, margin, len(found)))
-    return figure(data, what, "waited (seconds, mean)", barmode="group", xaxis=_categories(what))
+    return _bar_figure(data, what, "waited (seconds, mean)", names)
 
 
 def rejections(runs: Runs) -> Figure:
@@ -146,11 +164,26 @@ def rejections(runs: Runs) -> Figure:
         shares = [[100 * run.rejections[name] / max(run.rejections.total(), 1) for name in names] for run in group]
         mean, margin = mean_and_margin(np.array(shares).reshape(len(group), len(names)))
         data.append(_bars(label, number, names, mean, margin, len(group)))
-    return figure(data, "plugin", "rejections of nodes (%)", barmode="group", xaxis=_categories("plugin"))
+    return _bar_figure(data, "plugin", "rejections of nodes (%)", names)
+
+
+def descheduled(runs: Runs) -> Figure:
+    """Return bars of the evictions by a descheduler, by plugin, with confidence intervals."""
+    counts = {
+        label: [Counter(each["plugin"] for each in run.descheduled or ()) for run in group]
+        for label, group in runs.items()
+    }
+    names = sorted({name for group in counts.values() for count in group for name in count})
+    data = []
+    for number, (label, group) in enumerate(counts.items()):
+        samples = np.array([[count[name] for name in names] for count in group], dtype=np.float64)
+        mean, margin = mean_and_margin(samples.reshape(len(group), len(names)))
+        data.append(_bars(label, number, names, mean, margin, len(group)))
+    return _bar_figure(data, "plugin", "evicted pods", names)
 
 
 def heat_map(run: RunData, axis: TimeAxis, resource: str) -> Figure:
-    """Return the utilisation of nodes over time; in large clusters each row is the mean of several nodes."""
+    """Return the utilization of nodes over time; in large clusters each row is the mean of several nodes."""
     times = axis.times(MAX_HEAT_COLUMNS)
     number, nodes = run.resources.index(resource), run.nodes
     offered = nodes.allocatable[number]
@@ -165,7 +198,8 @@ def heat_map(run: RunData, axis: TimeAxis, resource: str) -> Figure:
             there = members[alive[members]]
             if len(there):
                 shares[block, place] = 100 * used[there].sum() / offered[there].sum()
-    names = [_range_of([nodes.names[row] for row in members.tolist()]) for members in blocks]
+    prefix, shown = shortened([nodes.names[row] for row in rows.tolist()])
+    names = [_range_of(shown[start : start + per_row]) for start in range(0, len(shown), per_row)]
     cells = [[None if np.isnan(each) else round(each, 1) for each in row] for row in shares.tolist()]
     heat = {
         "type": "heatmap",
@@ -179,9 +213,7 @@ def heat_map(run: RunData, axis: TimeAxis, resource: str) -> Figure:
     heat["reversescale"] = True  # Plotly's own scale has the dark end at 0.
     heat["colorbar"] = {"title": {"text": "%"}}
     height = max(240, min(700, 120 + 14 * len(blocks)))
-    return figure(
-        [heat], axis.title, "", height=height, yaxis={"type": "category", "autorange": "reversed", "automargin": True}
-    )
+    return figure([heat], axis.title, "", height=height, yaxis=_names_axis(prefix))
 
 
 def gantt(run: RunData, axis: TimeAxis) -> Figure:
@@ -191,7 +223,7 @@ def gantt(run: RunData, axis: TimeAxis) -> Figure:
     last = run.duration_ns
     bound, ended = np.minimum(pods.bound[rows], last), np.minimum(pods.ended[rows], last)
     left = np.minimum(bound, ended)
-    names = [pods.names[row] for row in rows.tolist()]
+    prefix, names = shortened([pods.names[row] for row in rows.tolist()])
     on = [run.nodes.names[row] if row >= 0 else "no node" for row in pods.nodes[rows].tolist()]
     waiting = {"name": "waits", "base": axis.shown(pods.arrived[rows]), "x": axis.shown(left - pods.arrived[rows])}
     running = {
@@ -206,8 +238,13 @@ def gantt(run: RunData, axis: TimeAxis) -> Figure:
         {**shape, **running, "marker": {"color": "#2563eb"}, "hovertemplate": "%{y}<br>on %{text}<extra></extra>"},
     ]
     height = max(240, min(1200, 100 + 12 * len(names)))
-    yaxis = {"type": "category", "autorange": "reversed", "automargin": True}
-    return figure(data, axis.title, "", barmode="overlay", height=height, yaxis=yaxis)
+    return figure(data, axis.title, "", barmode="overlay", height=height, yaxis=_names_axis(prefix))
+
+
+def _names_axis(prefix: str) -> dict[str, object]:
+    """Return an axis of names from top to bottom, titled with the beginning that they have in common."""
+    title = {"text": f"{prefix}…" if prefix else "", "standoff": 12}
+    return {"type": "category", "autorange": "reversed", "automargin": True, "title": title}
 
 
 def _bars(label: str, number: int, names: Sequence[str], mean: Floats, margin: Floats, runs: int) -> dict[str, object]:
@@ -218,8 +255,20 @@ def _bars(label: str, number: int, names: Sequence[str], mean: Floats, margin: F
     return bar
 
 
-def _categories(title: str) -> dict[str, object]:
-    return {"title": {"text": title}, "type": "category", "automargin": True}
+def _bar_figure(data: list[dict[str, object]], x: str, y: str, names: Sequence[str]) -> Figure:
+    """Return bars side by side; few of them stay slim."""
+    xaxis = {"title": {"text": x}, "type": "category", "automargin": True}
+    return figure(data, x, y, barmode="group", bargap=max(0.2, 0.8 - 0.15 * len(names)), xaxis=xaxis)
+
+
+def shortened(names: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the beginning that names have in common, up to a dash, dot or slash, and the names without it."""
+    first, last = min(names, default=""), max(names, default="")
+    # What the first and the last name in order have in common, all have.
+    shorter = min(len(first), len(last))
+    length = next((place for place in range(shorter) if first[place] != last[place]), shorter)
+    end = max(first[:length].rfind(each) for each in "-./") + 1
+    return first[:end], [name[end:] for name in names]
 
 
 def _rounded(values: Floats) -> list[float]:

@@ -30,12 +30,12 @@ OTHER = "other plugins"
 
 
 def plugin_of(reason: str) -> str:
-    """Return the plugin that gives a reason, `OTHER` if it is none of kube-scheduler's usual ones."""
+    """Return the plugin of a reason, or `OTHER` if it is not one of kube-scheduler's usual ones."""
     return next((plugin for pattern, plugin in _PLUGINS if pattern.search(reason)), OTHER)
 
 
 def rejections_by_plugin(messages: Iterable[str]) -> Counter[str]:
-    """Return how many nodes each plugin rejected, over the messages of failed attempts."""
+    """Return the number of nodes that each plugin rejected, over the messages of failed attempts."""
     found: Counter[str] = Counter()
     for message in messages:
         for reason in reasons_of(message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from bayplan.reports.rejections import rejections_by_plugin
 from bayplan.state.arrays import Floats, Index, Ints
 
 MAX_SHAPES = 20
-"""Kinds of pods that fragmentation is measured with, the most common ones."""
+"""Number of most common kinds of pods with which fragmentation is measured."""
 
 HOUR_NS = 3600 * SECOND_NS
 _NEVER = np.iinfo(np.int64).max
@@ -25,11 +26,14 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Pods:
-    """The pods of a run; times are nanoseconds since its start, `_NEVER` if something did not happen.
+    """The pods of a run; times are nanoseconds since its start, or `_NEVER`.
 
     Attributes:
-        names, workloads: texts. priorities: int64. nodes: int64, rows of the nodes, -1 for none.
-        arrived, bound, ended: int64. waited: bool, whether the pod waited for a decision in this run.
+        names, workloads: the names of pods and their workloads.
+        priorities: int64.
+        nodes: int64, rows of the nodes, -1 for none.
+        arrived, bound, ended: int64.
+        waited: bool, whether the pod waited for a decision in this run.
         requests: int64[resources, pods].
     """
 
@@ -46,9 +50,18 @@ class Pods:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of a run: their names, when they came and went, what they offer (int64[resources, nodes]), prices per hour."""
+    """The nodes of a run.
+
+    Attributes:
+        names: the names of the nodes.
+        groups: the node group of each node, "" for none.
+        added, removed: int64, as in `Pods`.
+        allocatable: int64[resources, nodes].
+        prices: float64, per hour, NaN without one.
+    """
 
     names: list[str]
+    groups: list[str]
     added: Ints
     removed: Ints
     allocatable: Ints
@@ -59,12 +72,13 @@ class RunData:
     """The figures of one run.
 
     Args:
-        result: its directory.
-        label: of the runs that differ from this one only in their seed.
+        result: the result directory.
+        label: the label that it shares with runs that differ only in their seed.
 
     Attributes:
-        facts: of the report on the terminal. duration_ns: of the run, at least 1.
-        resources: names of the resources that nodes offer, cpu and memory first.
+        facts: the facts of the report on the terminal.
+        duration_ns: the duration of the run, at least 1.
+        resources: the names of the resources that nodes offer, CPU and memory first.
     """
 
     def __init__(self, result: ResultDirectory, label: str) -> None:
@@ -87,11 +101,15 @@ class RunData:
         for place, row in enumerate(order):
             for name, amount in rows["allocatable"][row]:
                 allocatable[self.resources.index(name), place] = amount
-            text = rows["object"][row]
-            price = price_of(msgspec.json.decode(text, type=Node)) if text else None
+            if "price" in rows:
+                price = rows["price"][row]
+            else:
+                text = rows["object"][row]
+                price = price_of(msgspec.json.decode(text, type=Node)) if text else None
             prices[place] = np.nan if price is None else price
         return Nodes(
             [str(rows["node"][row]) for row in order],
+            [rows["group"][row] if "group" in rows else "" for row in order],
             self._times([rows["added_ns"][row] for row in order]),
             self._times([rows["removed_ns"][row] for row in order]),
             allocatable,
@@ -127,11 +145,11 @@ class RunData:
     # Over time.
 
     def utilisation(self, times: Ints, *, resource: str) -> Floats:
-        """Return the percentage of a resource that is requested, at each time; 0 if no node offers it."""
+        """Return the requested percentage of a resource at each time; 0 if no node offers it."""
         if not self.has(resource):
             return np.zeros(len(times))
         pods, nodes, number = self.pods, self.nodes, self.resources.index(resource)
-        # Results don't have what removed nodes offered, so that their pods are left out, too.
+        # Older results lack the allocatable amounts of removed nodes, so their pods are ignored, too.
         placed = (pods.nodes >= 0) & nodes.allocatable[number, pods.nodes].astype(np.bool_)
         used = level(pods.bound[placed], pods.ended[placed], pods.requests[number, placed], times)
         offered = level(nodes.added, nodes.removed, nodes.allocatable[number], times)
@@ -147,13 +165,14 @@ class RunData:
         left = np.minimum(pods.bound, pods.ended)[waited]
         return level(pods.arrived[waited], left, np.ones(len(waited), dtype=np.int64), times)
 
-    def node_count(self, times: Ints) -> Floats:
-        """Return the number of nodes, at each time."""
+    def node_count(self, times: Ints, *, group: str | None = None) -> Floats:
+        """Return the number of nodes, at each time; of a group only if one is given."""
         nodes = self.nodes
-        return level(nodes.added, nodes.removed, np.ones(len(nodes.names), dtype=np.int64), times)
+        counted = np.array([group in (None, name) for name in nodes.groups], dtype=np.int64)
+        return level(nodes.added, nodes.removed, counted, times)
 
     def usage_of_nodes(self, time: int) -> Ints:
-        """Return what the pods on each node request: int64[resources, nodes]."""
+        """Return the requests of the pods on each node: int64[resources, nodes]."""
         pods = self.pods
         there = np.flatnonzero((pods.nodes >= 0) & (pods.bound <= time) & (pods.ended > time))
         used = np.zeros(self.nodes.allocatable.shape, dtype=np.int64)
@@ -162,9 +181,9 @@ class RunData:
         return used
 
     def fragmentation(self, times: Ints, *, resource: str) -> Floats:
-        """Return the percentage of what is idle of a resource that typical pods have no room for, at each time.
+        """Return the percentage of the idle amount of a resource that typical pods cannot use, at each time.
 
-        The mean over the most common kinds of pods that ask for the resource; only amounts count, not affinity or taints.
+        The mean over the most common kinds of pods that request the resource; only amounts count, not affinity or taints.
         """
         if not self.has(resource):
             return np.zeros(len(times))
@@ -185,7 +204,7 @@ class RunData:
 
     @cached_property
     def _shapes(self) -> tuple[Ints, Floats]:
-        """Return the most common requests, int64[shapes, resources], and how many pods have them."""
+        """Return the most common requests, int64[shapes, resources], and the number of pods with each."""
         counted = Counter(map(tuple, self.pods.requests.T.tolist())).most_common(MAX_SHAPES)
         shapes = np.array([shape for shape, _ in counted], dtype=np.int64).reshape(len(counted), len(self.resources))
         return shapes, np.array([count for _, count in counted], dtype=np.float64)
@@ -193,7 +212,7 @@ class RunData:
     # Totals.
 
     def waits_s(self) -> Floats:
-        """Return how long each pod waited, in seconds, for those that were bound in this run."""
+        """Return the waiting times of the pods that were bound in this run, in seconds."""
         pods, waited = self.pods, self.pods.waited
         bound = waited[pods.bound[waited] != _NEVER]
         waits: Floats = (pods.bound[bound] - pods.arrived[bound]) / SECOND_NS
@@ -210,19 +229,32 @@ class RunData:
 
     @cached_property
     def rejections(self) -> Counter[str]:
-        """Return how many nodes each plugin rejected."""
+        """Return the number of nodes that each plugin rejected."""
         table = self.result.table("decisions").select(["outcome", "message"]).to_pydict()
         failed = (
             text for outcome, text in zip(table["outcome"], table["message"], strict=True) if outcome == "unschedulable"
         )
         return rejections_by_plugin(failed)
 
+    @cached_property
+    def scaling_events(self) -> list[dict[str, Any]] | None:
+        """Return the events of an autoscaler, a row of `result_layout.SCALING` each; None if there was none."""
+        return self._optional("scaling")
+
+    @cached_property
+    def descheduled(self) -> list[dict[str, Any]] | None:
+        """Return the evictions of a descheduler, a row of `result_layout.DESCHEDULED` each; None if there was none."""
+        return self._optional("descheduled")
+
+    def _optional(self, name: str) -> list[dict[str, Any]] | None:
+        return self.result.table(name).to_pylist() if self.result.has_table(name) else None
+
     def node_hours(self) -> float:
-        """Return how many hours all nodes ran together."""
+        """Return the total hours of all nodes."""
         return float(self._hours().sum())
 
     def cost(self) -> float | None:
-        """Return what the nodes cost by their annotated prices; None if some have none."""
+        """Return the cost of the nodes by their annotated prices, or None if any has none."""
         prices = self.nodes.prices
         return None if np.isnan(prices).any() or not len(prices) else float((prices * self._hours()).sum())
 
@@ -232,7 +264,7 @@ class RunData:
         return hours
 
     def node_changes(self) -> list[tuple[int, str, str]]:
-        """Return when nodes were added after the start, or removed: time, what happened, node."""
+        """Return the later additions and removals of nodes: time, event, node."""
         found = []
         for row, name in enumerate(self.nodes.names):
             if self.nodes.added[row] > 0:
@@ -243,7 +275,7 @@ class RunData:
 
 
 def level(starts: Ints, ends: Ints, amounts: Ints, times: Ints) -> Floats:
-    """Return the sum of the amounts that are there at each time: started at it or before, not ended yet."""
+    """Return the sum of the amounts that are active at each time: started at it or before, not ended yet."""
     return _sum_until(starts, amounts, times) - _sum_until(np.maximum(ends, starts), amounts, times)
 
 

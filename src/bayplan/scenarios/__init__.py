@@ -1,1 +1,1 @@
-"""Scenario files: steps that change a cluster in virtual time, and assertions about what comes of it."""
+"""Scenario files: steps that change a cluster in virtual time, and assertions about the result."""

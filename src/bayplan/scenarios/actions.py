@@ -29,19 +29,21 @@ from bayplan.sim.operations import Apply, Cordon, Delete, Evict
 from bayplan.sim.simulator import Simulator
 
 EVICTION_RETRY_NS = 5 * SECOND_NS
-"""How long ``kubectl drain`` waits before it asks again for an eviction that a disruption budget refused."""
+"""Interval after which ``kubectl drain`` retries an eviction that a disruption budget refused."""
 
 _SCALABLE = Deployment | ReplicaSet | ReplicationController | StatefulSet
 
 
 def put_objects(simulator: Simulator, items: Sequence[KubernetesObject], *, new: bool) -> None:
-    """Create objects, or change those that exist; undeclared namespaces are created.
+    """Create objects, or change existing ones; undeclared namespaces are created.
 
     Args:
-        simulator: with the cluster. items: the objects. new: whether an object that exists is an error.
+        simulator: the simulator with the cluster.
+        items: the objects.
+        new: whether an existing object is an error.
 
     Raises:
-        InputError: an object exists, or the cluster refuses it.
+        InputError: an object exists, or the cluster rejects it.
     """
     store = simulator.cluster.store
     known = [namespace.metadata.name for namespace in store.all(Namespace)]
@@ -72,7 +74,7 @@ def patch_object(simulator: Simulator, patch: Patch) -> None:
     """Patch objects.
 
     Raises:
-        InputError: there are none, or the patch does not fit.
+        InputError: the target matches nothing, or the patch does not apply.
     """
     for item in find_objects(patch.target, simulator.cluster.store):
         document = encode(item)
@@ -99,7 +101,7 @@ def scale_workload(simulator: Simulator, scale: Scale) -> None:
     """Set the number of replicas of workloads.
 
     Raises:
-        InputError: there are none, or they have no replicas.
+        InputError: the target matches nothing, or has no replicas.
     """
     for item in find_objects(scale.target, simulator.cluster.store):
         if not isinstance(item, _SCALABLE):
@@ -109,10 +111,10 @@ def scale_workload(simulator: Simulator, scale: Scale) -> None:
 
 
 def delete_objects(simulator: Simulator, targets: Sequence[str]) -> None:
-    """Delete objects; what they own follows.
+    """Delete objects and their dependents.
 
     Raises:
-        InputError: a target names nothing.
+        InputError: a target matches nothing.
     """
     for target in targets:
         for item in find_objects(target, simulator.cluster.store):
@@ -123,7 +125,7 @@ def cordon_nodes(simulator: Simulator, nodes: str, *, unschedulable: bool) -> No
     """Mark nodes unschedulable, or schedulable again.
 
     Raises:
-        InputError: there are none.
+        InputError: the target matches nothing.
     """
     for node in select_nodes(nodes, simulator.cluster.store):
         simulator.perform(Cordon(node.metadata.name, unschedulable))
@@ -133,7 +135,7 @@ def set_failed(simulator: Simulator, failure: Failure, rack_label: str, *, faile
     """Make nodes unreachable, as if their kubelets had stopped, or ready again.
 
     Raises:
-        InputError: there are none.
+        InputError: the target matches nothing.
     """
     nodes = failing_nodes(failure, simulator.cluster.store, rack_label)
     _apply(simulator, [_with_readiness(node, simulator.now_ns, failed=failed) for node in nodes])
@@ -157,13 +159,15 @@ def drain_nodes(simulator: Simulator, nodes: str, until_ns: int) -> list[str]:
     A pod that a disruption budget protects is tried again every 5 seconds. Pods of DaemonSets and mirror pods stay.
 
     Args:
-        simulator: with the cluster. nodes: see `select_nodes`. until_ns: when to give up.
+        simulator: the simulator with the cluster.
+        nodes: see `select_nodes`.
+        until_ns: the time limit.
 
     Returns:
-        Why nodes are not empty at `until_ns`, a line for each pod.
+        The reasons why nodes are not empty at `until_ns`, one line per pod.
 
     Raises:
-        InputError: there are no such nodes.
+        InputError: the target matches nothing.
     """
     names = [node.metadata.name for node in select_nodes(nodes, simulator.cluster.store)]
     for name in names:
@@ -179,7 +183,7 @@ def drain_nodes(simulator: Simulator, nodes: str, until_ns: int) -> list[str]:
 
 
 def _leaving(simulator: Simulator, names: Sequence[str]) -> list[Pod]:
-    """Return the pods that are still on nodes and have to go, those that are being deleted included."""
+    """Return the remaining pods of nodes that must be evicted, including those that are being deleted."""
     pods = (pod for name in names for pod in simulator.cluster.store.pods_on(name))
     return [pod for pod in pods if pod.metadata.deletion_timestamp is not None or comes_back(pod)]
 

@@ -1,4 +1,4 @@
-"""Evaluate the checks of scenarios on the cluster as it is now."""
+"""Evaluate the checks of scenarios on the current cluster."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from bayplan.state.resource_table import PODS
 
 EVERYTHING = "*"
 _SHOWN = 6
-"""Maximum number of pods or domains that a result lists."""
+"""Maximum number of pods or domains in a result."""
 
 
 class Facts(NamedTuple):
-    """What checks need besides the simulator.
+    """The inputs of checks in addition to the simulator.
 
     Attributes:
-        explain: returns why a pod waits, by its key.
-        scaling: returns what an autoscaler did so far, and what nodes cost; None if there is none.
+        explain: the function that returns why a pod waits, by its key.
+        scaling: the function that returns the results of the autoscaler so far; None if there is none.
     """
 
     explain: Callable[[str], str]
@@ -52,10 +52,11 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check.
 
     Attributes:
-        ok: whether it is true. check: what was checked, in words: ``placed deployment/web``.
+        ok: whether the check is true.
+        check: the check in words: ``placed deployment/web``.
         wanted, got: the two sides, in words.
-        waiting: keys of the pods that explain the result by waiting.
-        details: further lines about what was found.
+        waiting: the keys of the waiting pods that explain the result.
+        details: additional lines about the result.
     """
 
     ok: bool
@@ -67,10 +68,12 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evaluate(check: Check, simulator: Simulator, facts: Facts) -> CheckResult:
-    """Return the result of a check on the cluster as it is now.
+    """Return the result of a check on the current cluster.
 
     Args:
-        check: with exactly one field. simulator: with the cluster. facts: see `Facts`.
+        check: the check, with exactly one field.
+        simulator: the simulator with the cluster.
+        facts: see `Facts`.
     """
     return _Evaluation(simulator, facts).of(check)
 

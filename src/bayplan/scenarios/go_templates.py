@@ -49,17 +49,19 @@ _FUNCTIONS: dict[str, tuple[Callable[[Sequence[float]], float], bool]] = {
     "SubtractFloat": (lambda values: values[0] - values[1], False),
     "SubtractInt": (lambda values: values[0] - values[1], True),
 }
-"""The functions, and whether they return whole numbers, cut towards zero."""
+"""The functions, and whether they return integers, truncated towards zero."""
 
 
 def render(text: str, values: Mapping[str, Value], *, name: str) -> str:
     """Return a template with its expressions replaced.
 
     Args:
-        text: the template. values: by name, without the dot. name: of the template, for errors.
+        text: the template.
+        values: the values by name, without the dot.
+        name: the name of the template, for errors.
 
     Raises:
-        InputError: an expression is not one of these.
+        InputError: an expression is not supported.
     """
 
     def replaced(match: re.Match[str]) -> str:
@@ -79,7 +81,7 @@ def _text(value: Value) -> str:
 
 
 class _Reader:
-    """Reads one expression from left to right."""
+    """Parses one expression from left to right."""
 
     def __init__(self, text: str, values: Mapping[str, Value]) -> None:
         self._tokens = [(match.lastgroup or "", match[match.lastgroup or 0]) for match in _TOKEN.finditer(text)]
@@ -94,7 +96,7 @@ class _Reader:
         return value
 
     def _call(self) -> Value:
-        """Read a function with its arguments, or a single value."""
+        """Parse a function with its arguments, or a single value."""
         kind, text = self._next()
         if kind != "word" or text not in _FUNCTIONS:
             return self._value(kind, text)

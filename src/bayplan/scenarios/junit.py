@@ -1,4 +1,4 @@
-"""JUnit XML of scenario results: a suite for each scenario, a case for each step that checks something."""
+"""JUnit XML of scenario results: a suite for each scenario, a case for each step with a check."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def junit_xml(results: Sequence[ScenarioResult]) -> bytes:
 
 
 def _cases(result: ScenarioResult) -> list[StepResult]:
-    """Return the steps that can fail by themselves, and those that did; all of them if none checks anything."""
+    """Return the steps that can fail by themselves, and those that did; all of them if none has a check."""
     checking = [step for step in result.steps if step.action in ("assert", "") or step.outcome is Outcome.BROKEN]
     return checking or list(result.steps)
 

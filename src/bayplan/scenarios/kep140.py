@@ -1,8 +1,8 @@
 """Read the Scenario objects of kube-scheduler-simulator (KEP-140).
 
 Operations run by their steps, in the order of the file within a step. After each step, time passes until nothing changes any more,
-which is what the KEP means by the end of a step. A doneOperation ends the scenario with its step. The objects have no assertions:
-the scenario fails if an operation can't be done. `spec.controllers` says which controllers of that simulator run; here all do.
+which is the end of a step in the KEP. A doneOperation ends the scenario with its step. The objects have no assertions:
+the scenario fails if an operation cannot be executed. `spec.controllers` selects the controllers of that simulator; here all run.
 
 Source: https://github.com/kubernetes-sigs/kube-scheduler-simulator/tree/master/keps/140-scenario-based-simulation
 """
@@ -42,7 +42,7 @@ def read_kep140(document: Document, folder: Path) -> ScenarioPlan:
     """Check a document and return it as a scenario.
 
     Raises:
-        InputError: anything is wrong with it; with file and line.
+        InputError: it is invalid; the message has file and line.
     """
     value = cast("Mapping[str, Any]", document.value)
     if value.get("kind") != "Scenario":
@@ -131,7 +131,7 @@ def _patch_body(document: Document, text: object, path: str) -> dict[str, Any] |
 
 
 def _target(document: Document, operation: object, path: str) -> str:
-    """Return the target of an operation as steps name it."""
+    """Return the target of an operation in the format of steps."""
     if not isinstance(operation, dict):
         raise _refusal(document, path, "typeMeta and objectMeta", repr(operation))
     kinds, metadata = operation.get("typeMeta"), operation.get("objectMeta")

@@ -1,4 +1,4 @@
-"""Find the scenarios of files, in any of the formats: our own, KEP-140's, scheduler_perf's."""
+"""Find the scenarios of files, in any of the formats: Bayplan's own, KEP-140's, scheduler_perf's."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class FoundScenario(msgspec.Struct, frozen=True, kw_only=True):
     """A scenario of a file.
 
     Attributes:
-        name, labels: to choose it by. where: its file and line.
-        read: its plan; None for a workload of scheduler_perf, which may be large: `make` returns that.
-        make: returns the plan; raises InputError if an operation or a template is not as it should be.
+        name, labels: the name and labels to select it by.
+        where: the file and line.
+        read: the plan; None for a workload of scheduler_perf, which may be large: `make` returns that.
+        make: the function that returns the plan; raises InputError if an operation or a template is invalid.
     """
 
     name: str
@@ -35,7 +36,7 @@ def find_scenarios(paths: Sequence[str]) -> list[FoundScenario]:
     """Return the scenarios of files, folders and patterns, in their order.
 
     Raises:
-        InputError: a file is no scenario, or there is a mistake in one; with file and line.
+        InputError: a file is not a scenario, or one has an error; the message has file and line.
     """
     found: list[FoundScenario] = []
     for file in find_files(paths):

@@ -1,4 +1,4 @@
-"""The objects that operations of scheduler_perf make: nodes, namespaces, pods with volumes, anything of a template."""
+"""The objects that operations of scheduler_perf create: nodes, namespaces, pods with volumes, objects of any template."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def labels_match(labels: Mapping[str, str], pod: Pod) -> bool:
 
 
 class PerfObjects:
-    """Makes objects from templates; each file is read once.
+    """Creates objects from templates; each file is read once.
 
     Args:
-        folder: of the configuration, that paths of templates are relative to.
+        folder: the folder of the configuration, for relative paths of templates.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -77,7 +77,7 @@ class PerfObjects:
     def _item(
         self, path: Path, index: int, count: int, namespace: str, suffix: str, values: Mapping[str, Value]
     ) -> Document:
-        """Return object number `index` of a template, named and in its namespace."""
+        """Return object number `index` of a template, with its name and namespace."""
         document = self._document(path, {"Index": index, "Count": count, **values})
         return _named(document, namespace, suffix)
 
@@ -180,7 +180,7 @@ class PerfObjects:
 
 
 def typed(document: Document) -> KubernetesObject:
-    """Return the typed form of a document, defaulted; a group whose kind is read under another version counts as that."""
+    """Return the typed form of a document, with defaults; a group whose kind is read under another version is treated as that."""
     kind = str(document.get("kind"))
     if find_kind(str(document.get("apiVersion")), kind) is None and kind == "PodGroup":
         document = {**document, "apiVersion": "scheduling.k8s.io/v1alpha2"}
@@ -192,7 +192,7 @@ def _metadata(document: Document) -> Document:
 
 
 def _named(document: Document, namespace: str, suffix: str) -> Document:
-    """Return a document with a name, made from its prefix if it has only that, and a namespace."""
+    """Return a document with a name, generated from its prefix if it has only that, and a namespace."""
     metadata = dict(_metadata(document))
     prefix = metadata.pop("generateName", "")
     metadata.setdefault("name", f"{prefix or 'object-'}{suffix}")

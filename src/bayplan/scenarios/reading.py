@@ -1,4 +1,4 @@
-"""Read scenario files: YAML or JSON to structs, every mistake refused with its file and line."""
+"""Read scenario files: YAML or JSON to structs; every error is reported with its file and line."""
 
 from __future__ import annotations
 
@@ -22,15 +22,19 @@ from bayplan.workloads.shape import read_shape, shape_of, shaped_inputs
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A step, checked and loaded.
+    """A validated and loaded step.
 
     Attributes:
-        step: as written. number: 1-based. where: its file and line.
-        at_ns: since the start. after_ns: since the step before. timeout_ns: of conditions, waits and drains.
-        wait_ns: of `wait`; None for "until nothing changes".
-        objects: of `create` or `apply`.
-        act: what a step of another format does that has no action of its own.
-        check_places: file and line of each check of `assert`.
+        step: the step in the file.
+        number: the 1-based number.
+        where: the file and line.
+        at_ns: the time since the start.
+        after_ns: the time since the previous step.
+        timeout_ns: the timeout of conditions, waits and drains.
+        wait_ns: the duration of `wait`; None for "until nothing changes".
+        objects: the objects of `create` or `apply`.
+        act: the function of a step in another format that has no action of its own.
+        check_places: the file and line of each check of `assert`.
     """
 
     step: Step
@@ -46,14 +50,18 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario, checked and with everything that it refers to loaded.
+    """A validated scenario with everything that it refers to.
 
     Attributes:
-        name: shown in results. file: its file. scenario: as written.
-        inputs: the cluster at the start. steps: in order.
-        folder: that paths are relative to.
-        autoscaler: its configuration; None if the nodes stay as they are.
-        descheduler: its policy; None for none. descheduling_interval_ns: between its runs.
+        name: the name shown in results.
+        file: the path of the file.
+        scenario: the scenario in the file.
+        inputs: the cluster at the start.
+        steps: the steps, in order.
+        folder: the folder for relative paths.
+        autoscaler: the configuration of the autoscaler; None for a fixed set of nodes.
+        descheduler: the policy of the descheduler; None for none.
+        descheduling_interval_ns: the interval between its runs.
     """
 
     name: str
@@ -68,13 +76,14 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
-    """Check a document and load what it refers to.
+    """Validate a document and load what it refers to.
 
     Args:
-        document: a scenario of our own format. folder: that its paths are relative to.
+        document: a scenario in Bayplan's own format.
+        folder: the folder for its relative paths.
 
     Raises:
-        InputError: anything is wrong with it; with file and line.
+        InputError: it is invalid; the message has file and line.
     """
     scenario = read_typed(document, Scenario, kind=KIND, api_version=API_VERSION)
     steps = [_plan_step(document, step, number, folder) for number, step in enumerate(scenario.steps)]
@@ -164,7 +173,7 @@ def _check_check(document: Document, check: Check, path: str) -> None:
 
 
 def _check_times(document: Document, steps: Sequence[StepPlan]) -> None:
-    """Refuse a step at a time before that of an earlier step."""
+    """Raise if a step's time is before that of an earlier step."""
     latest, text = 0, ""
     for index, plan in enumerate(steps):
         if plan.at_ns is None:
@@ -213,7 +222,7 @@ def _load_cluster(document: Document, scenario: Scenario, folder: Path) -> Input
 
 
 def _load(document: Document, items: Sequence[str | Mapping[str, object]], path: str, folder: Path) -> Inputs:
-    """Load objects and paths of a list, in its order; traces are read by `cluster` only."""
+    """Load objects and paths of a list, in its order; traces are only supported in `cluster`."""
     manifest, inputs = Manifest(), None
     paths = [str(folder / item) for item in items if isinstance(item, str)]
     if paths:

@@ -1,4 +1,4 @@
-"""Results of scenarios as text: a line for each scenario, and for each failed step what was wanted and found."""
+"""Results of scenarios as text: a line for each scenario, and for each failed step the expected and actual values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _scenario_lines(result: ScenarioResult) -> list[str]:
 
 
 def failure_lines(step: StepResult) -> list[str]:
-    """Return what is wrong with a step: where it is, each false check with both sides, and why pods wait."""
+    """Return the errors of a step: its position, each false check with both sides, and why pods wait."""
     lines = [f'{step.where} step {step.number} "{step.name}" at {format_duration(step.time_ns)}']
     if step.problem:
         lines.append(f"  {step.problem}")

@@ -26,14 +26,14 @@ from bayplan.sim.result import PodTimeline
 from bayplan.sim.simulator import Simulator
 
 MAX_EXPLAINED = 3
-"""Workloads whose waiting pods a failed check explains."""
+"""Maximum number of workloads whose waiting pods a failed check explains."""
 
 Configure = Callable[[StepPlan, Simulator], Scheduler]
-"""Makes the scheduler of a step's configuration, over the simulator's state; raises InputError if it can't be read."""
+"""Creates the scheduler of a step's configuration, over the simulator's state; raises InputError if it is invalid."""
 
 
 class Outcome(StrEnum):
-    """What became of a step. FAILED: an assertion is false. BROKEN: an action could not be done; later steps are not run."""
+    """The outcome of a step. FAILED: an assertion is false. BROKEN: an action could not be executed; later steps are not run."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -42,7 +42,7 @@ class Outcome(StrEnum):
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """Why pods wait: one pod, how many others of its workload wait, and the reason."""
+    """Why pods wait: one pod, the number of other waiting pods of its workload, and the reason."""
 
     pod: str
     others: int
@@ -50,7 +50,7 @@ class Explained(msgspec.Struct, frozen=True):
 
 
 class FailedCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A check that is false: where it stands, its result, and why pods wait that explain it."""
+    """A false check: its position, its result, and why the relevant pods wait."""
 
     where: str
     result: CheckResult
@@ -61,9 +61,15 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a step.
 
     Attributes:
-        number: 1-based. name: the step's, or its action. where: file and line. action: see `action_of`.
-        outcome: see `Outcome`. time_ns: virtual time at its end, since the start.
-        checks: number of checks. failed: those that are false. problem: why it is broken, in words.
+        number: the 1-based number.
+        name: the step's, or its action.
+        where: the file and line.
+        action: see `action_of`.
+        outcome: see `Outcome`.
+        time_ns: the virtual time at its end, since the start.
+        checks: the number of checks.
+        failed: the false checks.
+        problem: the reason why it is broken.
     """
 
     number: int
@@ -81,8 +87,12 @@ class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a scenario.
 
     Attributes:
-        name, file: of the scenario. steps: in order. duration_ns: of virtual time. decisions: scheduling cycles.
-        digest: of all decisions. seconds: real time.
+        name, file: the name and file of the scenario.
+        steps: the steps, in order.
+        duration_ns: the duration in virtual time.
+        decisions: the number of scheduling cycles.
+        digest: the digest of all decisions.
+        seconds: the duration in real time.
     """
 
     name: str
@@ -105,7 +115,7 @@ class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Broken(Exception):
-    """A step that can't be done; the text says why, the checks are those that never became true."""
+    """A step that cannot be executed; the text has the reason, the checks are those that never became true."""
 
     def __init__(self, text: str, failed: Sequence[FailedCheck] = ()) -> None:
         super().__init__(text)
@@ -113,11 +123,13 @@ class _Broken(Exception):
 
 
 def run_scenario(plan: ScenarioPlan, simulator: Simulator, configure: Configure, facts: Facts) -> ScenarioResult:
-    """Run the steps of a scenario and return what became of them.
+    """Run the steps of a scenario and return its result.
 
     Args:
-        plan: the scenario. simulator: with its cluster, at the start.
-        configure: see `Configure`. facts: see `Facts`.
+        plan: the scenario.
+        simulator: the simulator with the initial cluster.
+        configure: see `Configure`.
+        facts: see `Facts`.
     """
     return ScenarioRun(plan, simulator, configure, facts).run()
 
@@ -134,7 +146,7 @@ class ScenarioRun:
     def run(self) -> ScenarioResult:
         """Run all steps; a broken one ends the run."""
         simulator = self._simulator
-        # What is there at the start takes effect before the first step.
+        # The initial objects take effect before the first step.
         simulator.advance(simulator.start_ns)
         results: list[StepResult] = []
         for plan in self._plan.steps:
@@ -202,7 +214,7 @@ class ScenarioRun:
     # --- what ---------------------------------------------------------------------------------------------------------
 
     def _act(self, plan: StepPlan) -> Sequence[FailedCheck]:
-        """Do what a step says; return the checks that are false."""
+        """Execute a step; return the false checks."""
         simulator, step = self._simulator, plan.step
         if plan.act is not None:
             plan.act(simulator)
@@ -244,7 +256,7 @@ class ScenarioRun:
             return
         if not simulator.settle(simulator.now_ns + plan.timeout_ns):
             never = "a CronJob, or pods with run times that are made again, never end"
-            raise _Broken(f"the cluster did not come to rest within {plan.step.timeout} ({never})")
+            raise _Broken(f"the cluster did not become idle within {plan.step.timeout} ({never})")
 
     # --- checks -------------------------------------------------------------------------------------------------------
 

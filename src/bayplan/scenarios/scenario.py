@@ -47,7 +47,7 @@ Share: TypeAlias = Annotated[float, Meta(ge=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a scenario; unknown fields are refused."""
+    """Base of the parts of a scenario; unknown fields are rejected."""
 
 
 # --- what is asserted -------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class EvictionsCheck(Part, frozen=True, kw_only=True):
 
 
 class WaitingTimeCheck(Part, frozen=True, kw_only=True):
-    """How long pods waited for their nodes; pods that still wait count with their time so far."""
+    """Waiting times of pods until they got their nodes; for waiting pods the time so far."""
 
     pods: Pods = "*"
     at_most: Duration
@@ -118,7 +118,7 @@ class UtilisationCheck(Part, frozen=True, kw_only=True):
 
 
 class NodesCheck(Part, frozen=True, kw_only=True):
-    """How many nodes there are."""
+    """The number of nodes."""
 
     nodes: Nodes = "*"
     count: Count = None
@@ -127,7 +127,7 @@ class NodesCheck(Part, frozen=True, kw_only=True):
 
 
 class CostCheck(Part, frozen=True, kw_only=True):
-    """What the nodes of the autoscaler's groups cost so far."""
+    """The cost of the nodes of the autoscaler's groups so far."""
 
     group: Annotated[str, Meta(description="A node group; all of them by default.")] = "*"
     at_most: Annotated[float, Meta(ge=0.0, description="In the unit of the groups' prices.")]
@@ -176,7 +176,7 @@ class Failure(Part, frozen=True, kw_only=True):
 
 
 class Step(Part, frozen=True, kw_only=True):
-    """One step: when, and at most one action. It begins when the step before it is done, unless it says later."""
+    """One step: its time, and at most one action. It begins when the previous step has ended, unless it sets a later time."""
 
     name: Annotated[str, Meta(description="What the step is for; shown in results.")] = ""
     at: Annotated[Duration | None, Meta(description="Begin at this time since the start.")] = None
@@ -199,7 +199,7 @@ class Step(Part, frozen=True, kw_only=True):
     restore: Annotated[Failure | None, Meta(description="Make failed nodes ready again.")] = None
     configure: Annotated[
         str | dict[str, Any] | None,
-        Meta(description="A KubeSchedulerConfiguration, or its path, that decides from now on."),
+        Meta(description="A KubeSchedulerConfiguration, or its path, that replaces the current one."),
     ] = None
     wait: Annotated[str | None, Meta(description=f"A duration, or '{SETTLED}': until nothing changes any more.")] = None
     assert_: Annotated[tuple[Check, ...], Meta(description="What must be true now; every check is reported.")] = (
@@ -251,7 +251,7 @@ ACTIONS = (
     "wait",
     "assert",
 )
-"""The fields of a step that do something, by their names in the file."""
+"""The fields of a step with an action, by their names in the file."""
 
 
 def action_of(step: Step) -> str:

@@ -1,8 +1,8 @@
 """Read configurations of scheduler_perf, kube-scheduler's own benchmark: a scenario for each workload of each case.
 
-What upstream waits for (all pods of an operation scheduled, a barrier) must happen within `TIMEOUT` of virtual time; churn goes on
-for as long. Thresholds are pods per second of a real cluster and are not read, nor are metrics. `steadyState` needs a cluster in
-which scheduling takes time, and is refused.
+Upstream's waits (all pods of an operation scheduled, a barrier) must succeed within `TIMEOUT` of virtual time; churn continues
+for as long. Thresholds are pods per second of a real cluster and are ignored, as are metrics. `steadyState` needs a cluster in
+which scheduling takes time, and is rejected.
 
 Source: https://github.com/kubernetes/kubernetes/tree/v1.36.3/test/integration/scheduler_perf
 """
@@ -27,12 +27,12 @@ from bayplan.sim.operations import Apply, Delete
 from bayplan.sim.simulator import Simulator
 
 TIMEOUT = "10m"
-"""How long an operation may take."""
+"""Time limit of an operation."""
 _TIMEOUT_NS = 600 * SECOND_NS
 
 Operation: TypeAlias = Mapping[str, Any]
 Found: TypeAlias = tuple[str, Sequence[str], str, Callable[[], ScenarioPlan]]
-"""The name of a scenario, its labels, its file and line, and what makes its plan."""
+"""The name of a scenario, its labels, its file and line, and the function that returns its plan."""
 
 
 def is_scheduler_perf(value: object) -> bool:
@@ -64,7 +64,7 @@ def read_scheduler_perf(document: Document, folder: Path) -> Iterator[Found]:
 
 
 class _Maker:
-    """Makes the plan of one workload."""
+    """Creates the plan of one workload."""
 
     def __init__(
         self, document: Document, index: int, case: Operation, workload: Operation, folder: Path, name: str
@@ -84,7 +84,7 @@ class _Maker:
         """Return the scenario.
 
         Raises:
-            InputError: an operation, a parameter or a template is not as it should be.
+            InputError: an operation, a parameter or a template is invalid.
         """
         case, workload = self._case, self._workload
         for index, operation in enumerate(case["workloadTemplate"]):
@@ -325,7 +325,7 @@ def _wait(
     """Advance until all chosen pods are scheduled, or were tried.
 
     Raises:
-        InputError: some are not within `TIMEOUT`.
+        InputError: some are not scheduled within `TIMEOUT`.
     """
     pods = [
         pod

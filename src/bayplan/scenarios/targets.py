@@ -1,4 +1,4 @@
-"""What the texts in scenarios stand for: pods, nodes and objects of the cluster as it is now."""
+"""Resolve the targets in scenarios: pods, nodes and objects of the current cluster."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def select_pods(text: str, pods: Sequence[PodTimeline]) -> list[PodTimeline]:
 
     Args:
         text: a pattern of ``namespace/name`` (without a slash: of names), ``label:key=value``, or see `find_pods`.
-        pods: all of them.
+        pods: the timelines of all pods.
 
     Raises:
-        InputError: there are none.
+        InputError: none matches.
     """
     if text.startswith(_LABEL):
         key, equals, value = text.removeprefix(_LABEL).partition("=")
@@ -60,10 +60,10 @@ def select_pods(text: str, pods: Sequence[PodTimeline]) -> list[PodTimeline]:
 
 
 def select_nodes(text: str, store: ObjectStore) -> list[Node]:
-    """Return the nodes that a text names; see `matching_nodes`.
+    """Return the nodes that a text matches; see `matching_nodes`.
 
     Raises:
-        InputError: there are none.
+        InputError: none matches.
     """
     return matching_nodes(text, list(store.nodes.values()))
 
@@ -72,7 +72,7 @@ def failing_nodes(failure: Failure, store: ObjectStore, rack_label: str) -> list
     """Return the nodes that fail or come back.
 
     Raises:
-        InputError: there are none.
+        InputError: none matches.
     """
     if failure.nodes is not None:
         return select_nodes(failure.nodes, store)

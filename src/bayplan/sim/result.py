@@ -228,7 +228,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
         moves: the moves of each pod through the scheduling queue, if they were recorded.
         failures: errors of controllers, by ``Kind key``.
         scaling: the actions of an autoscaler, and the cost of nodes; None if none ran.
-        descheduled: the evictions of a descheduler, in order.
+        descheduled: the evictions of a descheduler, in order; None if none ran.
         input: the input of the run.
         wall: the durations in real time.
     """
@@ -248,7 +248,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     failures: dict[str, str]
     moves: list[QueueMove] | None = None
     scaling: ScalingSummary | None = None
-    descheduled: Sequence[Descheduled] = ()
+    descheduled: Sequence[Descheduled] | None = None
     input: InputSummary = msgspec.field(default_factory=InputSummary)
     wall: WallClock = msgspec.field(default_factory=WallClock)
 

@@ -8,6 +8,11 @@ from enum import StrEnum
 import msgspec
 
 from bayplan.base.durations import HOUR_NS
+from bayplan.objects.node import Node
+from bayplan.objects.node_prices import price_of
+
+GROUP_LABEL = "bayplan.io/node-group"
+"""The label of nodes that names their group."""
 
 
 class NodeLifetime(msgspec.Struct, kw_only=True):
@@ -16,12 +21,14 @@ class NodeLifetime(msgspec.Struct, kw_only=True):
     Attributes:
         name: the name of the node.
         zone: the label ``topology.kubernetes.io/zone``, or "".
+        node: the last state of the node.
         added_ns: the time when it was added.
         removed_ns: the time when it was removed; None while it exists.
     """
 
     name: str
     zone: str
+    node: Node
     added_ns: int
     removed_ns: int | None = None
 
@@ -59,6 +66,7 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         group: the node group.
+        price: the price of a node per hour.
         nodes: the total number of its nodes.
         peak: the maximum number of nodes at the same time.
         node_hours: the sum of their lifetimes, in hours.
@@ -66,6 +74,7 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     group: str
+    price: float
     nodes: int
     peak: int
     node_hours: float
@@ -84,14 +93,11 @@ class ScalingSummary(msgspec.Struct, frozen=True, kw_only=True):
         return sum(each.cost for each in self.costs)
 
 
-def group_costs(
-    lifetimes: Sequence[NodeLifetime], group_of: Mapping[str, str], prices: Mapping[str, float], end_ns: int
-) -> list[GroupCost]:
+def group_costs(lifetimes: Sequence[NodeLifetime], prices: Mapping[str, float], end_ns: int) -> list[GroupCost]:
     """Return the costs of groups, in the order of `prices`. A node costs from when it is ready until it is removed.
 
     Args:
         lifetimes: the lifetimes of all nodes of the run.
-        group_of: the name of each node's group, by node name.
         prices: the price of a node per hour, by group.
         end_ns: the end of the run.
     """
@@ -100,11 +106,33 @@ def group_costs(
         spans = [
             (each.added_ns, end_ns if each.removed_ns is None else each.removed_ns)
             for each in lifetimes
-            if group_of.get(each.name) == group
+            if each.node.metadata.labels.get(GROUP_LABEL) == group
         ]
         hours = sum(removed_ns - added_ns for added_ns, removed_ns in spans) / HOUR_NS
-        found.append(GroupCost(group=group, nodes=len(spans), peak=_peak(spans), node_hours=hours, cost=hours * price))
+        found.append(
+            GroupCost(
+                group=group,
+                price=price,
+                nodes=len(spans),
+                peak=_peak(spans),
+                node_hours=hours,
+                cost=hours * price,
+            )
+        )
     return found
+
+
+def lifetime_price(lifetime: NodeLifetime, costs: Sequence[GroupCost]) -> float | None:
+    """Return the price of a node for an hour: its annotation, else that of its group; None if neither has one.
+
+    Args:
+        lifetime: of the node. costs: of the groups of the autoscaler.
+    """
+    price = price_of(lifetime.node)
+    if price is not None:
+        return price
+    group = lifetime.node.metadata.labels.get(GROUP_LABEL)
+    return next((each.price for each in costs if each.group == group and each.price), None)
 
 
 def _peak(spans: Sequence[tuple[int, int]]) -> int:

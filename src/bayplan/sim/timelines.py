@@ -80,8 +80,9 @@ class Timelines:
         lifetime = self._live_nodes.get(name)
         if lifetime is None:
             zone = node.metadata.labels.get(ZONE_LABEL, "")
-            lifetime = self._live_nodes[name] = NodeLifetime(name=name, zone=zone, added_ns=now_ns)
+            lifetime = self._live_nodes[name] = NodeLifetime(name=name, zone=zone, node=node, added_ns=now_ns)
             self.nodes.append(lifetime)
+        lifetime.node = node
 
     def close(self, queue: SchedulingQueue, profiles: frozenset[str]) -> None:
         """Set the message of every pod without a node."""

@@ -91,9 +91,8 @@ class ClusterState:
         counters: the number of pods per row that match a selector, or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: the recorded resource changes of placed and removed pods: row, footprint, 1 or -1; None: not recorded.
-        usage_log: the rows whose usage changed.
+        usage_log: the rows where pods were added or removed.
         node_log: the rows whose node was changed, added or removed.
-        ports_log: the rows whose ports in use changed.
         pod_log: the rows with renewed pods whose resources did not change (`renew_pod`).
         request_gates: the feature gates that decide how requests of pods are summed up.
     """
@@ -113,7 +112,6 @@ class ClusterState:
         self.placements: list[tuple[int, Footprint, int]] | None = None
         self.usage_log = RowLog()
         self.node_log = RowLog()
-        self.ports_log = RowLog()
         self.pod_log = RowLog()
         self._classes: dict[tuple[str, tuple[tuple[str, str], ...], bool], PodClass] = {}
         self._journal: list[Callable[[], object]] | None = None
@@ -231,7 +229,6 @@ class ClusterState:
         fresh = None
         if footprint.host_ports:
             fresh = self.host_ports.add(row, footprint.host_ports)
-            self.ports_log.append(row)
         if self._journal is not None:
             self._journal.append(partial(self._take_off, info, fresh))
 
@@ -285,14 +282,12 @@ class ClusterState:
             self.placements.append((row, info.footprint, -1))
         if not info.footprint.host_ports:
             return []
-        self.ports_log.append(row)
         return self.host_ports.remove(row, info.footprint.host_ports if ports is None else ports)
 
     def _put_back(self, info: PodInfo, row: int, ports: list[HostPort]) -> None:
         self._put_on(info, row)
         if info.footprint.host_ports:
             self.host_ports.add(row, tuple(ports))
-            self.ports_log.append(row)
 
     # Other objects.
 
@@ -415,7 +410,7 @@ class ClusterState:
         emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
         emptied.counters, emptied._classes = self.counters, self._classes
         emptied.usage_log, emptied.node_log = self.usage_log, self.node_log
-        emptied.ports_log, emptied.pod_log = self.ports_log, self.pod_log
+        emptied.pod_log = self.pod_log
         emptied._largest_sum, emptied._small = self._largest_sum, self._small
         emptied.nodes = copy.copy(self.nodes)
         emptied.nodes.images = ImageStates()

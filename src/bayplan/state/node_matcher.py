@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.objects.selectors import CompiledNodeSelector, NodeTerm, Requirement, Selector
+from bayplan.objects.selectors import CompiledNodeSelector, NodeTerm, RequiredNodeAffinity, Requirement, Selector
+from bayplan.state.arrays import Bools
 from bayplan.state.node_table import NodeTable
 
 
@@ -104,3 +105,17 @@ class SelectorMatcher:
             if term.matches(row):
                 return True
         return False
+
+
+def matching_rows(required: RequiredNodeAffinity, nodes: NodeTable) -> Bools:
+    """Return bool[rows in use]: which nodes meet a pod's node selector and required node affinity."""
+    matched: Bools = np.ones(nodes.count, dtype=np.bool_)
+    matchers: list[TermMatcher | SelectorMatcher] = []
+    if required.labels is not None:
+        matchers.append(TermMatcher(required.labels, None, nodes))
+    if required.node_selector is not None:
+        matchers.append(SelectorMatcher(required.node_selector, nodes))
+    for matcher in matchers:
+        matcher.bind()
+        matched &= np.array([matcher.matches(row) for row in range(nodes.count)], dtype=np.bool_)
+    return matched

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bayplan.objects.requests import HostPort
 from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -95,10 +94,6 @@ class Rows:
         if image is None:
             return self.everywhere(False)
         return image.column(self.state.nodes.capacity)[self._all]
-
-    def host_port_conflicts(self, wanted: HostPort) -> Bools:
-        """Return on which nodes a port conflicts with a used one."""
-        return self.state.host_ports.column(wanted, self.state.nodes.capacity)[self._all]
 
     # Number functions.
 

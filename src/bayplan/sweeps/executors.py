@@ -1,4 +1,4 @@
-"""Where the trials of a sweep run: in this process, in several processes of this machine, or on a Ray cluster."""
+"""Executors of trials: in this process, in several processes of this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from typing import Any, Protocol
 
 from bayplan.base.errors import InputError
 from bayplan.base.extras import named_extras
-from bayplan.formats.inputs import Inputs
 from bayplan.sweeps.plan import SweepPlan
-from bayplan.sweeps.trials import Outcome, Trial, load_plan_inputs, run_trial
+from bayplan.sweeps.trials import Outcome, SharedInput, Trial, read_shared_input, run_trial
 
 EXECUTORS = ("local", "processes", "ray")
 MAX_RETRIES = 10
-"""How often Ray runs a trial again whose machine or process was lost."""
+"""Maximum retries of a trial whose machine or process was lost."""
 
 
 class Executor(Protocol):
     """Runs trials, in any order."""
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         ...
 
     def close(self) -> None:
@@ -36,45 +35,46 @@ class LocalExecutor:
 
     def __init__(self, plan: SweepPlan) -> None:
         self._plan = plan
-        self._inputs = load_plan_inputs(plan)
+        self._shared = read_shared_input(plan)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
         """Yield the outcomes in order."""
         for trial in trials:
-            yield run_trial(self._plan, self._inputs, trial)
+            yield _run_and_free(self._plan, self._shared, trial)
 
     def close(self) -> None:
         """Do nothing."""
 
 
-_worker: tuple[SweepPlan, Inputs] | None = None
-"""In a worker process: what all of its trials share."""
+_worker: tuple[SweepPlan, SharedInput] | None = None
+"""In a worker process: the data that all of its trials share."""
 
 
 def _start_worker(plan: SweepPlan) -> None:
     """Read the input in a worker that did not inherit it."""
     global _worker
     if _worker is None:
-        _worker = plan, load_plan_inputs(plan)
+        _worker = plan, read_shared_input(plan)
 
 
 def _run_in_worker(trial: Trial) -> Outcome:
     assert _worker is not None
-    return run_trial(*_worker, trial)
+    return _run_and_free(*_worker, trial)
 
 
 class ProcessExecutor:
-    """Runs trials in processes of this machine, which share the loaded input where the system can fork.
+    """Runs trials in processes of this machine, which share the loaded input if the system can fork.
 
     Args:
-        plan: of the sweep. workers: number of processes; 0 for one per processor.
+        plan: the plan of the sweep.
+        workers: the number of processes; 0 for one per processor.
     """
 
     def __init__(self, plan: SweepPlan, workers: int = 0) -> None:
         global _worker
         forks = "fork" in multiprocessing.get_all_start_methods()
         if forks:
-            _worker = plan, load_plan_inputs(plan)
+            _worker = plan, read_shared_input(plan)
             # Workers would copy every page whose reference counts the collector touches.
             gc.collect()
             gc.freeze()
@@ -85,7 +85,7 @@ class ProcessExecutor:
         gc.unfreeze()
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         return self._pool.imap_unordered(_run_in_worker, trials)
 
     def close(self) -> None:
@@ -95,11 +95,12 @@ class ProcessExecutor:
 
 
 class RayExecutor:
-    """Runs trials on a Ray cluster; those of a machine that is lost run again elsewhere.
+    """Runs trials on a Ray cluster; those of a lost machine run again elsewhere.
 
     Args:
-        plan: of the sweep. address: of the cluster; "" starts one on this machine.
-        workers: trials at a time; 0 for one per processor.
+        plan: the plan of the sweep.
+        address: the address of the Ray cluster; "" starts one on this machine.
+        workers: the number of concurrent trials; 0 for one per processor.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -113,11 +114,11 @@ class RayExecutor:
         if not ray.is_initialized():
             ray.init(address=address or None, log_to_driver=False, include_dashboard=False)
         self._workers = workers
-        self._shared = ray.put((plan, load_plan_inputs(plan)))
+        self._shared = ray.put((plan, read_shared_input(plan)))
         self._run_trial = ray.remote(_run_shared).options(num_cpus=1, max_retries=MAX_RETRIES)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they come."""
+        """Yield the outcomes as they arrive."""
         ray, waiting = self._ray, list(reversed(trials))
         running: list[Any] = []
         while waiting or running:
@@ -132,16 +133,27 @@ class RayExecutor:
         self._ray.shutdown()
 
 
-def _run_shared(shared: tuple[SweepPlan, Inputs], trial: Trial) -> Outcome:
-    """Run a trial on a worker of Ray, which keeps the input of the sweep in shared memory."""
-    return run_trial(*shared, trial)
+def _run_shared(shared: tuple[SweepPlan, SharedInput], trial: Trial) -> Outcome:
+    """Run a trial on a worker of Ray, which stores the input of the sweep in shared memory."""
+    return _run_and_free(*shared, trial)
+
+
+def _run_and_free(plan: SweepPlan, shared: SharedInput, trial: Trial) -> Outcome:
+    """Run a trial and free its memory.
+
+    A simulation is full of cycles, and the collector runs rarely: without this, each of OpenB's trials left 35 MB behind, and a
+    worker held 1.4 GB after fifty. It takes 0.1 s of the 1.7 s of such a trial.
+    """
+    outcome = run_trial(plan, shared, trial)
+    gc.collect()
+    return outcome
 
 
 def make_executor(name: str, plan: SweepPlan, *, workers: int = 0, address: str = "") -> Executor:
     """Return an executor by name.
 
     Raises:
-        InputError: an unknown name, or input that can't be read.
+        InputError: the name is unknown, or the input cannot be read.
         MissingExtra: Ray is not installed.
     """
     if name == "local":

@@ -1,4 +1,4 @@
-"""The figures of a trial, and the objectives that a sweep minimises or maximises."""
+"""The figures of a trial, and the objectives that a sweep minimizes or maximizes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from bayplan.analysis.run_facts import RunFacts
 from bayplan.analysis.waits import percentile
 from bayplan.base.durations import SECOND_NS
-from bayplan.objects.node_prices import price_of
 from bayplan.sim.result import PodFate, SimulationResult
+from bayplan.sim.scaling import lifetime_price
 
 HOUR_NS = 3600 * SECOND_NS
 
 
 class Objective(NamedTuple):
-    """An objective: the figure that it is about, and whether more of it is better."""
+    """An objective: its figure, and whether higher is better."""
 
     figure: str
     maximise: bool
@@ -43,6 +43,9 @@ FIGURES = (
     "cost",
     "evictions",
     "moves",
+    "descheduled",
+    "nodes_added",
+    "nodes_removed",
     "pods",
     "bound",
     "waiting",
@@ -72,6 +75,9 @@ def figures_of(result: SimulationResult, facts: RunFacts) -> dict[str, float]:
         "cost": _cost(result),
         "evictions": float(facts.pods.evicted),
         "moves": float(sum(pod.fate is PodFate.DELETED and pod.bound_ns is not None for pod in result.pods)),
+        "descheduled": float(facts.descheduled),
+        "nodes_added": float(sum(node.added_ns > result.start_ns for node in result.nodes)),
+        "nodes_removed": float(facts.nodes.removed),
         "pods": float(facts.pods.total),
         "bound": float(facts.pods.bound),
         "waiting": float(facts.pods.waiting),
@@ -80,11 +86,9 @@ def figures_of(result: SimulationResult, facts: RunFacts) -> dict[str, float]:
 
 
 def _cost(result: SimulationResult) -> float:
-    total = 0.0
+    total, costs = 0.0, () if result.scaling is None else result.scaling.costs
     for node in result.nodes:
-        row = result.state.nodes.row_of.get(node.name)
-        typed = result.state.nodes.nodes[row] if row is not None else None
-        price = price_of(typed) if typed is not None else None
+        price = lifetime_price(node, costs)
         end_ns = node.removed_ns if node.removed_ns is not None else result.end_ns
         total += (1.0 if price is None else price) * (end_ns - node.added_ns) / HOUR_NS
     return total

@@ -15,7 +15,21 @@ from bayplan.sweeps.space import Space, read_space
 
 SEARCHES = ("grid", "random", "optuna")
 DEFAULT_TRIALS = 100
-_FIELDS = ("paths", "config", "plugins", "parameters", "shapes", "objective", "search", "trials", "seeds", "until")
+_FIELDS = (
+    "paths",
+    "workload",
+    "autoscaler",
+    "descheduler",
+    "config",
+    "plugins",
+    "parameters",
+    "shapes",
+    "objective",
+    "search",
+    "trials",
+    "seeds",
+    "until",
+)
 
 
 @dataclass(frozen=True)
@@ -23,10 +37,17 @@ class SweepPlan:
     """A sweep.
 
     Attributes:
-        paths: manifests and traces. config: the base of all configurations, as plain data. plugins: as for ``--plugin``.
-        space: the parameters. shapes: by name what a node offers, for the parameter ``shape``.
-        objective: a name of `OBJECTIVES`. search: one of `SEARCHES`. trials: how many sets of parameters, for searches that draw.
-        seeds: each set runs once with each. until: virtual time to simulate, "" for all.
+        paths: the manifests and traces.
+        workload, autoscaler, descheduler: the files, as for ``simulate``; "" for none.
+        config: the base of all configurations, as plain data.
+        plugins: the plugins, as for ``--plugin``.
+        space: the parameters.
+        shapes: the node shapes by name, for the parameter ``shape``.
+        objective: the objective, a name of `OBJECTIVES`.
+        search: the search, one of `SEARCHES`.
+        trials: the number of parameter sets, for random searches.
+        seeds: the seeds; each parameter set runs once with each.
+        until: the virtual time to simulate, "" for all.
     """
 
     paths: Sequence[str]
@@ -39,13 +60,16 @@ class SweepPlan:
     trials: int = DEFAULT_TRIALS
     seeds: Sequence[int] = (0,)
     until: str = ""
+    workload: str = ""
+    autoscaler: str = ""
+    descheduler: str = ""
 
 
 def read_plan(path: Path, **given: object) -> SweepPlan:
     """Read a sweep file; `given` are fields that replace those of the file. Paths are relative to the file.
 
     Raises:
-        InputError: it can't be read, or a field is wrong.
+        InputError: it cannot be read, or a field is invalid.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -70,11 +94,23 @@ def read_plan(path: Path, **given: object) -> SweepPlan:
         trials=_whole(found.get("trials", DEFAULT_TRIALS), "trials", where),
         seeds=[_whole(each, "seeds", where) for each in _list(found.get("seeds", [0]), "seeds", where)],
         until=str(found.get("until", "")),
+        workload=_file(path, found, "workload"),
+        autoscaler=_file(path, found, "autoscaler"),
+        descheduler=_file(path, found, "descheduler"),
     )
 
 
 def _relative_to(path: Path, name: str) -> str:
     return name if Path(name).is_absolute() else str(path.parent / name)
+
+
+def _file(path: Path, document: Mapping[str, object], name: str) -> str:
+    given = document.get(name)
+    if given is None:
+        return ""
+    if not isinstance(given, str):
+        raise InputError(name, where=str(path), got=repr(given), wanted="a file")
+    return _relative_to(path, given)
 
 
 def _config(path: Path, config: object) -> Mapping[str, object]:

@@ -1,4 +1,4 @@
-"""Which sets of parameters a sweep tries: all of a grid, random ones, or those that Optuna suggests from earlier results.
+"""The parameter sets that a sweep tries: all of a grid, random ones, or those that Optuna suggests from earlier results.
 
 A search yields candidates in batches and gets their scores before the next batch. The size of a batch does not depend on the
 executor, so that the same sweep tries the same candidates everywhere, however its trials are spread.
@@ -16,23 +16,23 @@ from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.space import Choice, Parameters, drawn, grid
 
 OPTUNA_BATCH = 8
-"""Candidates that Optuna suggests before it gets their scores."""
+"""Number of candidates that Optuna suggests before it gets their scores."""
 
 
 class Search(Protocol):
     """A source of candidates."""
 
     def batches(self) -> Iterator[list[Parameters]]:
-        """Yield sets of parameters."""
+        """Yield parameter sets."""
         ...
 
     def take_scores(self, scores: Sequence[float | None]) -> None:
-        """Take the scores of the last batch, in its order; None for a candidate that could not run."""
+        """Process the scores of the last batch, in its order; None for a candidate that could not run."""
         ...
 
 
 class FixedSearch:
-    """Candidates that don't depend on results: a grid, or random ones."""
+    """Candidates that do not depend on results: a grid, or random ones."""
 
     def __init__(self, candidates: list[Parameters]) -> None:
         self._candidates = candidates
@@ -49,7 +49,7 @@ class OptunaSearch:
     """Candidates from Optuna's tree-structured Parzen estimator.
 
     Args:
-        plan: of the sweep.
+        plan: the plan of the sweep.
 
     Raises:
         MissingExtra: Optuna is not installed.
@@ -69,7 +69,7 @@ class OptunaSearch:
         self._asked: list[Any] = []
 
     def batches(self) -> Iterator[list[Parameters]]:
-        """Yield batches until the wanted number of candidates was tried."""
+        """Yield batches until the requested number of candidates was tried."""
         left = self._plan.trials
         while left > 0:
             self._asked = [self._study.ask() for _ in range(min(OPTUNA_BATCH, left))]
@@ -88,7 +88,7 @@ class OptunaSearch:
         return found
 
     def take_scores(self, scores: Sequence[float | None]) -> None:
-        """Pass the scores of the last batch on."""
+        """Pass the scores of the last batch to Optuna."""
         for trial, score in zip(self._asked, scores, strict=True):
             if score is None:
                 self._study.tell(trial, state=self._failed)

@@ -1,4 +1,4 @@
-"""The parameters of a sweep and the values that they may have."""
+"""The parameters of a sweep and their possible values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number between two others, both included; a whole number if both are, or on a logarithmic scale."""
+    """A number between two others, both included; an integer if both are, or on a logarithmic scale."""
 
     lowest: float
     highest: float
@@ -52,7 +52,7 @@ def read_space(parameters: object, where: str) -> Space:
     """Return the parameters of a sweep file: for each a list of values, or ``{min: 1, max: 100, log: true}``.
 
     Raises:
-        InputError: they can't be read.
+        InputError: they are invalid.
     """
     if not isinstance(parameters, Mapping) or not parameters:
         raise InputError("parameters", where=where, got=repr(parameters), wanted="an object with a parameter or more")

@@ -1,7 +1,8 @@
 """The results of a sweep: a journal that survives a kill, and a Parquet file of all trials.
 
-A folder holds ``sweep.json`` (what the sweep was started with), ``journal.jsonl`` (a line for each finished trial, written at once)
-and ``trials.parquet`` (a row for each, sorted by number; rewritten from the journal).
+A folder has ``sweep.json`` (the plan of the sweep), ``journal.jsonl`` (a line for each finished trial, written at once),
+``trials.parquet`` (a row for each, sorted by number; rewritten from the journal), and with ``--save`` the result directories
+of the best trials in ``results``.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.space import Value
 from bayplan.sweeps.trials import Outcome
 
-PLAN, JOURNAL, TRIALS = "sweep.json", "journal.jsonl", "trials.parquet"
+PLAN, JOURNAL, TRIALS, RESULTS = "sweep.json", "journal.jsonl", "trials.parquet", "results"
 
 
 class SweepFolder:
     """The folder of one sweep.
 
     Args:
-        path: the folder; created if it is missing. plan: of the sweep.
+        path: the folder; created if it is missing.
+        plan: the plan of the sweep.
 
     Attributes:
-        done: outcomes that the journal holds, by number of the trial.
+        done: the outcomes in the journal, by number of the trial.
 
     Raises:
         InputError: the folder holds another sweep.

@@ -19,8 +19,9 @@ Progress = Callable[[int, int], None]
 
 
 class Candidate(NamedTuple):
-    """A set of parameters with its score: the mean of the objective over seeds; None if a trial could not run."""
+    """A set of parameters with its number and score: the mean of the objective over seeds; None if a trial could not run."""
 
+    number: int
     parameters: Parameters
     score: float | None
 
@@ -28,14 +29,16 @@ class Candidate(NamedTuple):
 def run_sweep(
     plan: SweepPlan, folder: Path, make_executor: Callable[[], Executor], progress: Progress | None = None
 ) -> list[Candidate]:
-    """Run all trials that the folder does not hold yet; return the candidates, the best first.
+    """Run all trials that are not in the folder yet; return the candidates, the best first.
 
     Args:
-        plan: what to run. folder: for the results; a sweep that was killed goes on from there.
-        make_executor: called when there is something to run. progress: called after each trial.
+        plan: the plan of the sweep.
+        folder: the folder for the results; an interrupted sweep continues from it.
+        make_executor: the function to call when there is something to run.
+        progress: the function to call after each trial.
 
     Raises:
-        InputError: the folder holds another sweep, or the input can't be read.
+        InputError: the folder has a different sweep, or the input cannot be read.
     """
     store, search = SweepFolder(folder, plan), make_search(plan)
     candidates: list[Candidate] = []
@@ -54,7 +57,7 @@ def run_sweep(
                 if progress is not None:
                     progress(len(store.done), total)
             scored = [
-                Candidate(each, _score(plan, store.done, trials, number))
+                Candidate(number, each, _score(plan, store.done, trials, number))
                 for number, each in enumerate(batch, len(candidates))
             ]
             search.take_scores([each.score for each in scored])
@@ -68,7 +71,7 @@ def run_sweep(
 
 
 def trial_count(plan: SweepPlan) -> int:
-    """Return how many trials a sweep has."""
+    """Return the number of trials of a sweep."""
     sets = sum(1 for _ in grid(plan.space)) if plan.search == "grid" else plan.trials
     return sets * len(plan.seeds)
 

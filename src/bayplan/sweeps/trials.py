@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.analysis.export import export
 from bayplan.analysis.run_facts import run_facts
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
-from bayplan.app.simulation import SimulationOptions, prepare_simulation
+from bayplan.app.simulation import RunFiles, SimulationOptions, prepare_simulation, read_run_files
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.durations import read_duration
 from bayplan.engine.records import RecordLevel
@@ -32,7 +34,7 @@ SHAPE, NODES = "shape", "nodes"
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial to run: its number, the number of its set of parameters, the parameters, the seed."""
+    """A trial to run: its number, the number of its parameter set, the parameters, the seed."""
 
     number: int
     candidate: int
@@ -41,11 +43,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial that ran.
+    """A finished trial.
 
     Attributes:
-        trial: what ran. figures: see `bayplan.sweeps.objectives.FIGURES`. digest: of all decisions. seconds: of real time.
-        error: why it could not run, or "".
+        trial: the trial.
+        figures: see `bayplan.sweeps.objectives.FIGURES`.
+        digest: the digest of all decisions.
+        seconds: the seconds of real time.
+        error: the reason why it could not run, or "".
     """
 
     trial: Trial
@@ -55,13 +60,40 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-def load_plan_inputs(plan: SweepPlan) -> Inputs:
-    """Read the input of a sweep once, for all trials."""
-    return load_inputs(plan.paths)
+class SharedInput(msgspec.Struct, frozen=True):
+    """The input that all trials of a sweep share; it is read once and passed to workers.
+
+    Attributes:
+        inputs: the manifests and traces.
+        files: the workload, autoscaler and descheduler.
+    """
+
+    inputs: Inputs
+    files: RunFiles
 
 
-def run_trial(plan: SweepPlan, inputs: Inputs, trial: Trial) -> Outcome:
-    """Simulate a trial. A configuration that can't be used is an outcome, too: a search goes on without it."""
+def read_shared_input(plan: SweepPlan) -> SharedInput:
+    """Read the input of a sweep.
+
+    Raises:
+        InputError: a file can't be read.
+    """
+    workload, autoscaler, descheduler = (
+        Path(name) if name else None for name in (plan.workload, plan.autoscaler, plan.descheduler)
+    )
+    files = read_run_files(workload=workload, autoscaler=autoscaler, descheduler=descheduler)
+    return SharedInput(load_inputs(plan.paths), files)
+
+
+def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | None = None) -> Outcome:
+    """Simulate a trial. An invalid configuration is an outcome, too, so that a search continues.
+
+    Args:
+        plan: the plan of the sweep.
+        shared: the input of the sweep.
+        trial: the trial to run.
+        out: the path of the result directory; None for none.
+    """
     start = time.perf_counter()
     try:
         setup = trial_setup(plan, trial.parameters)
@@ -71,19 +103,23 @@ def run_trial(plan: SweepPlan, inputs: Inputs, trial: Trial) -> Outcome:
             record_level=RecordLevel.SUMMARY,
             until_ns=read_duration(plan.until) if plan.until else None,
         )
-        result = prepare_simulation(options, inputs=trial_inputs(plan, inputs, trial.parameters), setup=setup).run()
+        inputs = trial_inputs(plan, shared.inputs, trial.parameters)
+        result = prepare_simulation(options, inputs=inputs, setup=setup, files=shared.files).run()
     except InputError as problem:
         return Outcome(trial=trial, error=str(problem), seconds=time.perf_counter() - start)
     facts = run_facts(result)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        export(result, out, facts=facts)
     seconds = time.perf_counter() - start
     return Outcome(trial=trial, figures=figures_of(result, facts), digest=facts.digest, seconds=seconds)
 
 
 def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSetup:
-    """Return the scheduler of a set of parameters.
+    """Return the scheduler of a parameter set.
 
     Raises:
-        InputError: an unknown parameter, or a configuration that can't be used.
+        InputError: a parameter is unknown, or a configuration is invalid.
     """
     text = msgspec.json.encode(trial_configuration(plan.config, parameters)).decode()
     return read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
@@ -93,7 +129,7 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
     """Return a configuration with the parameters of a trial in all of its profiles.
 
     Raises:
-        InputError: an unknown parameter.
+        InputError: a parameter is unknown.
     """
     document: dict[str, Any] = copy.deepcopy(dict(base))
     document.setdefault("apiVersion", "kubescheduler.config.k8s.io/v1")
@@ -117,7 +153,7 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
 
 
 def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: set[str]) -> None:
-    """Give a score plugin a weight; 0 switches its scores off. Plugins of no default profile are enabled at all points."""
+    """Set the weight of a score plugin; 0 disables its scores. Plugins of no default profile are enabled at all points."""
     plugins = profile.setdefault("plugins", {})
     if plugin not in known and weight:
         enabled = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
@@ -150,7 +186,7 @@ def trial_inputs(plan: SweepPlan, inputs: Inputs, parameters: Mapping[str, Value
     """Return the input with the nodes of a trial: a number of nodes of a shape instead of the nodes of the input.
 
     Raises:
-        InputError: an unknown shape, or a number without one.
+        InputError: a shape is unknown, or a number has no shape.
     """
     if SHAPE not in parameters and NODES not in parameters:
         return inputs

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.rule_result import FilterResult, ScoreResult
-from bayplan.engine.rule_results import filter_rule, score_rule
+from bayplan.engine.rule_result import FilterResult, ScoreResult, filter_rule, score_rule
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.rule import FilterRule, Params, ScoreRule, ready
 from bayplan.objects.node import Node

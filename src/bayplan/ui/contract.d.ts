@@ -596,6 +596,16 @@ declare namespace Api {
     runs_out: Record<string, number>;
   }
 
+  /** The cost of a group's nodes over a run. */
+  interface GroupCost {
+    group: string;
+    price: number;
+    nodes: number;
+    peak: number;
+    node_hours: number;
+    cost: number;
+  }
+
   /** The result of an import. */
   interface Imported {
     loaded: Record<string, number>;
@@ -1083,6 +1093,7 @@ declare namespace Api {
   interface PodsRejected {
     text: string;
     pods: number;
+    example: string;
   }
 
   /** A plugin at an extension point; `source` (``from``) is ``default``, ``configuration``, or the file of a custom plugin. */
@@ -1311,6 +1322,8 @@ declare namespace Api {
     attempts: AttemptFacts;
     utilisation: UtilisationFacts[];
     fragmentation: FragmentationFacts;
+    node_groups: GroupCost[];
+    descheduled: number;
     input: InputFacts;
   }
 
@@ -1525,6 +1538,7 @@ declare namespace Api {
     offset: number;
     limit: number;
     items: WaitingReason[];
+    sentence: string;
     judged: number;
     waiting: number;
     assumptions: string[];
@@ -1551,6 +1565,7 @@ declare namespace Api {
   /** The effects of changes. */
   interface WhatIfReport {
     id: string;
+    fork: string;
     name: string;
     at: string;
     changes: string[];

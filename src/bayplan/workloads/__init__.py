@@ -1,1 +1,1 @@
-"""Shaping of workloads: other arrivals, run times, amounts and time scales for the pods of a trace, by a seed."""
+"""Shaping of workloads: different arrivals, run times, amounts and time scales for the pods of a trace, by a seed."""

@@ -1,4 +1,4 @@
-"""The shape of a workload as written in files, and its application to a trace."""
+"""The shape of a workload in a file, and its application to a trace."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Positive: TypeAlias = Annotated[float, Meta(gt=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of the file; unknown fields are refused."""
+    """Base of the parts of the file; unknown fields are rejected."""
 
 
 class Inflation(Part, frozen=True, kw_only=True):
-    """Pods are repeated, or left out, until their requests of a resource are this share of what the nodes offer."""
+    """Repeat or remove pods until their requests of a resource are this share of the nodes' capacity."""
 
     resource: str
     load: Positive
 
 
 class Arrivals(Part, frozen=True, kw_only=True):
-    """When pods arrive: a Poisson process; ``diurnal`` rises and falls by `amplitude` of its rate in each `period`."""
+    """Arrivals of pods: a Poisson process; ``diurnal`` varies the rate by `amplitude` in each `period`."""
 
     process: Literal["poisson", "diurnal"] = "poisson"
     interval: str
@@ -45,7 +45,7 @@ class Arrivals(Part, frozen=True, kw_only=True):
 
 
 class RunTimes(Part, frozen=True, kw_only=True):
-    """How long pods run: `mean` of exponential, `median` and `sigma` of logNormal, `minimum` and `alpha` of pareto; or observed."""
+    """Run times of pods: `mean` of exponential, `median` and `sigma` of logNormal, `minimum` and `alpha` of pareto; or observed."""
 
     distribution: Literal["exponential", "logNormal", "pareto", "observed"]
     mean: str | None = None
@@ -56,7 +56,7 @@ class RunTimes(Part, frozen=True, kw_only=True):
 
 
 class WorkloadShape(Part, frozen=True, kw_only=True):
-    """What is done with a trace, in this order."""
+    """The changes of a trace, in this order."""
 
     api_version: Literal["bayplan.io/v1alpha1"]
     kind: Literal["Workload"]
@@ -71,7 +71,7 @@ def read_shape(path: Path) -> WorkloadShape:
     """Read a file.
 
     Raises:
-        InputError: it can't be read, or is no Workload; with file and line.
+        InputError: it cannot be read, or is not a Workload; the message has file and line.
     """
     return shape_of(read_single(path, kind=KIND))
 
@@ -80,7 +80,7 @@ def shape_of(document: Document) -> WorkloadShape:
     """Return the shape of a document.
 
     Raises:
-        InputError: anything is wrong with it; with file and line.
+        InputError: it is invalid; the message has file and line.
     """
     shape = read_typed(document, WorkloadShape, kind=KIND, api_version=API_VERSION)
     try:
@@ -95,13 +95,16 @@ def shape_of(document: Document) -> WorkloadShape:
 
 
 def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, what: str) -> Inputs:
-    """Return inputs with their trace in another shape; as they are without a shape.
+    """Return inputs with their trace in another shape; unchanged without a shape.
 
     Args:
-        inputs: what was read. shape: what to do. seed: of the run. what: the option or field with the shape, for errors.
+        inputs: the inputs.
+        shape: the shape.
+        seed: the seed of the run.
+        what: the option or field with the shape, for errors.
 
     Raises:
-        InputError: there is no trace, or it lacks what a step needs.
+        InputError: there is no trace, or it lacks data that a step needs.
     """
     if shape is None:
         return inputs
@@ -111,10 +114,12 @@ def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, wha
 
 
 def shaped(trace: Trace, shape: WorkloadShape, seed: int) -> Trace:
-    """Return a trace in another shape; each step draws from a stream of its own.
+    """Return a trace in another shape; each step draws from its own stream.
 
     Args:
-        trace: with its nodes. shape: what to do. seed: of the run.
+        trace: the trace, with its nodes.
+        shape: the shape.
+        seed: the seed of the run.
 
     Raises:
         InputError: the trace lacks what a step needs.
@@ -158,7 +163,7 @@ def _run_times(spec: RunTimes, pods: list[TimedPod], draw: np.random.Generator) 
 
 
 def _length(spec: RunTimes) -> int:
-    """Return the duration that a distribution has as its parameter; 0 for observed ones."""
+    """Return the duration parameter of a distribution; 0 for observed ones."""
     lengths = {"exponential": "mean", "logNormal": "median", "pareto": "minimum"}
     name = lengths.get(spec.distribution)
     if name is None:

@@ -26,20 +26,25 @@ def sampled(pods: Sequence[TimedPod], share: float, draw: Draw) -> list[TimedPod
     """Return a share of pods, each at most once, in their order.
 
     Args:
-        pods: of a trace. share: from 0 to 1. draw: the source of randomness.
+        pods: the pods of a trace.
+        share: the share from 0 to 1.
+        draw: the source of randomness.
     """
     chosen = draw.choice(len(pods), size=round(len(pods) * share), replace=False) if pods else ()
     return [pods[index] for index in sorted(int(each) for each in chosen)]
 
 
 def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, load: float, draw: Draw) -> list[TimedPod]:
-    """Return pods whose requests of a resource add up to a share of what nodes offer, or just above it.
+    """Return pods whose requests of a resource add up to a share of the nodes' capacity, or just above it.
 
-    All pods stay if they request less; copies of drawn pods, with names of their own, follow until the load is reached. If they
-    request more, drawn pods are left out.
+    All pods stay if they request less; copies of random pods, with their own names, are added until the load is reached. If they
+    request more, random pods are removed.
 
     Args:
-        pods: of a trace. nodes: that offer the resource. resource: its name. load: the share; 1.3 is 130 %.
+        pods: the pods of a trace.
+        nodes: the nodes that offer the resource.
+        resource: the name of the resource.
+        load: the share; 1.3 is 130 %.
         draw: the source of randomness.
 
     Raises:
@@ -61,12 +66,17 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
         return [pods[index] for index in sorted(kept)]
     result = list(pods)
     copies: dict[str, int] = {}
+    taken = {each.pod.key for each in pods}
     while total < wanted:
         index = int(draw.integers(len(pods)))
         model = pods[index]
-        number = copies[model.pod.key] = copies.get(model.pod.key, 1) + 1
-        metadata = replace(model.pod.metadata, name=f"{model.pod.metadata.name}-{number}", uid="")
-        result.append(replace(model, pod=replace(model.pod, metadata=metadata)))
+        copy = model.pod
+        while copy.key in taken:
+            number = copies[model.pod.key] = copies.get(model.pod.key, 1) + 1
+            metadata = replace(model.pod.metadata, name=f"{model.pod.metadata.name}-{number}", uid="")
+            copy = replace(model.pod, metadata=metadata)
+        taken.add(copy.key)
+        result.append(replace(model, pod=copy))
         total += amounts[index]
     return result
 
@@ -78,7 +88,9 @@ def poisson_arrivals(count: int, interval_ns: float, draw: Draw) -> Times:
     """Return the arrivals of a Poisson process, ascending.
 
     Args:
-        count: how many. interval_ns: mean time between two. draw: the source of randomness.
+        count: the number of arrivals.
+        interval_ns: the mean time between two.
+        draw: the source of randomness.
     """
     return np.cumsum(draw.exponential(interval_ns, count)).astype(np.int64)
 
@@ -87,14 +99,16 @@ def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns
     """Return the arrivals of a Poisson process whose rate rises and falls as a sine, ascending.
 
     Args:
-        count: how many. interval_ns: mean time between two, over whole periods.
-        amplitude: from 0 to 1: by how much of the mean the rate rises and falls. period_ns: of the sine: a day.
+        count: the number of arrivals.
+        interval_ns: the mean time between two, over whole periods.
+        amplitude: the amplitude from 0 to 1, relative to the mean rate.
+        period_ns: the period of the sine: a day.
         draw: the source of randomness.
     """
     found: list[Times] = []
     now, left = 0.0, count
     while left > 0:
-        # Thinning: arrivals at the highest rate, each kept with the probability of the rate at its time.
+        # Thinning: arrivals at the highest rate, each accepted with the probability of the rate at its time.
         times = now + np.cumsum(draw.exponential(interval_ns / (1 + amplitude), 2 * left + 16))
         rates = (1 + amplitude * np.sin(2 * np.pi * times / period_ns)) / (1 + amplitude)
         kept = times[draw.random(len(times)) < rates][:left]
@@ -104,7 +118,7 @@ def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns
 
 
 def arriving(pods: Sequence[TimedPod], arrivals: Times) -> list[TimedPod]:
-    """Return pods with other arrivals, in their order of arrival; deletions move along with them."""
+    """Return pods with different arrivals, in their order of arrival; deletions move along with them."""
     order = sorted(range(len(pods)), key=lambda index: (pods[index].arrival_ns, index))
     found = list(pods)
     for index, time in zip(order, arrivals.tolist(), strict=True):
@@ -115,7 +129,7 @@ def arriving(pods: Sequence[TimedPod], arrivals: Times) -> list[TimedPod]:
 
 
 def running(pods: Sequence[TimedPod], run_times: Times) -> list[TimedPod]:
-    """Return pods with other run times, after which they end by themselves."""
+    """Return pods with different run times, after which they end by themselves."""
     return [
         replace(pod, run_time_ns=run_time, gone_at_ns=None)
         for pod, run_time in zip(pods, run_times.tolist(), strict=True)
@@ -138,7 +152,7 @@ def pareto_times(count: int, minimum_ns: float, alpha: float, draw: Draw) -> Tim
 
 
 def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:
-    """Return run times that are drawn from those of pods, with repetition.
+    """Return run times that are drawn from those of pods, with replacement.
 
     Raises:
         InputError: no pod has one.

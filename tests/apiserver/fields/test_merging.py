@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.fields.field_type import field_type
-from bayplan.apiserver.fields.merging import DuplicateItemError, merge, remove
+from bayplan.apiserver.fields.merging import merge, remove
 
 SPEC = field_type("io.k8s.api.core.v1.PodSpec")
 
@@ -38,9 +38,11 @@ def test_items_merge_field_by_field_and_atomic_values_whole() -> None:
     }
 
 
-def test_an_item_named_twice_is_refused() -> None:
-    with pytest.raises(DuplicateItemError, match="duplicate entries for key"):
-        merge(SPEC, {}, containers("a", "a"))
+def test_a_list_that_is_applied_again_is_not_merged() -> None:
+    live = containers("a", "b")
+    merged = merge(SPEC, live, containers("a", "b"))
+    assert isinstance(merged, dict)
+    assert merged["containers"] is live["containers"]
 
 
 def test_removed_fields_leave_null_where_nothing_is_left() -> None:

@@ -51,6 +51,7 @@ def test_merge_patch() -> None:
     document = {"a": {"b": 1, "c": 2}, "d": [1]}
     assert merge_patch(document, {"a": {"b": None, "e": {"f": None}}, "d": [2]}) == {"a": {"c": 2, "e": {}}, "d": [2]}
     assert merge_patch(document, [1]) == [1]
+    assert merge_patch(document, {"d": [{"x": None, "y": 1}, None]})["d"] == [{"y": 1}, None]  # type: ignore[index]
 
 
 def deployment(**spec: object) -> Document:

@@ -192,10 +192,10 @@ def test_a_scenario_has_a_trace_as_its_cluster(tmp_path: Path) -> None:
 
 def test_a_sweep_reads_a_trace(tmp_path: Path) -> None:
     from bayplan.sweeps.plan import read_plan
-    from bayplan.sweeps.trials import load_plan_inputs
+    from bayplan.sweeps.trials import read_shared_input
 
     plan = tmp_path / "sweep.yaml"
     plan.write_text(f"paths: ['{SAMPLES}/alibaba-2018/trace.yaml']\nparameters: {{weight.ImageLocality: [0, 1]}}\n")
-    trace = load_plan_inputs(read_plan(plan)).trace
+    trace = read_shared_input(read_plan(plan)).inputs.trace
     assert trace is not None
     assert len(trace.pods) == 9

@@ -12,8 +12,8 @@ from bayplan.framework.rule import ready
 from bayplan.framework.status import verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from bayplan.plugins.dynamic_resources.node_filter import NoPreference
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
-from bayplan.plugins.dynamic_resources.rules import NoPreference
 from tests.plugins.builders import make_node, make_plugin, make_pod
 from tests.plugins.dynamic_resources.worlds import (
     DRIVER,

@@ -23,9 +23,9 @@ from bayplan.apiserver.admission.params import (
 from bayplan.apiserver.admission.reinvocation import Reinvocation
 from bayplan.apiserver.admission.requests import admission_values
 from bayplan.apiserver.admission.validating_policies import compile_variables
-from bayplan.apiserver.fields.field_declarations import undeclared_field
+from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType, Merge
-from bayplan.apiserver.fields.merging import DuplicateItemError, merge
+from bayplan.apiserver.fields.merging import merge
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.expressions import (
     JSON_PATCH,
@@ -287,18 +287,14 @@ def _applied(kind: FieldType) -> Callable[[Document, object], Document]:
         _check_type_names(value)
         config = cast("Document", plain_value(value))
         config |= {name: current[name] for name in ("apiVersion", "kind") if name in current}
-        problem = undeclared_field(kind, config)
+        problem = configuration_problem("", kind, config)
         if problem:
             raise MutationProblem(f"error applying patch: failed to convert patch object to typed object: {problem}")
         atomics = list(_atomics(kind, config, ""))
         if atomics:
             text = f"may not mutate atomic arrays, maps or structs: {', '.join(atomics)}"
             raise MutationProblem(f"error applying patch: invalid ApplyConfiguration: {text}")
-        try:
-            return cast("Document", merge(kind, current, config))
-        except DuplicateItemError as problem:
-            text = f"error applying patch: failed to convert patch object to typed object: {problem}"
-            raise MutationProblem(text) from None
+        return cast("Document", merge(kind, current, config))
 
     return apply
 

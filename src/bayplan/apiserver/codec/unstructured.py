@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import shape_of
-from bayplan.apiserver.schema.facts import GoField, api_facts
+from bayplan.apiserver.schema.facts import GoField, PlacedField, placed_fields
 from bayplan.base.plain_data import Document
 
 _GO_NUMBERS = ("int32", "int64", "float64")
@@ -30,32 +30,35 @@ def _kind(value: object) -> str:
 def _struct_problem(type_name: str, value: object) -> str:
     if not isinstance(value, dict):
         return f"cannot restore struct from: {_kind(value)}"
-    for facts in api_facts().types.get(type_name, ()):
-        if facts.inline:
-            problem = _struct_problem(facts.type, value)
-        elif (item := value.get(facts.name)) is None:
+    fields = placed_fields(type_name)
+    # The first problem is that of the first field of the type, in whatever order the document has them.
+    found, at = "", len(fields)
+    for name, item in value.items():
+        field = fields.get(name)
+        if field is None or item is None or field.position > at:
             continue
-        else:
-            containers = tuple(each for each in facts.containers if each != "pointer")
-            problem = _field_problem(type_name, facts, containers, item)
+        problem = _field_problem(field, field.containers, item)
         if problem:
-            return problem
-    return ""
+            found, at = problem, field.position
+    return found
 
 
-def _field_problem(owner: str, facts: GoField, containers: tuple[str, ...], value: object) -> str:
+def _field_problem(field: PlacedField, containers: tuple[str, ...], value: object) -> str:
     if containers:
         wanted, restored = (list, "slice") if containers[0] == "list" else (dict, "map")
         if not isinstance(value, wanted):
             return f"cannot restore {restored} from {_kind(value)}"
         items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
         for item in items:
-            problem = "" if item is None else _field_problem(owner, facts, containers[1:], item)
+            problem = "" if item is None else _field_problem(field, containers[1:], item)
             if problem:
                 return problem
         return ""
-    if api_facts().types.get(facts.type):
-        return _struct_problem(facts.type, value)
+    if field.is_struct:
+        return _struct_problem(field.facts.type, value)
+    facts = field.facts
+    if facts.type == "string" and type(value) is str:
+        return ""
     if facts.type in ("string", "bool", *_GO_NUMBERS):
         return _scalar_problem(facts, value)
     if facts.type == "[]uint8" and not isinstance(value, str):
@@ -63,8 +66,8 @@ def _field_problem(owner: str, facts: GoField, containers: tuple[str, ...], valu
     if facts.containers:
         return ""
     try:
-        # Types with their own decoder: quantities, times, bytes.
-        shape_of(owner).fields[facts.name].read(value)
+        # Types with a decoder of their own: quantities, times, bytes.
+        shape_of(field.owner).fields[facts.name].read(value)
     except DecodeError as problem:
         return str(problem)
     return ""
@@ -80,3 +83,27 @@ def _scalar_problem(facts: GoField, value: object) -> str:
     if (found == "int64" and wanted == "string") or (found == "float64" and wanted in _GO_NUMBERS):
         return f"cannot convert {found} to {go_type}"
     return f"unrecognized type: {wanted}"
+
+
+_INT32 = 2**32
+
+
+def wrapped(type_name: str, value: object) -> object:
+    """Return a document whose numbers of 32 bits wrap around: Go's converter of unstructured objects cuts them off."""
+    if not isinstance(value, dict):
+        return value
+    fields = placed_fields(type_name)
+    return {
+        name: item if (field := fields.get(name)) is None else _wrapped_field(field, field.containers, item)
+        for name, item in value.items()
+    }
+
+
+def _wrapped_field(field: PlacedField, containers: tuple[str, ...], value: object) -> object:
+    if containers and isinstance(value, list):
+        return [_wrapped_field(field, containers[1:], item) for item in value]
+    if containers and isinstance(value, dict):
+        return {name: _wrapped_field(field, containers[1:], item) for name, item in value.items()}
+    if field.facts.type == "int32" and type(value) is int:
+        return (value + _INT32 // 2) % _INT32 - _INT32 // 2
+    return wrapped(field.facts.type, value) if field.is_struct else value

@@ -1,110 +1,180 @@
-"""Unknown fields and invalid values of an apply configuration, in the words of structured merge."""
+"""Whether an applied configuration fits its type, in the words of structured merge: fields, types, items of lists.
+
+Source: the validating walker of sigs.k8s.io/structured-merge-diff/v6 (typed/validate.go).
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import TypeAlias, cast
 
+from bayplan.apiserver.fields.compare import element_of
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge
-from bayplan.apiserver.schema.facts import api_facts
+from bayplan.apiserver.schema.facts import PlacedField, placed_fields
 
-_LEAF, _STRUCT, _MAP, _KEYED = Merge.LEAF, Merge.STRUCT, Merge.MAP, Merge.KEYED_LIST
-
-
-def undeclared_field(kind: FieldType, value: object) -> str:
-    """Return the error of the first unknown field, or an empty string."""
-    merge = kind.merge
-    if isinstance(value, dict):
-        if merge is not _STRUCT and merge is not _MAP:
-            return ""
-        fields, element = kind.fields, kind.element
-        for name, item in value.items():
-            inner = fields.get(name, element)
-            if inner is None:
-                if merge is _STRUCT:
-                    return f".{name}: field not declared in schema"
-                inner = UNTYPED
-            if inner.merge is not _LEAF or inner.element is not None:
-                found = undeclared_field(inner, item)
-                if found:
-                    return f".{name}{found}"
-    elif isinstance(value, list) and kind.element is not None and kind.element is not LEAF:
-        inner = kind.element
-        for index, item in enumerate(value):
-            found = undeclared_field(inner, item)
-            if found:
-                return _element(kind, item, index) + found
-    return ""
-
-
-def _element(kind: FieldType, item: object, index: int) -> str:
-    if kind.merge is _KEYED and isinstance(item, dict):
-        keys = [(key, item.get(key, kind.key_defaults.get(key))) for key in kind.keys]
-        return "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys if value is not None) + "]"
-    return f"[{index}]"
-
-
+Problems: TypeAlias = "list[str] | tuple[()]"
+_LEAF, _STRUCT, _MAP, _SET, _KEYED = Merge.LEAF, Merge.STRUCT, Merge.MAP, Merge.SET, Merge.KEYED_LIST
+_NONE: Problems = ()
+_NO_FIELDS: Mapping[str, PlacedField] = {}
+_TEXTS = ("string", "[]uint8")
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+_NUMBERS = frozenset(("int32", "int64", "float64"))
 _GO_TYPES: Mapping[type, str] = {
     str: "string", bool: "bool", dict: "map[string]interface {}", list: "[]interface {}",
 }  # fmt: skip
 
 
-def mistyped_field(type_name: str, value: object, kind: FieldType | None = None) -> str:
-    """Return the error of the first value with the wrong type, or an empty string.
+def configuration_problem(type_name: str, kind: FieldType, config: dict[str, object]) -> str:
+    """Return what is wrong with a configuration, or an empty string.
 
     Args:
-        type_name: the name of the type in OpenAPI; custom resources have none and are not checked.
-        value: a value of that type.
-        kind: the merge type of the value: items of keyed lists are named by their keys.
+        type_name: OpenAPI's name of the type; custom resources have none, and only their fields and lists are checked.
+        kind: how the type merges.
+        config: of that type.
     """
-    types = api_facts().types
-    if type_name not in types or not isinstance(value, dict):
-        return ""
-    for facts in types[type_name]:
-        if facts.inline:
-            found = mistyped_field(facts.type, value, kind)
-        elif value.get(facts.name) is None:
+    found = _struct(placed_fields(type_name), config, kind)
+    if len(found) < 2:
+        return found[0] if found else ""
+    return "\n  ".join(["errors:", *found])
+
+
+def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: FieldType) -> Problems:
+    """Return the problems of an object, after its path.
+
+    Structured merge reads no further after an undeclared field. It takes fields in the order of a Go map, this in that of names.
+    """
+    merge, own = kind.merge, kind.fields
+    element = kind.element or (UNTYPED if merge is not _STRUCT else None)
+    wrong: dict[str, Problems] = {}
+    for name, item in value.items():
+        inner = own.get(name, element)
+        if inner is None:
+            wrong[name] = _NONE
             continue
+        if item is None:
+            continue
+        field = fields.get(name)
+        if field is not None:
+            found = _typed(field, field.containers, item, inner)
+        elif isinstance(item, dict | list) and (inner.merge is not _LEAF or inner.element is not None):
+            found = _untyped(item, inner)
         else:
-            containers = tuple(each for each in facts.containers if each != "pointer")
-            inner = None if kind is None else kind.fields.get(facts.name)
-            found = _mistyped(facts.type, containers, value[facts.name], f".{facts.name}", inner)
+            continue
         if found:
-            return found
-    return ""
+            wrong[name] = found
+    return _by_name(wrong) if wrong else _NONE
 
 
-def _mistyped(type_name: str, containers: tuple[str, ...], value: object, path: str, kind: FieldType | None) -> str:
+def _by_name(wrong: dict[str, Problems]) -> list[str]:
+    """Return the problems of fields, up to the first that is not declared: it has none."""
+    found: list[str] = []
+    for name in sorted(wrong):
+        if not wrong[name]:
+            return [*found, f".{name}: field not declared in schema"]
+        found += _after(f".{name}", wrong[name])
+    return found
+
+
+def _after(path: str, found: Problems) -> Problems:
+    return [path + each for each in found]
+
+
+def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind: FieldType) -> Problems:
+    """Return the problems of a field's value, after its path."""
     if containers:
-        wanted = list if containers[0] == "list" else dict
-        if not isinstance(value, wanted):
-            return f"{path}: expected {containers[0]}, got &{{{_printed(value)}}}"
-        items = enumerate(value) if isinstance(value, list) else value.items()
-        element = None if kind is None else kind.element
-        for name, item in items:
-            here = _item_path(kind, item, name) if isinstance(name, int) else f".{name}"
-            here = f"{path}{here}"
-            if item is None and kind is not None and kind.merge is _KEYED:
-                return f"{path}: element {name}: associative list with keys may not have a null element"
-            found = "" if item is None else _mistyped(type_name, containers[1:], item, here, element)
-            if found:
-                return found
+        if not isinstance(value, list if containers[0] == "list" else dict):
+            return [f": expected {containers[0]}, got &{{{_printed(value)}}}"]
+        if isinstance(value, list):
+            return _items(field, containers[1:], value, kind)
+        return _members(field, containers[1:], cast("dict[str, object]", value), kind)
+    type_name = field.facts.type
+    if type_name in _TEXTS:
+        if isinstance(value, str):
+            return _NONE
+        return [f": expected string, got &value.valueUnstructured{{Value:{_literal(value)}}}"]
+    if type_name == "bool":
+        return _NONE if isinstance(value, bool) else [f": expected boolean, got &{{{_printed(value)}}}"]
+    if type_name in _NUMBERS:
+        fits = isinstance(value, int | float) and not isinstance(value, bool)
+        return _NONE if fits else [f": expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
+    if type_name == _QUANTITY and isinstance(value, dict | list):
+        return [f": expected any scalar, got &{{{_printed(value)}}}"]
+    if isinstance(value, dict):
+        return _struct(placed_fields(type_name), value, kind)
+    return [f": expected map, got &{{{_printed(value)}}}"] if field.is_struct else _NONE
+
+
+def _untyped(value: dict[str, object] | list[object], kind: FieldType) -> Problems:
+    """Return the problems of a value of which only is known how it merges."""
+    if isinstance(value, list):
+        return _items(None, (), value, kind)
+    return _struct(_NO_FIELDS, value, kind) if kind.merge is _STRUCT or kind.merge is _MAP else _NONE
+
+
+def _inside(field: PlacedField | None, containers: tuple[str, ...], item: object, kind: FieldType) -> Problems:
+    if item is None:
+        return _NONE
+    if field is not None:
+        return _typed(field, containers, item, kind)
+    return _untyped(item, kind) if isinstance(item, dict | list) else _NONE
+
+
+def _members(field: PlacedField, containers: tuple[str, ...], value: dict[str, object], kind: FieldType) -> Problems:
+    found: list[str] = []
+    element = kind.element or UNTYPED
+    for name, item in value.items():
+        problems = _inside(field, containers, item, element)
+        if problems:
+            found += _after(f".{name}", problems)
+    return found
+
+
+def _items(field: PlacedField | None, containers: tuple[str, ...], value: list[object], kind: FieldType) -> Problems:
+    """Return the problems of a list: its items, and for one that merges item by item what tells them apart."""
+    found: list[str] = []
+    element, seen = kind.element or UNTYPED, set()
+    merges, checks = kind.merge is _KEYED or kind.merge is _SET, field is not None or element is not LEAF
+    for index, item in enumerate(value):
+        if merges:
+            problem = _anonymous(kind, item)
+            if problem:
+                return [*found, f": element {index}: {problem}"]
+            identity = element_of(kind, item)
+            if identity in seen:
+                found.append(f": duplicate entries for key {_element(kind, item, index)}")
+            seen.add(identity)
+        problems = _inside(field, containers, item, element) if checks else _NONE
+        if problems:
+            found += _after(_element(kind, item, index), problems)
+    return found
+
+
+def _anonymous(kind: FieldType, item: object) -> str:
+    """Return why an item of a list can't be told from others, or an empty string."""
+    if kind.merge is _SET:
+        if isinstance(item, dict):
+            return "associative list without keys has an element that's a map type"
+        if isinstance(item, list):
+            return "not supported: associative list with lists as elements"
+        return "associative list without keys has an element that's an explicit null" if item is None else ""
+    if item is None:
+        return "associative list with keys may not have a null element"
+    if not isinstance(item, dict):
+        return "associative list with keys may not have non-map elements"
+    if any(key in item or kind.key_defaults.get(key) is not None for key in kind.keys):
         return ""
-    if not _fits(type_name, value):
-        if type_name == "string":
-            return f"{path}: expected string, got {_unstructured(value)}"
-        if type_name == "bool":
-            return f"{path}: expected boolean, got &{{{_printed(value)}}}"
-        return f"{path}: expected numeric (int or float), got {_GO_TYPES[type(value)]}"
-    types = api_facts().types
-    if type_name in types and types[type_name] and not isinstance(value, dict):
-        return f"{path}: expected map, got &{{{_printed(value)}}}"
-    inner = mistyped_field(type_name, value, kind)
-    return f"{path}{inner}" if inner else ""
+    keys = " ".join(json.dumps(key) for key in kind.keys)
+    why = "(and doesn't have default values for any key fields)"
+    return f"associative list with keys has an element that omits all key fields [{keys}] {why}"
 
 
-def _item_path(kind: FieldType | None, item: object, index: int) -> str:
-    return f"[{index}]" if kind is None else _element(kind, item, index)
+def _element(kind: FieldType, item: object, index: int) -> str:
+    """Return the path element of an item as errors print it."""
+    if kind.merge is _KEYED and isinstance(item, dict):
+        keys = [(key, item.get(key, kind.key_defaults.get(key))) for key in kind.keys]
+        return "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys if value is not None) + "]"
+    return f"[={json.dumps(item)}]" if kind.merge is _SET else f"[{index}]"
 
 
 def _printed(value: object) -> str:
@@ -118,18 +188,11 @@ def _printed(value: object) -> str:
     return "<nil>" if value is None else str(value)
 
 
-def _fits(type_name: str, value: object) -> bool:
-    """Return whether a value has a scalar type; any other type accepts any value here."""
-    if type_name == "string":
-        return isinstance(value, str)
-    if type_name == "bool":
-        return isinstance(value, bool)
-    if type_name in ("int32", "int64", "float64"):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return True
-
-
-def _unstructured(value: object) -> str:
-    """Return a value as Go prints it when structured merge wraps it."""
-    text = json.dumps(value) if not isinstance(value, dict | list) else "..."
-    return f"&value.valueUnstructured{{Value:{text}}}"
+def _literal(value: object) -> str:
+    """Return a value as Go writes it in source text."""
+    if isinstance(value, dict):
+        members = ", ".join(f"{json.dumps(name)}:{_literal(item)}" for name, item in sorted(value.items()))
+        return f"map[string]interface {{}}{{{members}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(_literal, value))}}}"
+    return "interface {}(nil)" if value is None else json.dumps(value)

@@ -240,14 +240,13 @@ def apply(
     Args:
         request: the apply request.
         zero: the zero document of the kind.
-        live: the document before the write; the zero document for a create.
-        config: the apply configuration.
-        managers: the managers before the write.
-        force: whether to take ownership of conflicting fields.
+        live: the document before; the zero document for a create.
+        config: the applied configuration; no list of it names an item twice.
+        managers: before.
+        force: take ownership of conflicting fields.
 
     Raises:
-        ApplyConflict: other managers set a field to a different value, and `force` is off.
-        DuplicateItemError: the configuration has an item of a list twice.
+        ApplyConflict: others set a field to something else, and `force` is off.
     """
     live = _bare(live)
     if not managers and live != zero:
@@ -259,8 +258,8 @@ def apply(
     mine = without(fields_of(kind, config), request.reset_fields)
     managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
     merged = cast("Document", merge(kind, live, config))
-    # Nothing is pruned if the configuration has every field of the previous one, which is the usual case.
-    if last is not None and last.fields != mine and difference(last.fields, mine):
+    # Nothing is pruned if the configuration still names every field that it named before, which is the usual case.
+    if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
         merged = _prune(kind, merged, managers, last.fields, request.api_version)
     found = _filtered(compare(kind, live, merged), request.reset_fields)
     took = union(found.added, found.modified)

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import msgspec
 
 from bayplan.apiserver.fields.compare import deduced, element_of
 from bayplan.apiserver.fields.field_set import LEAF_NODE, Node, children_of, is_member, make_node
 from bayplan.apiserver.fields.field_type import UNTYPED, FieldType, Merge
 
+_encode = msgspec.json.encode
 _LEAF, _STRUCT, _MAP = Merge.LEAF, Merge.STRUCT, Merge.MAP
 
 
-class DuplicateItemError(ValueError):
-    """An applied list has one key twice."""
-
-
 def merge(kind: FieldType, live: object, config: object) -> object:
-    """Return a document with a configuration merged into it; neither is changed.
-
-    Raises:
-        DuplicateItemError: a keyed list or set of the configuration repeats an item.
-    """
+    """Return a document with a configuration merged into it; neither is changed. No list of it names an item twice."""
     kind = deduced(kind, config if config is not None else live)
     if kind.merge is _LEAF:
         return config
@@ -39,12 +32,12 @@ def merge(kind: FieldType, live: object, config: object) -> object:
 
 
 def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> list[object]:
+    if _encode(live) == _encode(config):
+        # What is applied once more. Python finds 1 equal to True, which JSON does not.
+        return live
     left = [(element_of(kind, item), item) for item in live]
     right = [(element_of(kind, item), item) for item in config]
     ours, theirs = dict(left), dict(right)
-    if len(theirs) != len(right):
-        counts = Counter(element for element, _ in right)
-        raise DuplicateItemError("duplicate entries for key " + next(each for each, _ in right if counts[each] > 1))
     if not left:
         return [merge(kind.item, None, item) for item in config]
     shared = [element for element, _ in right if element in ours]

@@ -39,6 +39,7 @@ _PATHS: dict[str, tuple[str, ...]] = {
         ),  # DRAListTypeAttributes
     ),
     "batch/jobs": ("spec.schedulingGroup",),  # WorkloadWithJob
+    "storage.k8s.io/csidrivers": ("spec.preventPodSchedulingIfMissing",),  # VolumeLimitScaling
 }
 _TOKENS: dict[str, tuple[tuple[str, ...], ...]] = {
     table: tuple(

@@ -23,9 +23,12 @@ class JsonPatchError(ValueError):
 
 
 def merge_patch(document: object, patch: object) -> object:
-    """Return a document with a merge patch applied; neither is changed."""
+    """Return a document with a merge patch applied; neither is changed.
+
+    As in the library that upstream uses, objects in lists are put in without their fields that are null.
+    """
     if not isinstance(patch, dict):
-        return patch
+        return patch if isinstance(document, dict) else _without_nulls(patch)
     out = dict(document) if isinstance(document, dict) else {}
     for name, value in patch.items():
         if value is None:
@@ -33,6 +36,14 @@ def merge_patch(document: object, patch: object) -> object:
         else:
             out[name] = merge_patch(out.get(name), value)
     return out
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return value
 
 
 def json_patch(document: object, operations: list[dict[str, object]]) -> object:

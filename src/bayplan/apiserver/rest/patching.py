@@ -7,12 +7,11 @@ from typing import cast
 
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
-from bayplan.apiserver.codec.unstructured import unstructured_problem
+from bayplan.apiserver.codec.unstructured import unstructured_problem, wrapped
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
-from bayplan.apiserver.fields.field_declarations import mistyped_field, undeclared_field
+from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_set import paths
-from bayplan.apiserver.fields.merging import DuplicateItemError
 from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, internal, invalid, not_found, too_large
 from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
@@ -25,7 +24,7 @@ from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
-from bayplan.base.plain_data import Document, part
+from bayplan.base.plain_data import Document, part, text
 from bayplan.objects.selectors import quote
 
 JSON_PATCH = "application/json-patch+json"
@@ -99,16 +98,32 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         value = merge_patch(whole, changes)
     if not isinstance(value, dict):
         raise ApiError(422, _REJECTED, details={})
+    # The library that patches writes the fields of an object by their names.
+    value = dict(sorted(value.items()))
     problem = kind_problem(target, value.get("apiVersion"), value.get("kind"))
     if problem:
         raise _unfit(shown(value), problem)
     try:
-        new, problems = read_value(target, value, duplicates, validation)
+        new, problems = _read_patched(target, value, duplicates, validation)
     except DecodeError as unreadable:
         raise _unfit(shown(value), str(unreadable)) from unreadable
     if problems and validation == "Strict":
         raise _unfit(shown(value), f"strict decoding error: {', '.join(problems)}")
     return new, problems
+
+
+def _read_patched(
+    target: Target, value: Document, duplicates: list[str], validation: str
+) -> tuple[Document, list[str]]:
+    """Return the object in the JSON that a patch has made; see `read_value`.
+
+    Without a version the decoder reads it as Go's internal type, whose fields have other names: nothing of it is known.
+    """
+    if value.get("apiVersion") or not target.type_name:
+        return read_value(target, value, duplicates, validation)
+    names = [name for name in value if name not in ("apiVersion", "kind")]
+    unknown = [f'unknown field "{name}"' for name in names] if validation != "Ignore" else []
+    return {"metadata": {}}, unknown
 
 
 def _strategic_patched(target: Target, whole: Document, body: bytes, validation: str) -> tuple[Document, list[str]]:
@@ -119,17 +134,26 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
         raise ApiError(500, str(problem), reason="") from problem
     except StrategicPatchError as problem:
         raise ApiError(400, str(problem)) from problem
-    given = go_map({} if changes is None else changes)
     why = unstructured_problem(target.type_name, value)
     if why:
-        raise _unfit(given, why)
+        raise _unfit(go_map(changes or {}), why)
     try:
-        new, problems = read_value(target, value, duplicates, validation)
+        new, problems = _read_wrapped(target, value, duplicates, validation)
     except DecodeError as unreadable:
-        raise _unfit(given, str(unreadable)) from unreadable
+        raise _unfit(go_map(changes or {}), str(unreadable)) from unreadable
     if problems and validation == "Strict":
-        raise _unfit(given, f"strict decoding error: {', '.join(problems)}")
+        raise _unfit(go_map(changes or {}), f"strict decoding error: {', '.join(problems)}")
     return new, problems
+
+
+def _read_wrapped(
+    target: Target, value: Document, duplicates: list[str], validation: str
+) -> tuple[Document, list[str]]:
+    """Return the object in a document that came as Go maps, not as JSON; see `read_value`."""
+    try:
+        return read_value(target, value, duplicates, validation)
+    except DecodeError:
+        return read_value(target, cast("Document", wrapped(target.type_name, value)), duplicates, validation)
 
 
 def _unfit(given: str, why: str) -> ApiError:
@@ -186,8 +210,6 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         merged, managers = _applied(request_facts, zero, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
         raise conflicting(problem) from problem
-    except DuplicateItemError as problem:
-        raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}") from problem
     new, warnings = _reread(target_of(resource), merged, options.validation)
     metadata = part(new, "metadata")
     if metadata.get("name") not in (None, "", info.name):
@@ -220,8 +242,7 @@ def _applied(
     Fields from earlier client-side applies of kubectl do not conflict.
 
     Raises:
-        ApplyConflict: other managers set a field to a different value.
-        DuplicateItemError: the configuration has an item of a list twice.
+        ApplyConflict: others set a field to something else.
     """
     before = part(old, "metadata", "annotations").get(_LAST_APPLIED)
     by_kubectl = request.manager == _KUBECTL and isinstance(before, str) and bool(before)
@@ -266,15 +287,13 @@ def applied_value(request: Request) -> Document:
 
 def _check_configuration(info: RequestInfo, config: Document) -> None:
     resource = info.resource
-    api_version, kind = str(config.get("apiVersion") or ""), str(config.get("kind") or "")
+    api_version, kind = text(config, "apiVersion"), text(config, "kind")
     if (api_version, kind) != (resource.api_version, resource.kind):
         group, _, version = api_version.rpartition("/")
         raise bad_request(f"invalid object type: {group}/{version}, Kind={kind}")
     if part(config, "metadata").get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    problem = undeclared_field(resource.fields, config) or mistyped_field(
-        target_of(resource).type_name, config, resource.fields
-    )
+    problem = configuration_problem(target_of(resource).type_name, resource.fields, config)
     if problem:
         raise internal(f"failed to create typed patch object ({_identity(info, config)}): {problem}")
 
@@ -282,12 +301,12 @@ def _check_configuration(info: RequestInfo, config: Document) -> None:
 def _identity(info: RequestInfo, config: Document) -> str:
     metadata, resource = part(config, "metadata"), info.resource
     gvk = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {gvk}"
+    return f"{text(metadata, 'namespace')}/{text(metadata, 'name')}; {gvk}"
 
 
 def _reread(target: Target, merged: Document, validation: str) -> tuple[Document, list[str]]:
     try:
-        return read_value(target, merged, [], validation)
+        return _read_wrapped(target, merged, [], validation)
     except DecodeError as problem:
         text = f"failed to convert new typed object to object: {problem}"
         raise internal(text) from problem

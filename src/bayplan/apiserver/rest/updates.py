@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.model.errors import bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
@@ -63,11 +64,14 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
 def managers_after(
     backend: Backend, info: RequestInfo, old: Document, new: Document, options: WriteOptions
 ) -> managed.Managers:
-    """Return the managers after an update or a patch, starting from the entries that the client sent if they can be decoded."""
-    sent = part(new, "metadata").get("managedFields")
+    """Return the managers after an update or a patch; entries that the writer sent count where they can be read."""
+    metadata = part(new, "metadata")
+    sent = metadata.get("managedFields")
+    if sent is None and isinstance(metadata, Emptied):
+        sent = metadata.empties.get("managedFields")
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     if not info.subresource and isinstance(sent, list):
         managers = managed.decode(sent) or ({} if sent in ([], [{}]) else managers)
-    part(new, "metadata").pop("managedFields", None)
+    metadata.pop("managedFields", None)
     request = writing.ownership(backend, info, options)
     return managed.after_update(request, old, new, managers, is_create=False)

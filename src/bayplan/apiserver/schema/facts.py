@@ -5,6 +5,7 @@ types, merge keys, enums and required fields are in `bayplan.formats.schema`; bo
 """
 
 import gzip
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -104,3 +105,40 @@ def api_facts() -> ApiFacts:
         raise InvariantError(
             f"bayplan/apiserver/schema/{TABLE} is damaged ({problem}); install Bayplan again"
         ) from problem
+
+
+class PlacedField(msgspec.Struct, frozen=True, gc=False):
+    """A field of a struct, or of one that is embedded in it.
+
+    Attributes:
+        position: among the fields of the struct; checks go in this order.
+        owner: OpenAPI's name of the struct that declares it.
+        facts: as declared.
+        containers: ``list`` and ``map`` around the core.
+        is_struct: whether the core is a struct with fields.
+    """
+
+    position: int
+    owner: str
+    facts: GoField
+    containers: tuple[str, ...]
+    is_struct: bool
+
+
+@cache
+def placed_fields(type_name: str) -> Mapping[str, PlacedField]:
+    """Return the fields of a struct by name, embedded structs flattened; none for a type that is no struct."""
+    found: dict[str, PlacedField] = {}
+    _place(type_name, found)
+    return found
+
+
+def _place(type_name: str, found: dict[str, PlacedField]) -> None:
+    types = api_facts().types
+    for facts in types.get(type_name, ()):
+        if facts.inline:
+            _place(facts.type, found)
+            continue
+        containers = tuple(each for each in facts.containers if each != "pointer")
+        placed = PlacedField(len(found), type_name, facts, containers, bool(types.get(facts.type)))
+        found.setdefault(facts.name, placed)

@@ -165,7 +165,7 @@ def _collisions(new: Document, old: Document, out: Causes) -> None:
         out.append(invalid_value("status.collisionCount", go_value(after or 0), "cannot be decremented"))
 
 
-_SELECTOR_STAYS = immutable("spec.selector")
+_SELECTOR_STAYS = immutable("spec.selector", show=shown_selector)
 DEPLOYMENT = kind(
     inside(
         "spec",

@@ -50,10 +50,12 @@ def _names(names: Document, path: str, out: Causes) -> None:
 
 
 def _definition_name(definition: Document, path: str, out: Causes) -> None:
-    spec, name = part(definition, "spec"), str(part(definition, "metadata").get("name") or "")
+    spec, metadata = part(definition, "spec"), part(definition, "metadata")
     wanted = f"{part(spec, 'names').get('plural') or ''}.{spec.get('group') or ''}"
-    if name and name != wanted:
-        out.append(invalid_value("metadata.name", quote(name), 'must be spec.names.plural+"."+spec.group'))
+    for name in ("generateName", "name"):
+        found = str(metadata.get(name) or "")
+        if found and found != wanted:
+            out.append(invalid_value(f"metadata.{name}", quote(found), 'must be spec.names.plural+"."+spec.group'))
 
 
 def _group(spec: Document, out: Causes) -> None:

@@ -37,11 +37,13 @@ from bayplan.objects.selectors import quote
 
 
 def _service_name(service: Document, path: str, out: Causes) -> None:
-    spec, name = part(service, "spec"), str(part(service, "metadata").get("name") or "")
+    spec, metadata = part(service, "spec"), part(service, "metadata")
     wanted = f"{spec.get('version') or ''}.{spec.get('group') or ''}"
-    if name and name != wanted and not check_path_segment(name):
-        detail = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
-        out.append(invalid_value("metadata.name", quote(name), detail))
+    for name in ("generateName", "name"):
+        found = str(metadata.get(name) or "")
+        if found and found != wanted and not check_path_segment(found):
+            detail = f'must be `spec.version+"."+spec.group`: {quote(wanted)}'
+            out.append(invalid_value(f"metadata.{name}", quote(found), detail))
 
 
 def _group(spec: Document, path: str, out: Causes) -> None:

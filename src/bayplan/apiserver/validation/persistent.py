@@ -74,7 +74,7 @@ def _sources(spec: Document, path: str, volume_name: str, out: Causes) -> None:
             continue
         count += 1
         if count > 1 and name != "flexVolume":
-            out.append(forbidden_value(f"{path}.{name}", _SEVERAL))
+            out.append(forbidden_value(f"{path}.{'cephFS' if name == 'cephfs' else name}", _SEVERAL))
             continue
         rule(source, f"{path}.{name}", out)
         if name == "local" and spec.get("nodeAffinity") is None:

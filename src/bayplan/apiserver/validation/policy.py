@@ -18,6 +18,7 @@ from bayplan.apiserver.validation.engine import (
     number,
     one_of,
     optional,
+    table,
     unchangeable,
 )
 from bayplan.apiserver.validation.formats import (
@@ -115,11 +116,13 @@ def _overhead(document: Document, path: str, out: Causes) -> None:
     container_resources({"limits": document.get("podFixed") or {}}, path, out)
 
 
+_COST_AND_PLACE = table(
+    optional("overhead", _overhead), optional("scheduling", field("nodeSelector", labels), _tolerations)
+)
 RUNTIME_CLASS = kind(
     need("handler", dns_label),
-    optional("overhead", _overhead),
-    optional("scheduling", field("nodeSelector", labels), _tolerations),
-    update=[again(need("handler")), immutable("handler", zero="")],
+    _COST_AND_PLACE,
+    update=[again(need("handler")), again(_COST_AND_PLACE), immutable("handler", zero="")],
 )
 
 # --- Lease ------------------------------------------------------------------------------------------------------------

@@ -96,6 +96,11 @@ def _topologies(document: Document, path: str, out: Causes) -> None:
         seen.append(expressions)
 
 
+def _shown_map(found: object) -> str:
+    """Return a map as Go writes it, by its keys."""
+    return go_value(dict(sorted(found.items())) if isinstance(found, dict) else found)
+
+
 STORAGE_CLASS = kind(
     need("provisioner", _provisioner),
     field("parameters", _parameters(may_be_empty=True)),
@@ -103,7 +108,10 @@ STORAGE_CLASS = kind(
     need_set("volumeBindingMode"),
     field("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
     _topologies,
-    after=[immutable(name) for name in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")],
+    after=[
+        immutable("parameters", show=_shown_map),
+        *(immutable(name) for name in ("provisioner", "reclaimPolicy", "volumeBindingMode")),
+    ],
     metadata=("object", "change"),
 )
 

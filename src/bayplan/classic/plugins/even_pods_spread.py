@@ -27,7 +27,7 @@ from bayplan.plugins.spread_constraints import HARD, SOFT
 from bayplan.state.arrays import Bools, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.label_column import LabelColumn
-from bayplan.state.node_matching import required_node_affinity_matches
+from bayplan.state.node_matcher import matching_rows
 from bayplan.state.pod_info import PodClass, PodInfo
 from bayplan.state.views import Rows
 
@@ -116,7 +116,7 @@ def _eligible(spec: EvenSpec, cluster: ClusterState) -> Bools:
     """Return bool[rows in use]: the nodes whose pods count."""
     rows = Rows(cluster)
     alive: Bools = cluster.nodes.alive[: cluster.nodes.count]
-    return alive & required_node_affinity_matches(spec.node_selector.required, rows) & _has_all_keys(spec, rows)
+    return alive & matching_rows(spec.node_selector.required, cluster.nodes) & _has_all_keys(spec, rows)
 
 
 class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):

@@ -86,8 +86,3 @@ class StretchedTerms(WeighedTerms):
         if largest == smallest:
             return 0
         return go.to_int64(_MOST * ((raw - smallest) / float(largest - smallest)))
-
-    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalize the scores of all rows."""
-        for row in range(self.columns.count):
-            normalized[row] = self.normalize(scale, raw[row], row)

@@ -1,6 +1,6 @@
 """GPU sharing: fractional GPUs on numbered devices, and scoring policies for them.
 
-A pod asks for a number of GPUs and a share of each, as annotations (`requests`); a node has GPUs with numbers (`devices`). Each
+A pod requests a number of GPUs and a share of each, by annotations (`requests`); a node has numbered GPUs (`devices`). Each
 policy is one plugin that filters nodes by their devices, scores them, and chooses the devices on the selected node. The policies
 are those of "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (Weng et al., USENIX
 ATC 2023); docs/gpu-sharing.md explains them.

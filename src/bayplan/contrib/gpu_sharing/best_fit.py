@@ -18,12 +18,12 @@ from bayplan.state.views import Rows
 
 
 class BestFit(GpuPolicy, NormalizePlugin[GpuSpec]):
-    """Scores a node by what would be left of it, CPU and GPU counting half each, scaled to 0 to 100 over the feasible nodes."""
+    """Scores a node by its remaining amounts, CPU and GPU counting half each, scaled to 0 to 100 over the feasible nodes."""
 
     name = "BestFit"
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return 100 less the percentage of the largest machine that is left."""
+        """Return 100 minus the remaining percentage of the largest machine."""
         cpu = (nodes.cpu - spec.cpu_milli) / MAX_CPU_MILLI * 0.5
         gpu = (free_milli(nodes) - spec.request.total_milli) / MAX_GPU_MILLI * 0.5
         return ((1.0 - (cpu + gpu)) * 100).astype(np.int64)

@@ -17,7 +17,7 @@ from bayplan.state.arrays import Ints
 
 
 class DotProd(GpuPolicy):
-    """Scores a node by 1 less half the dot product of free and requested amounts, as shares of the largest machine."""
+    """Scores a node by 1 minus half the dot product of free and requested amounts, as shares of the largest machine."""
 
     name = "DotProd"
 

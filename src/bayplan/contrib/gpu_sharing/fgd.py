@@ -22,7 +22,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class FGD(GpuPolicy):
-    """Scores a node by how little its fragmentation grows: 100 * sigmoid(decrease in GPUs), rounded down.
+    """Scores a node by the decrease of its fragmentation: 100 * sigmoid(decrease in GPUs), rounded down.
 
     Arguments: ``typicalPods``, the workload that fragmentation is measured with (`typical_pods_argument`). Without it, these are
     the pods of the cluster, running or waiting, counted again whenever their number has doubled.
@@ -43,7 +43,7 @@ class FGD(GpuPolicy):
         return ("typicalPods",)
 
     def observe(self, spec: GpuSpec, cluster: ClusterState) -> Params:
-        """Return the typical pods: scores depend on them, too."""
+        """Return the typical pods, which scores depend on, too."""
         pods = self.handle.pods
         if self._given is None and not self._counted <= len(pods) < 2 * self._counted:
             self._counted = len(pods)
@@ -74,7 +74,7 @@ class FGD(GpuPolicy):
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest
     ) -> Sequence[int] | None:
-        """Return the GPU with the highest score for a part of a GPU, else the first GPUs that are free."""
+        """Return the GPU with the highest score for a part of a GPU, else the first free GPUs."""
         fitting = tightest(free, request)
         if fitting is None or not request.shares:
             return fitting
@@ -85,7 +85,7 @@ class FGD(GpuPolicy):
         return [int(scores.argmax())]
 
     def _best(self, measure: FragmentationMeasure, spec: GpuSpec, cpu: Ints, free: Ints, allowed: Bools) -> Ints:
-        """Return the score of each way to place a pod: int64[nodes, ways], -1 where it has no room.
+        """Return the score of each way to place a pod: int64[nodes, ways], -1 if it has no room.
 
         The ways are the GPUs for a pod that shares one; for other pods there is one way, the GPUs with the least room that fit.
         """

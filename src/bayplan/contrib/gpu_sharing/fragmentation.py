@@ -1,8 +1,8 @@
-"""Fragmentation by FGD's measure: the GPU share of a node that the typical pods of a workload can't use.
+"""Fragmentation by FGD's measure: the GPU share of a node that the typical pods of a workload cannot use.
 
-For one kind of pod, all that is free on a node is a fragment if the pod can't run there, or needs no GPU; otherwise the fragments
-are the free parts of GPUs that are smaller than the share that it needs. The fragmentation of a node is the mean over the typical
-pods, by how common they are. Source: Weng et al., USENIX ATC 2023, section 3.
+For one kind of pod, all free GPU shares on a node are fragments if the pod cannot run there, or needs no GPU; otherwise the
+fragments are the free parts of GPUs that are smaller than the share that it needs. The fragmentation of a node is the mean over
+the typical pods, by how common they are. Source: Weng et al., USENIX ATC 2023, section 3.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def typical_pods(pods: Iterable[Pod], *, popularity: float = POPULARITY) -> Typi
         request = gpu_request(pod)
         if isinstance(request, str):
             continue
-        # Pods of a workload share their spec, so that its requests are summed up once.
+        # Pods of a workload share their spec, so its requests are computed once.
         key = (id(pod.spec), str(request))
         kind = known.get(key)
         if kind is None:
@@ -142,7 +142,8 @@ class FragmentationMeasure:
         """Return the fragmentation of nodes, in milli GPU.
 
         Args:
-            cpu: int64[nodes], free CPU in milli. free: int64[nodes, GPUs], free milli of each GPU.
+            cpu: int64[nodes], free CPU in milli.
+            free: int64[nodes, GPUs], free milli of each GPU.
             allowed: bool[nodes, kinds], rows of `allowed`.
         """
         total = free.sum(axis=1)

@@ -13,8 +13,8 @@ from bayplan.state.arrays import Ints
 class GpuClustering(GpuPolicy):
     """Scores nodes by the kinds of their pods: a part of a GPU, 1 GPU, 2 GPUs and so on.
 
-    A node with pods of the pod's kind only gets 75 to 100, one with others too 50 to 75, an idle one 25 to 50, one with other kinds
-    only 0 to 25; within each range, a node with less free gets more. Pods without GPUs get 0 everywhere.
+    A node with only pods of the pod's kind gets 75 to 100, one with other kinds, too, 50 to 75, an idle one 25 to 50, one with
+    only other kinds 0 to 25; within each range, a node with less free gets more. Pods without GPUs get 0 everywhere.
     """
 
     name = "GpuClustering"

@@ -34,10 +34,13 @@ _NO_GPUS, _OTHER_MODEL, _NO_ROOM, _BAD_REQUEST = 1, 2, 3, 4
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """What a policy needs of a pod.
+    """The data of a pod for a policy.
 
     Attributes:
-        key: all of it. request: its GPUs. cpu_milli: its CPU. problem: why its annotations can't be read, or "".
+        key: the values of the other fields, for comparisons.
+        request: its GPUs.
+        cpu_milli: its CPU.
+        problem: why its annotations can't be read, or "".
     """
 
     key: Hashable
@@ -51,8 +54,11 @@ class GpuNodes:
     """Some nodes as arrays, one element per row of a view.
 
     Attributes:
-        cpu: int64, free CPU in milli. free: int64[rows, GPUs], free milli of each GPU. counts: int64, how many GPUs there are.
-        models: positions in `DeviceTable.model_names`. kinds: int64[rows, kinds], see `DeviceTable.kinds`.
+        cpu: int64, free CPU in milli.
+        free: int64[rows, GPUs], free milli of each GPU.
+        counts: int64, how many GPUs there are.
+        models: positions in `DeviceTable.model_names`.
+        kinds: int64[rows, kinds], see `DeviceTable.kinds`.
     """
 
     cpu: Ints
@@ -97,8 +103,11 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         """Return the GPUs of a node that a pod gets; None if they don't fit.
 
         Args:
-            pod: the pod. cpu_milli: free CPU of the node without it. model: of the node's GPUs.
-            free: free milli of each GPU without it. request: the pod's GPUs.
+            pod: the pod.
+            cpu_milli: free CPU of the node without it.
+            model: the model of the node's GPUs.
+            free: free milli of each GPU without it.
+            request: the pod's GPUs.
         """
         return tightest(free, request)
 
@@ -119,7 +128,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return GpuSpec((found, cpu_milli, problem), found, cpu_milli, problem)
 
     def table(self, state: ClusterState) -> DeviceTable:
-        """Return the devices of a state, as they are now."""
+        """Return the current devices of a state."""
         table = self._table_of(state)
         table.refresh()
         return table

@@ -1,4 +1,4 @@
-"""Random: any node that fits, any GPU that fits."""
+"""Random: any fitting node, any fitting GPU."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from bayplan.state.arrays import Ints
 
 
 class Random(GpuPolicy):
-    """Scores all nodes alike, so that the scheduler's seeded choice decides; a part of a GPU goes to a random one.
+    """Scores all nodes equally, so that the scheduler's seeded choice decides; a part of a GPU is placed on a random one.
 
-    Arguments: ``seed``, of the choice of GPUs.
+    Arguments: ``seed``, the seed for the choice of GPUs.
     """
 
     name = "Random"
@@ -40,7 +40,7 @@ class Random(GpuPolicy):
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest
     ) -> Sequence[int] | None:
-        """Return a random GPU that fits for a part of a GPU."""
+        """Return a random fitting GPU for a part of a GPU."""
         fitting = [number for number, room in enumerate(free) if room >= request.milli]
         if not request.shares or not fitting:
             return tightest(free, request)

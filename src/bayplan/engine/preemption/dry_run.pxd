@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bayplan.engine.changed_rows cimport ChangedRows
+from bayplan.engine.what_if cimport ChangedRows
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.what_if cimport Trial
 from bayplan.framework.preemption cimport shortlist
@@ -12,9 +12,6 @@ from bayplan.state.row_log cimport RowLog
 # Constants of the .py, as C numbers.
 cdef Py_ssize_t _PASSES
 cdef uint8_t _CANDIDATE, _REFUSED
-cdef Py_ssize_t _INSERTION_SORTED
-
-cdef bint is_more_important(PodInfo left, PodInfo right) except -1
 
 cdef class DryRun:
     cdef Plan _plan
@@ -40,7 +37,7 @@ cdef class DryRun:
     cpdef object search(self, object rows, Py_ssize_t wanted, object crowd, object budgets)
     cpdef list _refused(self, object rows)
     cdef void _play(self, Py_ssize_t row) except *
-    @cython.locals(info=PodInfo, number=Py_ssize_t, place=Py_ssize_t)
+    @cython.locals(info=PodInfo, found=list)
     cdef list _potential_victims(self, Py_ssize_t row)
     @cython.locals(
         moves=PodMoves, nominated=list, info=PodInfo, failure=Py_ssize_t, guarded=Py_ssize_t, order=list, victims=list,

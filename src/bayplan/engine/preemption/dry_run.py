@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.base.go_sort import MAX_INSERTION_SORTED, sort_slice
-from bayplan.engine.changed_rows import ChangedRows
+from bayplan.base.go_sort import sort_slice
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
-from bayplan.engine.what_if import PASSES, Trial
+from bayplan.engine.what_if import PASSES, ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
-from bayplan.framework.preemption.evaluator import NO_VICTIMS
-from bayplan.framework.preemption.importance import importance
+from bayplan.framework.preemption.evaluator import NO_VICTIMS, importance
 from bayplan.framework.preemption.shortlist import Shortlist, new_table
 from bayplan.framework.status import Code, Status, error, unresolvable, verdict_code
 from bayplan.state.arrays import Index
@@ -26,14 +24,6 @@ NO_VICTIMS_STATUS = unresolvable(NO_VICTIMS)
 
 _PASSES = PASSES
 _CANDIDATE, _REFUSED = 1, 2
-_INSERTION_SORTED = MAX_INSERTION_SORTED
-
-
-def is_more_important(left: PodInfo, right: PodInfo) -> bool:
-    """Return whether the first pod is spared before the second: if its priority is higher or, at the same priority, it is older."""
-    if left.priority != right.priority:
-        return left.priority > right.priority
-    return left.started_at() < right.started_at()
 
 
 class DryRun:
@@ -47,7 +37,8 @@ class DryRun:
         nominations: the log of rows whose nominations changed.
 
     Attributes:
-        asked_rows: number of rows evaluated. known_rows: number of rows found in the cache.
+        asked_rows: number of rows evaluated.
+        known_rows: number of rows found in the cache.
     """
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
@@ -153,19 +144,8 @@ class DryRun:
 
     def _potential_victims(self, row: int) -> list[PodInfo]:
         """Return the pods of lower priority on a row, most important first."""
-        found: list[PodInfo] = []
-        for info in self._pods_on[row].values():
-            if info.priority < self._priority:
-                found.append(info)
-        if len(found) > _INSERTION_SORTED:
-            return sort_slice(found, importance)
-        for number in range(1, len(found)):
-            info, place = found[number], number
-            while place > 0 and is_more_important(info, found[place - 1]):
-                found[place] = found[place - 1]
-                place -= 1
-            found[place] = info
-        return found
+        found = [info for info in self._pods_on[row].values() if info.priority < self._priority]
+        return sort_slice(found, importance)
 
     def _spare(self, row: int, potential: list[PodInfo]) -> None:
         assert self._trial is not None

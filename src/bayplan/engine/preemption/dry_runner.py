@@ -15,7 +15,6 @@ from bayplan.framework.preemption.shortlist import Shortlist
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Index, all_true
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import PodInfo
 
 PLAN = "Plan"
 """Cycle state key under which a cycle that found no node stores its plan."""
@@ -29,7 +28,7 @@ class DryRunner:
     Args:
         cluster: the state.
         pods: the newest versions of pods, by key.
-        draw: returns a random integer from 0 up to, but excluding, its argument.
+        draw: the function that returns a random integer from 0 up to, but excluding, its argument.
         pick: chooses among equally good nodes.
     """
 
@@ -87,8 +86,6 @@ class DryRunner:
         if plan is None or self._nominated is None:
             raise TypeError("preemption outside of a cycle of this scheduler")
         crowd = self._nominated(pod)
-        info = PodInfo(pod.key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
-        self._nominated.expect(pod, info)
         if not isinstance(plan.dry_run, DryRun):
             plan.dry_run = DryRun(plan, self._nominated.log)
         return plan.dry_run.search(rows, wanted, crowd, budgets)

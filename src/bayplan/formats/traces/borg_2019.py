@@ -94,7 +94,7 @@ class MachineEvent(msgspec.Struct):
 
 
 class _Instance(msgspec.Struct):
-    """What is known of an instance so far: its events as (time, type), and its first SUBMIT."""
+    """The state of an instance so far: its events as (time, type), and its first SUBMIT."""
 
     events: list[tuple[int, int]]
     submitted: InstanceEvent | None = None
@@ -232,7 +232,9 @@ class Reader(TraceReader):
         """Yield the rows of a file of JSON lines.
 
         Args:
-            file: to read. kind: of its rows. read_as: what it was read as before; what was invalid then is counted already.
+            file: the file to read.
+            kind: the kind of its rows.
+            read_as: what it was read as before; what was invalid then is counted already.
 
         Raises:
             InputError: a line that is no such row, with file and line.

@@ -30,12 +30,13 @@ class CsvTable:
     """The rows of one file.
 
     Args:
-        name: of the file, for errors. stream: its bytes.
-        columns: the columns to read, in the published order. A first row that names all of them is a header, and then the
-            order of the file counts; without one, the file has exactly these columns in this order.
+        name: the name of the file, for errors.
+        stream: its bytes.
+        columns: the columns to read, in the published order. A first row that names all of them is a header, and then the order
+            of the file counts; without one, the file has exactly these columns in this order.
         header: whether there must be one.
         optional: columns that are read if a header names them, else empty; they follow `columns` in each row.
-        invalid: called with the error about a row of another width; raises it, or counts it.
+        invalid: the function to call with the error about a row of another width; raises it, or counts it.
     """
 
     def __init__(

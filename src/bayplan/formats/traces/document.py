@@ -38,7 +38,7 @@ class Machine(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TraceDocument(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the file has; paths are relative to it. For the selection see `bayplan.formats.traces.selection.Selection`."""
+    """The fields of the file; paths are relative to it. For the selection see `bayplan.formats.traces.selection.Selection`."""
 
     api_version: Literal["bayplan.io/v1alpha1"]
     kind: Literal["Trace"]
@@ -60,7 +60,8 @@ def read_document(document: Document, folder: str) -> Trace:
     """Return the trace of a document.
 
     Args:
-        document: a Trace. folder: of its file, which paths are relative to.
+        document: a Trace.
+        folder: the folder of its file, which paths are relative to.
 
     Raises:
         InputError: anything is wrong with it, with file and line, or with the files that it names.

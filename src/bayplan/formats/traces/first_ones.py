@@ -12,7 +12,8 @@ class FirstOnes(Generic[Key]):
     """The keys with the earliest times; the time of a key is its earliest one.
 
     Args:
-        limit: how many; None: all. slack: how many more are stored, besides as many again, before later ones are dropped.
+        limit: how many; None: all.
+        slack: how many more are stored, besides as many again, before later ones are dropped.
 
     Attributes:
         horizon: later times can't be among the first; None: any may.

@@ -11,7 +11,7 @@ from bayplan.formats.traces.shapes import Shape
 
 
 class Parent(msgspec.Struct, frozen=True, gc=False):
-    """What instances have from their task; `arrival_ns`: when it arrived, in the times of the trace."""
+    """The data that instances inherit from their task; `arrival_ns`: its arrival, in the times of the trace."""
 
     job: str
     shape: Shape
@@ -36,7 +36,7 @@ class Parents:
     """The tasks that a selection keeps, by name.
 
     Args:
-        selection: what to keep; its limit counts the instances that the tasks have.
+        selection: the tasks to select; its limit counts the instances that the tasks have.
 
     Attributes:
         kept: the tasks, until the first one is looked up.

@@ -1,4 +1,4 @@
-"""What all readers of traces have: a selection, machines, rows that are left out with the reason, and the trace at the end."""
+"""The base of all readers of traces: selection, machines, skipped rows with the reason, and the resulting trace."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ RowHandler = Callable[[CsvTable, list[str]], None]
 
 
 class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a trace is read.
+    """Options for reading a trace.
 
     Attributes:
-        selection: which tasks are kept. machine: the size of a machine, for amounts that are shares of one.
+        selection: the tasks to select.
+        machine: the size of a machine, for amounts that are shares of one.
         machine_type: the kind of machine that shares are of, for traces with several; "" for the most common one.
         nodes: how many machines: drawn from those of the trace, or made if it has none; None: those of the trace.
         skip_invalid: leave out rows that can't be read, and count them, instead of refusing the file.
@@ -51,13 +52,17 @@ class TraceReader(ABC):
     """Reads the tables of one trace; `reading.read_trace` calls `read` for each file, in the order of `tables`.
 
     Args:
-        options: see `ReadOptions`. present: the tables that will be read.
+        options: see `ReadOptions`.
+        present: the tables that will be read.
 
     Attributes:
-        name: of the format, in Trace files. title: of the trace, for people.
+        name: the name of the format, in Trace files.
+        title: the title of the trace, for people.
         tables: the tables that are read, in reading order, with their columns (none: no CSV).
         unused: tables of the trace that have nothing for a scheduler, with what they have.
-        kept: the tasks so far. nodes: the machines so far. skipped: how many rows were left out, by file and reason.
+        kept: the tasks so far.
+        nodes: the machines so far.
+        skipped: how many rows were left out, by file and reason.
     """
 
     name: ClassVar[str]

@@ -25,14 +25,16 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A row of a trace: equal pods that arrive at once.
 
     Attributes:
-        name: unique in the trace. job: what it belongs to, or "".
-        shape: what each pod requests.
+        name: unique in the trace.
+        job: the job of the pods, or "".
+        shape: the requests of each pod.
         arrival_ns: when they arrive, since the start of the trace; before it if negative.
         run_time_ns: how long each runs; None: until `gone_at_ns`, or for ever.
         gone_at_ns: when they are deleted, also if they still wait; None: never.
         end_ns: when they left the traced cluster; None: not within the trace.
-        instances: how many the row has. count: how many of them are kept.
-        labels: of each pod; shared by tasks with equal ones.
+        instances: how many the row has.
+        count: how many of them are kept.
+        labels: the labels of each pod; shared by tasks with equal ones.
     """
 
     name: str
@@ -48,13 +50,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a trace.
+    """The selected part of a trace.
 
     Attributes:
         from_ns, until_ns: the window; None: to the end of the trace. Times are counted from `from_ns` afterwards.
         running: keep tasks that arrived before the window and had not ended yet; they arrive at its start.
         sample: the share of jobs, each drawn by a hash of its name and the seed, whatever the order of the rows.
-        seed: of the sample, and of drawn machines.
+        seed: the seed of the sample, and of drawn machines.
         limit: keep the tasks that arrive first, until they have this many pods; None: all, up to `MAX_PODS`.
     """
 
@@ -85,7 +87,7 @@ class Sample:
     """Draws jobs.
 
     Args:
-        selection: with the share and the seed.
+        selection: the selection with the share and the seed.
     """
 
     def __init__(self, selection: Selection) -> None:
@@ -108,11 +110,12 @@ class KeptTasks:
     """The tasks that are kept, at most as many as a selection allows.
 
     Args:
-        selection: what to keep.
+        selection: the tasks to select.
 
     Attributes:
-        pods: how many, so far. horizon_ns: what arrives then or later can't be kept any more; most rows of a long trace need not be
-            read any further than to their arrival (`benchmarks/bench_traces.py`: 2 to 4 times as fast).
+        pods: how many, so far.
+        horizon_ns: what arrives then or later can't be kept any more; most rows of a long trace need not be read any further than
+            to their arrival (`benchmarks/bench_traces.py`: 2 to 4 times as fast).
     """
 
     def __init__(self, selection: Selection) -> None:

@@ -1,4 +1,4 @@
-"""What pods and machines of a trace have: amounts, constraints, priority; as typed pods and nodes that share all they can."""
+"""Pods and machines of a trace: amounts, constraints, priority; as typed pods and nodes that share all they can."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ Amounts = tuple[tuple[str, str], ...]
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What pods with equal requests have.
+    """The data that pods with equal requests share.
 
     Attributes:
-        amounts: requests, and limits with `limited`. annotations: of each pod.
-        requirements: of required node affinity. priority: of the pod; None for that of its class.
+        amounts: requests, and limits with `limited`.
+        annotations: the annotations of each pod.
+        requirements: the requirements of required node affinity.
+        priority: the priority of the pod; None for that of its class.
     """
 
     amounts: Amounts
@@ -64,7 +66,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What one machine has, for traces whose amounts are shares of a machine.
+    """The size of a machine, for traces whose amounts are shares of a machine.
 
     Attributes:
         cpu_milli, memory_bytes, gpus, pods: how much.
@@ -134,7 +136,9 @@ def machine(
     """Return a node; nodes with equal amounts share their status.
 
     Args:
-        name: of the trace. amounts: of the machine. labels: more than those of every node; empty ones are left out.
+        name: the name of the trace.
+        amounts: the amounts of the machine.
+        labels: more than those of every node; empty ones are left out.
         shared: the statuses so far.
     """
     name = object_name(name)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from bayplan.base.go_text.durations import format_duration
 from bayplan.framework.configuration.json_tree import JsonValue
 
 Document: TypeAlias = "dict[str, JsonValue]"
@@ -34,3 +35,16 @@ class Conversion:
         """Add a note, unless there is an equal one already."""
         if (path, text) not in self.notes:
             self.notes.append((path, text))
+
+
+def convert_extender(old: Document, path: str, note: Note) -> Document:
+    """Return an extender as v1; `path` is its position, for notes."""
+    new: Document = {("enableHTTPS" if name == "enableHttps" else name): value for name, value in old.items()}
+    timeout = new.get("httpTimeout")
+    if isinstance(timeout, int):
+        new["httpTimeout"] = format_duration(timeout)
+        note(f"{path}.httpTimeout", f"{timeout} nanoseconds became {new['httpTimeout']}")
+    if "apiVersion" in new:
+        del new["apiVersion"]
+        note(f"{path}.apiVersion", "left out: there is one version of the protocol")
+    return new

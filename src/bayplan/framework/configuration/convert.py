@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration.conversion import KIND, Conversion, Document
+from bayplan.framework.configuration.conversion import KIND, Conversion, Document, convert_extender
 from bayplan.framework.configuration.encode import API_VERSION
 from bayplan.framework.configuration.json_tree import JsonSyntaxError, JsonValue, parse_json, plain_value
-from bayplan.framework.configuration.legacy_extenders import convert_extender
 from bayplan.framework.configuration.legacy_profiles import convert_profile
 from bayplan.framework.configuration.policy_conversion import convert_policy
 from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml

@@ -23,8 +23,8 @@ def convert_profile(old: Document, version: str, path: str, note: Note) -> Docum
     Args:
         old: the profile.
         version: its version.
-        path: of the profile, for notes.
-        note: called with the path and text of each change.
+        path: the path of the profile, for notes.
+        note: the function to call with the path and text of each change.
     """
     new: Document = {name: value for name, value in old.items() if name not in ("plugins", "pluginConfig")}
     plugins = _Plugins(old.get("plugins"), version, f"{path}.plugins", note)

@@ -48,8 +48,8 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
 
     Attributes:
         declared: the file with its defaults filled in; resources that extenders ignore are already in the arguments.
-        profiles: in the order of the file, with unique names.
-        extenders: in calling order.
+        profiles: the profiles in the order of the file, with unique names.
+        extenders: the extenders in calling order.
 
     Class attributes:
         max_score: the largest normalised score of a plugin.
@@ -148,7 +148,7 @@ class Examination(msgspec.Struct, frozen=True):
 
     Attributes:
         stage: the step that rejected it; None if it is valid.
-        error: that step's error, as upstream joins it.
+        error: the error of that step, as upstream joins it.
         messages: the individual validation messages.
         declared: the file with its defaults, unless decoding failed.
         configuration: the whole configuration, if it passed every step.
@@ -176,8 +176,8 @@ def load_configuration(
         text: YAML or JSON.
         where: its name in errors, e.g. the file name.
         feature_gates: the enabled gates; by default those of the release.
-        extension_points_of: returns the extension points of a plugin; by default, of the in-tree ones. To add custom
-            ones see `with_custom_plugins`.
+        extension_points_of: the function that returns the extension points of a plugin; by default, of the in-tree ones. To add
+            custom ones see `with_custom_plugins`.
         check_tls: checks the certificates of extenders; without it they are not checked.
         plugin_names: names of custom plugins, for suggestions.
 

@@ -6,11 +6,10 @@ scheduler itself with a Policy file, use ``--mode classic``.
 
 from __future__ import annotations
 
-from bayplan.framework.configuration.conversion import KIND, Conversion, Document
+from bayplan.framework.configuration.conversion import KIND, Conversion, Document, convert_extender
 from bayplan.framework.configuration.encode import API_VERSION
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS, ExtensionPoint
 from bayplan.framework.configuration.json_tree import JsonValue
-from bayplan.framework.configuration.legacy_extenders import convert_extender
 from bayplan.framework.configuration.legacy_names import (
     ESSENTIAL_FILTERS,
     FIT,

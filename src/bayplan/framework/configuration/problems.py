@@ -128,7 +128,7 @@ class _Finder:
     """Finds the positions of messages.
 
     Args:
-        positions: of the text.
+        positions: the positions of the text.
         is_written: whether the examined text is the original; line numbers in messages about a corrected text are meaningless.
     """
 

@@ -50,7 +50,7 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
     Attributes:
         scheduler_name: the name in ``spec.schedulerName`` of its pods.
         percentage_of_nodes_to_score: None: use that of the whole configuration; 0: adaptive.
-        plugins: for every extension point (a snake-case name, see `ExtensionPoint`), the plugins in execution order.
+        plugins: the plugins for every extension point (a snake-case name, see `ExtensionPoint`), the plugins in execution order.
         plugin_arguments: arguments by plugin, in name order, for the enabled plugins that have any: typed ones for the
             in-tree plugins, plain data (as in the file) for others.
     """

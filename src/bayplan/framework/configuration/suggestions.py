@@ -22,8 +22,8 @@ def suggestion(message: str, path: str, value_at: Callable[[Sequence[Step]], str
 
     Args:
         message: upstream's.
-        path: of the field that the message is about.
-        value_at: returns the scalar at a path of the text.
+        path: the path of the field that the message is about.
+        value_at: the function that returns the scalar at a path of the text.
         plugins: the names of all plugins.
     """
     steps = steps_of(path.removeprefix("$"))

@@ -31,7 +31,7 @@ class CandidateAccount(msgspec.Struct, frozen=True):
         node: its name.
         victims: most important first.
         pdb_violations: how many of them a disruption budget protects.
-        priority_sum: of all victims.
+        priority_sum: the sum of all victims' priorities.
         lost_by: the criterion (see `CRITERIA`) by which another candidate was better; "" for the best.
     """
 
@@ -84,9 +84,11 @@ def account_of(
 
     Args:
         potential: the rows (intp) of potential candidates.
-        found: the result of the dry runs; None if there were none. left: the candidates left by extenders.
+        found: the result of the dry runs; None if there were none.
+        left: the candidates left by extenders.
         chosen: the chosen node, or "".
-        names: node names by row. nodes: the number of nodes.
+        names: node names by row.
+        nodes: the number of nodes.
     """
     if found is None:
         return PreemptionAccount("", others=nodes)

@@ -22,6 +22,7 @@ from bayplan.framework.preemption.shortlist import Candidates, NodeNames, Shortl
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
+from bayplan.state.pod_info import PodInfo
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -64,7 +65,7 @@ class Evaluator:
         Args:
             pod: the pod that fits nowhere.
             diagnosis: why it does not.
-            state: of the cycle.
+            state: the state of the cycle.
             offset: where among the potential nodes the search starts; random if not given.
         """
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -194,3 +195,8 @@ def terminating_by_preemption(pod: Pod) -> bool:
         if condition.type == "DisruptionTarget":
             return condition.status == "True" and condition.reason == "PreemptionByScheduler"
     return False
+
+
+def importance(info: PodInfo) -> tuple[int, int]:
+    """Return a key that sorts the most important pod first: higher priority, then earlier start."""
+    return (-info.priority, info.start_ns)

@@ -18,7 +18,7 @@ def call_extenders(
     """Call the extenders with a preempt verb in order; return the remaining candidates, or the Error of one that fails.
 
     Args:
-        extenders: in calling order.
+        extenders: the extenders in calling order.
         pod: the preemptor.
         shortlist: the candidates found by dry runs; never empty.
         cluster: the state.

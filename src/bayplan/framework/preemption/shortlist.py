@@ -57,7 +57,7 @@ class Shortlist:
         places: intp, the index of each candidate in the table and in the victims.
         table: int64[criteria, places], see `fill`.
         victims: the victims of each candidate by place, most important first.
-        refused: returns why other nodes are no candidates, with their rows (intp); also an attribute.
+        refused: the function that returns why other nodes are not candidates, with their rows (intp); also an attribute.
     """
 
     def __init__(self, rows: Index, places: Index, table: Ints, victims: list[Any], refused: Refused = tuple) -> None:

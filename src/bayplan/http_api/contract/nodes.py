@@ -84,10 +84,15 @@ class NodeCondition(Answer, frozen=True, kw_only=True):
 
 
 class PodsRejected(Answer, frozen=True, kw_only=True):
-    """Number of waiting pods that a node rejected with the same message in their last attempts."""
+    """Number of waiting pods that a node rejected with the same message in their last attempts.
+
+    Attributes:
+        text: the message. pods: their number. example: one of them, ``namespace/name``.
+    """
 
     text: str
     pods: int
+    example: str
 
 
 class NodePage(NodeFacts, frozen=True, kw_only=True):

@@ -13,11 +13,13 @@ class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
     """Why pods wait, the reasons with the most pods that nothing else blocks first.
 
     Attributes:
+        sentence: how many pods wait, and the first reason; "" if no pod that was judged waits.
         judged, waiting: number of pods that were judged, and of those that wait.
         assumptions: the assumptions that the answer makes.
     """
 
     items: list[WaitingReason]
+    sentence: str
     judged: int
     waiting: int
     assumptions: list[str]
@@ -53,6 +55,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
 
     Attributes:
         id: the ID of a kept answer; "" otherwise.
+        fork: the fork of a kept answer, which starts from the changed cluster; "" otherwise.
         name: a label for people.
         at: when it was answered, by the clock.
         changes, configuration, reschedule: as requested.
@@ -67,6 +70,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     """
 
     id: str
+    fork: str
     name: str
     at: Instant
     changes: list[str]

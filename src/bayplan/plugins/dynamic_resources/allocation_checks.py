@@ -20,7 +20,8 @@ class RequestChecks:
     """The checks for one node.
 
     Attributes:
-        features: what is switched on. use: which devices are allocated.
+        features: what is switched on.
+        use: which devices are allocated.
     """
 
     def __init__(

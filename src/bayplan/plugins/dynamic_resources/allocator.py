@@ -17,9 +17,8 @@ from bayplan.plugins.dynamic_resources.capacity import consumptions, fits
 from bayplan.plugins.dynamic_resources.constraints import Constraint, make_constraint
 from bayplan.plugins.dynamic_resources.counters import CounterUse
 from bayplan.plugins.dynamic_resources.device_requests import ALL, CheckedWish
-from bayplan.plugins.dynamic_resources.device_taints import keeps_away
 from bayplan.plugins.dynamic_resources.device_use import Amounts, DeviceId
-from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice
+from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice, keeps_away
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 
 MAX_DEVICES = 32
@@ -46,7 +45,8 @@ class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         wish: what it was chosen for.
-        shared: whether others may use it, too. consumed: what this takes of its capacities then.
+        shared: whether others may use it, too.
+        consumed: what this takes of its capacities then.
     """
 
     wish: CheckedWish
@@ -67,7 +67,7 @@ class Allocator:
 
     Args:
         checks: what wishes and devices are checked with; knows the node.
-        pools: of the node, in order.
+        pools: the pools of the node, in order.
         claims: to allocate, in order.
     """
 

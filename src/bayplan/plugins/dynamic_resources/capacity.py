@@ -19,9 +19,10 @@ def fits(
     """Return whether a device can serve a request.
 
     Args:
-        capacities: of the device.
-        requests: of the request; a capacity that the device lacks can't be served.
-        consumed: what allocations took of the device. consuming: what the search took of it so far.
+        capacities: the capacities of the device.
+        requests: the requested amounts; a capacity that the device lacks cannot be satisfied.
+        consumed: what allocations took of the device.
+        consuming: what the search took of it so far.
     """
     if any(name not in capacities for name in requests):
         return False

@@ -1,13 +1,14 @@
-"""The resource claims of a pod, and the reasons why it can't use one."""
+"""The resource claims of a pod, the reasons why it can't use one, and which events may help it then (KEP-4247)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bayplan.base.go_text.quoting import quote
+from bayplan.framework.events import HintAnswer, objects_of
 from bayplan.objects.pod import Pod, PodResourceClaim
 from bayplan.objects.resource import ResourceClaim
-from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
+from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
 
 
 class ClaimsUnusable(Exception):
@@ -67,3 +68,42 @@ def pod_claims(pod: Pod, tracker: ClaimTracker) -> Sequence[ResourceClaim]:
 def is_reserved_for(pod: Pod, claim: ResourceClaim) -> bool:
     """Return whether a pod is among the users of a claim."""
     return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
+
+
+class ClaimHints:
+    """The hints, for the claims of a cluster."""
+
+    def __init__(self, tracker: ClaimTracker) -> None:
+        self._tracker = tracker
+
+    def is_schedulable_after_claim_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue a pod whose claims all exist where one of them came or changed, or where any claim gave its devices back."""
+        objects = objects_of(ResourceClaim, old, new)
+        if objects is None:
+            return HintAnswer.ERROR
+        before, after = objects
+        if after is None:
+            return HintAnswer.ERROR
+        try:
+            claims = pod_claims(pod, self._tracker)
+        except ClaimsUnusable:
+            return HintAnswer.SKIP
+        if before is not None and before.status.allocation is not None and after.status.allocation is None:
+            return HintAnswer.QUEUE
+        if all(uid_of(claim) != uid_of(after) for claim in claims):
+            return HintAnswer.SKIP
+        return HintAnswer(before is None or before.status != after.status)
+
+    def is_schedulable_after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+        """Queue the pod if all of its own claims exist now."""
+        objects = objects_of(Pod, None, new)
+        if objects is None or objects[1] is None:
+            return HintAnswer.ERROR
+        after = objects[1]
+        if pod.metadata.uid != after.metadata.uid:
+            return HintAnswer.SKIP
+        try:
+            pod_claims(after, self._tracker)
+        except ClaimsUnusable:
+            return HintAnswer.SKIP
+        return HintAnswer.QUEUE

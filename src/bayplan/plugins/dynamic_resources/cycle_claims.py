@@ -16,15 +16,16 @@ from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.selectors import CompiledNodeSelector
 from bayplan.plugins.dynamic_resources.allocator import ChosenClaim
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests
-from bayplan.plugins.dynamic_resources.preferences import preference
+from bayplan.plugins.dynamic_resources.node_allocator import preference
 
 
 class NodeAllocation(msgspec.Struct, frozen=True, eq=False):
     """The allocation on a node.
 
     Attributes:
-        claims: those to allocate, in their variant for this node. chosen: their parts of the solution.
-        requests: of the special claim, or None if it needs no devices.
+        claims: those to allocate, in their variant for this node.
+        chosen: their parts of the solution.
+        requests: the requests of the special claim, or None if it needs no devices.
     """
 
     claims: tuple[ResourceClaim, ...]
@@ -47,7 +48,8 @@ class CycleClaims:
         token: identifies everything this depends on.
         pod: the pod.
         claims: those of the pod's spec, then the special one for extended resources.
-        special: that one, or None. resources: the extended resources that the pod requests, with amounts.
+        special: the special claim, or None.
+        resources: the extended resources that the pod requests, with amounts.
         available_on: per claim the nodes that can use its allocation; None: all.
         unready: claims whose devices can't be bound, because of their conditions or a timeout.
         expires_ns: when the next device times out; None: never.

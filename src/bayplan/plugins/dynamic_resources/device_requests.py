@@ -16,7 +16,8 @@ class Wish(msgspec.Struct, frozen=True, eq=False):
     """A request, or one alternative of it.
 
     Attributes:
-        name: of the request or the alternative. parent: the request's name if this is an alternative, else "".
+        name: the name of the request or the alternative.
+        parent: the request's name if this is an alternative, else "".
         has_capacity: whether it requests capacities, even an amount of 0.
     """
 
@@ -78,7 +79,8 @@ class CheckedWish(msgspec.Struct, frozen=True, eq=False):
     """A wish that can be worked on.
 
     Attributes:
-        count: the number of devices. everything: the devices of a request for all.
+        count: the number of devices.
+        everything: the devices of a request for all devices.
     """
 
     wish: Wish

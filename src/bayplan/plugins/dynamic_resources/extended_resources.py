@@ -43,7 +43,8 @@ class NodeRequests(msgspec.Struct, frozen=True, eq=False):
     """The requests for devices on one kind of nodes.
 
     Attributes:
-        requests: of the special claim on these nodes. mappings: which request serves which resource of which container.
+        requests: the requests of the special claim on these nodes.
+        mappings: which request serves which resource of which container.
     """
 
     requests: tuple[DeviceRequest, ...]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from bayplan.objects.node import Node
@@ -20,15 +21,107 @@ from bayplan.objects.resource import (
     ResourceSlice,
 )
 from bayplan.plugins.dynamic_resources.allocation_checks import RequestChecks
-from bayplan.plugins.dynamic_resources.allocator import Allocator, ChosenClaim
+from bayplan.plugins.dynamic_resources.allocator import Allocator, ChosenClaim, SearchTimedOut
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse, PoolId
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
-from bayplan.plugins.dynamic_resources.node_solutions import InvalidPools, NodeSolutions
 from bayplan.plugins.dynamic_resources.pools import PoolCatalog, PoolSlice
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed, Selectors
+from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import RowLog
+
+MAX_PREFERENCE = 8
+"""The most alternatives a request can have: the first one is worth this much, each further one less."""
+
+
+def prefers(claims: Iterable[ResourceClaim]) -> bool:
+    """Return whether some request lists alternatives; otherwise every node scores 0."""
+    return any(request.first_available for claim in claims for request in claim.spec.devices.requests)
+
+
+def preference(claim: ResourceClaim, taken: Collection[str]) -> int:
+    """Return the score of a claim whose chosen requests and alternatives have these full names."""
+    return sum(
+        MAX_PREFERENCE - place
+        for request in claim.spec.devices.requests
+        if request.exactly is None
+        for place, alternative in enumerate(request.first_available)
+        if f"{request.name}/{alternative.name}" in taken
+    )
+
+
+SOLVED = 0
+UNSOLVED = 1
+INVALID = 2
+FAILED = 3
+"""The search fails with a text that names the claim: search again to get it."""
+
+
+class InvalidPools(Exception):
+    """Nothing was found, and a pool of the node is invalid: only this node is out. Caught in this package."""
+
+
+class Searcher(Protocol):
+    """Searches nodes; `NodeAllocator`."""
+
+    log: RowLog
+    epoch: int
+
+    def search(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[ChosenClaim, ...] | None:
+        """Return what each claim would get on a node."""
+        ...
+
+
+class NodeSolutions:
+    """The solutions of one kind of claims, by row.
+
+    Attributes:
+        outcomes: uint16[capacity], SOLVED, UNSOLVED, INVALID or FAILED; undefined in rows that are not in use.
+        chosen: the devices for each claim, if there is a solution.
+        preferences: int64[capacity], the score of the chosen alternatives.
+    """
+
+    def __init__(self, searcher: Searcher) -> None:
+        self.outcomes: Codes = np.zeros(0, dtype=np.uint16)
+        self.preferences: Ints = np.zeros(0, dtype=np.int64)
+        self.chosen: list[tuple[ChosenClaim, ...] | None] = []
+        self._searcher = searcher
+        self._epoch = self._position = -1
+
+    def refresh(self, claims: Sequence[ResourceClaim], nodes: Sequence[Node | None], capacity: int) -> None:
+        """Search again where something changed, for claims of this kind."""
+        searcher = self._searcher
+        rows = searcher.log.since(self._position) if self._epoch == searcher.epoch else None
+        self._epoch, self._position = searcher.epoch, searcher.log.end
+        missing = capacity - len(self.chosen)
+        if missing > 0:
+            self.outcomes = np.concatenate([self.outcomes, np.zeros(missing, dtype=np.uint16)])
+            self.preferences = np.concatenate([self.preferences, np.zeros(missing, dtype=np.int64)])
+            self.chosen += [None] * missing
+        ranked = prefers(claims)
+        for row in range(len(nodes)) if rows is None else dict.fromkeys(rows):
+            node = nodes[row]
+            if node is not None:
+                self._search(row, node, claims, ranked=ranked)
+
+    def _search(self, row: int, node: Node, claims: Sequence[ResourceClaim], *, ranked: bool) -> None:
+        chosen = None
+        try:
+            chosen = self._searcher.search(node, claims)
+            outcome = UNSOLVED if chosen is None else SOLVED
+        except InvalidPools:
+            outcome = INVALID
+        except (AllocationFailed, SearchTimedOut):
+            outcome = FAILED
+        self.chosen[row] = chosen
+        self.outcomes[row] = outcome
+        score = 0
+        if ranked and chosen is not None:
+            for claim, part in zip(claims, chosen, strict=True):
+                score += preference(claim, {device.wish.wish.full_name for device in part.devices})
+        self.preferences[row] = score
+
 
 MAX_SOLUTIONS = 100_000
 """Solutions that are cached, of all nodes and kinds of claims together. One takes about 500 bytes."""
@@ -48,7 +141,8 @@ class NodeAllocator:
         taint_rules: whether rules can taint devices.
 
     Attributes:
-        log: rows whose node or devices changed. epoch: moves when that may be all rows.
+        log: rows whose node or devices changed.
+        epoch: moves when that may be all rows.
         searches: how many searches were made.
     """
 

@@ -39,16 +39,13 @@ from bayplan.plugins.dynamic_resources.claim_binding import (
     deallocated_claim,
 )
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
-from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, is_reserved_for, pod_claims
+from bayplan.plugins.dynamic_resources.claims import ClaimHints, ClaimsUnusable, is_reserved_for, pod_claims
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, Reservation
 from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
 from bayplan.plugins.dynamic_resources.features import allocation_features
-from bayplan.plugins.dynamic_resources.hints import ClaimHints
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
-from bayplan.plugins.dynamic_resources.node_filter import NodeFilter
-from bayplan.plugins.dynamic_resources.pod_resources import PodResources, asks_for_more
-from bayplan.plugins.dynamic_resources.preparation import Preparation
-from bayplan.plugins.dynamic_resources.rules import ClaimsFit, NoPreference, PreferredDevices
+from bayplan.plugins.dynamic_resources.node_filter import ClaimsFit, NodeFilter, NoPreference, PreferredDevices
+from bayplan.plugins.dynamic_resources.preparation import PodResources, Preparation, asks_for_more
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver

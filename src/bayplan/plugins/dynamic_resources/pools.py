@@ -1,4 +1,4 @@
-"""The pools of devices that a node can use: their newest generation, and whether they are complete and valid."""
+"""The pools of devices that a node can use: their newest generation, whether they are complete and valid, and their taints."""
 
 from __future__ import annotations
 
@@ -9,10 +9,44 @@ import msgspec
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
 from bayplan.objects.quantity import Quantity, parse_quantity
-from bayplan.objects.resource import Counter, Device, DeviceTaint, DeviceTaintRule, ResourceSlice
+from bayplan.objects.resource import Counter, Device, DeviceTaint, DeviceTaintRule, DeviceToleration, ResourceSlice
 from bayplan.objects.selectors import compile_node_selector
-from bayplan.plugins.dynamic_resources.device_taints import rule_taints
 from bayplan.plugins.dynamic_resources.device_use import DeviceId, PoolId
+
+PREVENTING = ("NoSchedule", "NoExecute")
+
+
+def rule_taints(rules: Sequence[DeviceTaintRule], slice_: ResourceSlice, device: str) -> tuple[DeviceTaint, ...]:
+    """Return the taints that rules give to a device of a slice. A rule without selector gives its own to all."""
+    found = []
+    spec = slice_.spec
+    for rule in rules:
+        selector = rule.spec.device_selector
+        if selector is None or (
+            selector.driver in (None, spec.driver)
+            and selector.pool in (None, spec.pool.name)
+            and selector.device in (None, device)
+        ):
+            found.append(rule.spec.taint)
+    return tuple(found)
+
+
+def keeps_away(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
+    """Return whether some taint with an effect on scheduling is not tolerated."""
+    return any(
+        taint.effect in PREVENTING and not any(tolerates(toleration, taint) for toleration in tolerations)
+        for taint in taints
+    )
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """Return whether a toleration covers a taint: empty effect and key cover all; the operator decides about the value."""
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    if toleration.operator in ("", "Equal"):
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"
+
 
 CounterSets = dict[str, dict[str, Quantity]]
 """Amounts by set and counter."""
@@ -22,7 +56,9 @@ class PoolDevice:
     """A device of a slice, prepared for allocation.
 
     Attributes:
-        id: driver, pool and name. source: the device. slice: that it stands in.
+        id: driver, pool and name.
+        source: the device.
+        slice: the slice of the device.
         consumes: what it draws from which counter sets, in order.
         taints: its own, and those that rules gave it.
         matches: the answers of selectors that were asked about it, by expression; kept as long as the device.
@@ -66,8 +102,10 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         id: driver and name.
-        incomplete: slices are missing. invalid: its slices contradict one another; nothing is allocated from either.
-        slices: those with devices for the node, by name. elsewhere: other slices of the pool, needed to count what is drawn.
+        incomplete: slices are missing.
+        invalid: its slices contradict one another; nothing is allocated from either.
+        slices: those with devices for the node, by name.
+        elsewhere: other slices of the pool, needed to count what is drawn.
         counter_sets: what the devices draw from.
     """
 
@@ -86,7 +124,7 @@ class PoolCatalog:
     """All slices, and the pools that each node can use.
 
     Args:
-        slices: of the cluster.
+        slices: the slices of the cluster.
         partitionable_devices: whether counters and per-device node selection are known.
     """
 

@@ -4,21 +4,114 @@ from __future__ import annotations
 
 from bayplan.framework.plugin import PreFilterResult
 from bayplan.framework.status import SKIP, Status, error, unresolvable
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.resource import DeviceClass, DeviceRequest, ResourceClaim
+from bayplan.objects.resource_names import is_dra_extended
 from bayplan.objects.selectors import CompiledNodeSelector, compile_node_selector
-from bayplan.plugins.dynamic_resources.binding_conditions import binding_deadline_ns, binding_failed
+from bayplan.plugins.dynamic_resources.claim_binding import binding_deadline_ns, binding_failed
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
 from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, pod_claims
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims
 from bayplan.plugins.dynamic_resources.extended_resources import (
     asked_resources,
+    find_special_claim,
     make_special_claim,
+    owners_of_special_claim,
 )
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
-from bayplan.plugins.dynamic_resources.pod_resources import PodResources
-from bayplan.plugins.dynamic_resources.special_claims import SpecialClaims
+from bayplan.state.device_classes import DeviceClassResolver
 from bayplan.state.object_catalog import ObjectCatalog
+from bayplan.state.resource_table import FIRST_RESOURCES
+
+REMEMBERED = 4096
+
+
+class PodResources:
+    """The extended resources of pods. `classes` is None if devices don't serve any (a feature gate)."""
+
+    __slots__ = ("_classes", "_names")
+
+    def __init__(self, classes: DeviceClassResolver | None) -> None:
+        self._classes = classes
+        # By the identity of the spec, which the entry holds, so that no address is reused while it is here.
+        self._names: dict[int, tuple[PodSpec, tuple[str, ...]]] = {}
+
+    def any_backed(self, pod: Pod) -> bool:
+        """Return whether some device class serves a resource that the pod requests."""
+        classes = self._classes
+        spec = pod.spec
+        if not classes or not asks_for_more(spec):
+            return False
+        entry = self._names.get(id(spec))
+        if entry is None:
+            if len(self._names) >= REMEMBERED:
+                self._names.clear()
+            entry = self._names[id(spec)] = (spec, _names(pod))
+        return bool(entry[1]) and any(classes.get(name) is not None for name in entry[1])
+
+
+def asks_for_more(spec: PodSpec) -> bool:
+    """Return whether a pod requests more than the basic resources of nodes; nearly all don't."""
+    for container in spec.containers:
+        for name in container.resources.requests:
+            if name not in FIRST_RESOURCES:
+                return True
+    return bool(spec.init_containers or spec.overhead or spec.resources is not None)
+
+
+def _names(pod: Pod) -> tuple[str, ...]:
+    """Return the extended resources of which a pod requests more than 0."""
+    spec = pod.spec
+    listed = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
+    if spec.overhead:
+        listed.append(spec.overhead)
+    if spec.resources is not None:
+        listed.append(spec.resources.requests)
+    if not any(is_dra_extended(name) for requests in listed for name in requests):
+        return ()
+    return tuple(asked_resources(pod))
+
+
+class SpecialClaims:
+    """The special claims of a cluster by owner; reads the claims that were written since the last question."""
+
+    def __init__(self, tracker: ClaimTracker) -> None:
+        self._tracker = tracker
+        self._seen: tuple[int, int, int] | None = None
+        self._owners: dict[str, list[tuple[str, str]]] = {}
+        self._keys: dict[tuple[str, str], dict[str, None]] = {}
+
+    def find(self, pod: Pod) -> ResourceClaim | None:
+        """Return the special claim of a pod, or None."""
+        self._refresh()
+        keys = self._keys.get((pod.metadata.name, pod.metadata.uid), {})
+        if len(keys) > 1:
+            # The first in the order in which they came.
+            return find_special_claim(pod, self._tracker.all())
+        for key in keys:
+            return self._tracker.get(key)
+        return None
+
+    def _refresh(self) -> None:
+        tracker, seen = self._tracker, self._seen
+        if tracker.version == seen:
+            return
+        changed = tracker.changed_since(seen) if seen is not None else None
+        self._seen = tracker.version
+        if changed is None:
+            self._owners.clear()
+            self._keys.clear()
+        for key in [claim.key for claim in tracker.all()] if changed is None else changed[0]:
+            for owner in self._owners.pop(key, ()):
+                del self._keys[owner][key]
+                if not self._keys[owner]:
+                    del self._keys[owner]
+            claim = tracker.get(key)
+            owners = owners_of_special_claim(claim) if claim is not None else []
+            if owners:
+                self._owners[key] = owners
+                for owner in owners:
+                    self._keys.setdefault(owner, {})[key] = None
 
 
 class Preparation:

@@ -45,7 +45,8 @@ class AttachedVolumes:
     """The volumes on the nodes of a cluster.
 
     Attributes:
-        has_csi_node: bool[capacity], nodes with a CSINode. limited: those whose CSINode has a limit for some driver.
+        has_csi_node: bool[capacity], nodes with a CSINode.
+        limited: those whose CSINode has a limit for some driver.
         limits: int64[capacity] per driver, `NO_LIMIT` where a node has none.
         counts: int64[capacity] per driver, volumes of pods on the node and further volumes that are attached to it.
         rows_of: the rows whose pods use a volume, by its unique name.

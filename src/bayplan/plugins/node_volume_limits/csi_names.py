@@ -27,7 +27,7 @@ class CsiNames(msgspec.Struct, frozen=True):
     Attributes:
         drivers: the driver by unique name (``driver/handle``).
         error: why they are unknown, in upstream's words, or "".
-        flags: of a verdict with that error.
+        flags: the flags of a verdict with that error.
         migrates: whether nodes without CSINode may have other names for them.
     """
 
@@ -41,7 +41,7 @@ def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, ne
     """Return the CSI names of a pod's volumes.
 
     Args:
-        volumes: of the pod.
+        volumes: the volumes of the pod.
         catalog: claims, volumes, classes.
         migrated: whether the node has a CSINode: only then in-tree volumes go by their CSI drivers.
         new_pod: whether the pod is the one to be scheduled, which needs all its claims; those of others may be missing.

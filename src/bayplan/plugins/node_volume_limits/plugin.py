@@ -170,7 +170,8 @@ class DriverLimit:
 
     Args:
         limits, counts: int64[capacity].
-        fresh: how many of the pod's volumes no pod on a node uses. in_use: per other volume the rows whose pods use it.
+        fresh: how many of the pod's volumes no pod on a node uses.
+        in_use: per other volume the rows whose pods use it.
     """
 
     def __init__(self, limits: Ints, counts: Ints, fresh: int, in_use: list[dict[int, None]]) -> None:

@@ -178,8 +178,8 @@ def choose_volume(
 
     Args:
         claim: waits for its first consumer.
-        selector: of the claim, compiled; None if it has none.
-        volumes: of the claim's class, in the order of their names.
+        selector: the selector of the claim, compiled; None if it has none.
+        volumes: the volumes of the claim's class, in the order of their names.
         reachable: finds the rows of a node affinity.
         count: how many rows there are.
         earlier: the choices for the pod's claims that came first; what they took is gone.

@@ -75,8 +75,9 @@ class VolumeNeeds(msgspec.Struct, frozen=True):
 
     Attributes:
         bound: per bound claim from which nodes its volume can be reached.
-        delayed: claims that wait for their first consumer. classes: the storage classes of those, in the same order.
-        versions: of the other objects that are read, and of the assumed volumes.
+        delayed: claims that wait for their first consumer.
+        classes: the storage classes of these, in the same order.
+        versions: the versions of the other objects that are read, and of the assumed volumes.
     """
 
     bound: tuple[BoundVolume, ...]

@@ -54,7 +54,7 @@ class SortedClaims(msgspec.Struct, frozen=True):
     Attributes:
         bound: per bound claim the name of its volume and the volume, None if it does not exist.
         delayed: claims that wait for their first consumer.
-        classes: the storage classes of those, in the same order.
+        classes: the storage classes of these, in the same order.
     """
 
     bound: tuple[tuple[str, PersistentVolume | None], ...]
@@ -133,7 +133,8 @@ class BoundVolume(msgspec.Struct, frozen=True):
     Attributes:
         missing: the name of the volume if it does not exist.
         reach: its node affinity.
-        plugin: its in-tree plugin if nodes may know it by a CSI driver. driver_reach: its node affinity on such nodes.
+        plugin: its in-tree plugin if nodes may know it by a CSI driver.
+        driver_reach: its node affinity on such nodes.
         error: why it can't be translated for them.
     """
 

@@ -246,7 +246,7 @@ export function pointsPart(data) {
   const lines = [];
   const { pre_filter: preFilter, pre_score: preScore, extenders, ...late } = data.points;
   const status = (/** @type {string} */ code) => (code === "Success" || code === "Skip" ? "" : code);
-  // What PreFilter plugins said has columns, where there are rows.
+  // If there are rows, results of PreFilter plugins have columns.
   for (const said of data.pre_filters.length ? [] : preFilter) {
     const leaves = said.nodes === null ? "" : `leaves ${counted(said.nodes, "node")}`;
     lines.push(["pre_filter", said.plugin, joined(status(said.status), leaves, said.message)]);

@@ -13,15 +13,19 @@ const PAUSE_MS = 30_000;
 
 /** The panel of the overview. */
 export class WaitingPanel {
-  /** @param {AbortSignal} signal */
-  constructor(signal) {
+  /** @param {AbortSignal} signal @param {() => void} judged called when causes have come */
+  constructor(signal, judged) {
     this.signal = signal;
+    this.judged = judged;
     this.element = h("section", { class: "panel", "aria-label": "Why pods wait", own: true });
     /** @type {Api.WaitingReasons | null} */
     this.causes = null;
     /** @type {Api.Overview | null} */
     this.data = null;
     this.asked = "";
+    /** How many pods wait now, and when the causes were asked for. */
+    this.about = "";
+    this.askedAbout = "";
     this.askedAt = -PAUSE_MS;
     this.timer = 0;
     signal.addEventListener("abort", () => clearTimeout(this.timer));
@@ -35,6 +39,7 @@ export class WaitingPanel {
     this.drawAll();
     // Other versions of the overview with the same reasons have the same causes.
     const key = JSON.stringify([data.counts.nodes, data.counts.waiting, data.reasons]);
+    this.about = JSON.stringify([data.counts.waiting, data.counts.gated]);
     if (!waits || key === this.asked || this.timer) return;
     const rest = Math.max(0, this.askedAt + PAUSE_MS - performance.now());
     this.timer = window.setTimeout(() => void this.fetchCauses(key), rest);
@@ -44,13 +49,21 @@ export class WaitingPanel {
   async fetchCauses(key) {
     this.asked = key;
     this.askedAt = performance.now();
+    this.askedAbout = this.about;
     try {
       this.causes = await get("/waiting", {}, this.signal);
     } catch {
       // The reasons of messages stand.
     }
     this.timer = 0;
-    if (!this.signal.aborted) this.drawAll();
+    if (this.signal.aborted) return;
+    this.drawAll();
+    this.judged();
+  }
+
+  /** The first cause as the headline; "" if other pods wait than when the causes were asked for. */
+  get sentence() {
+    return this.causes && this.about === this.askedAbout ? this.causes.sentence : "";
   }
 
   drawAll() {
@@ -88,7 +101,7 @@ function causeTable(rows) {
       rows.map((row) =>
         h(
           "tr",
-          { key: row.plugin },
+          { key: `${row.plugin} ${row.sentence}` },
           h(
             "td",
             { class: "wrap" },

@@ -2,7 +2,7 @@
 
 import { draw, h } from "./dom.js";
 import { count, counted, percent, signed } from "./format.js";
-import { hostOf, shortened } from "./names.js";
+import { NARROW, hostOf, letterWidth, lettersOf, shortened } from "./names.js";
 import { change, podAddress } from "./address.js";
 import { Grid } from "./grid.js";
 import { choice, nodeLink, podLink, podOf } from "./parts.js";
@@ -18,6 +18,11 @@ const KINDS = [
   ["new", "new"],
 ];
 const MAX_EVICTIONS = 50;
+/** Letters beyond which a text gets no more room. */
+const LONGEST = 60;
+/** What a cell has around its text, in pixels. */
+const CELL_PADDING = 24;
+const KIND_WIDTH = 104;
 
 /** Shows answers in an element; the table of pods is made anew only if it differs. */
 export class AnswerPart {
@@ -54,7 +59,7 @@ export class AnswerPart {
     );
     const rows = report.differences.filter((row) => !kind || row.kind === kind);
     const shown = JSON.stringify([report.id, report.at, report.changes, report.reschedule, kind, all]);
-    if (shown !== this.shown) this.table.replaceChildren(all ? pods(rows, this.signal).element : nothing(report));
+    if (shown !== this.shown) this.table.replaceChildren(all ? pods(rows, this.table.clientWidth, this.signal).element : nothing(report));
     this.shown = shown;
     draw(this.figures, measures(report.measures), evictions(report.evictions), assumptionList(report.assumptions));
   }
@@ -65,13 +70,23 @@ function nothing(report) {
   return h("div", { class: "empty panel" }, h("p", null, `No pod differs: all ${counted(report.pods, "pod")} are where they were.`));
 }
 
-/** @param {Api.PodDifference[]} rows @param {AbortSignal} signal */
-function pods(rows, signal) {
+/** @param {Api.PodDifference[]} rows @param {number} width of the table, in pixels @param {AbortSignal} signal */
+function pods(rows, width, signal) {
   const words = new Map(KINDS);
+  const isNarrow = innerWidth < NARROW;
+  const pixels = (/** @type {number[]} */ lengths) =>
+    Math.ceil(Math.max(10, ...lengths.map((each) => Math.min(each, LONGEST))) * letterWidth()) + CELL_PADDING;
+  // Room in proportion to what there is to show, but at least as much as tells nodes apart. Their domain is left out first.
+  const nodes = rows.flatMap((row) => [row.before, row.after]).filter(Boolean);
+  const whole = pixels(nodes.map((node) => node.length));
+  const host = pixels(nodes.map(lettersOf));
+  const pod = pixels(rows.map((row) => row.pod.length));
+  const why = pixels(rows.map((row) => whyOf(row).length));
+  const isRoomy = isNarrow || 2 * whole + pod + why + KIND_WIDTH <= width;
   const side = (/** @type {"before" | "after"} */ key, /** @type {string} */ text) => ({
     key,
     title: text,
-    width: "minmax(120px, 1fr)",
+    width: `minmax(${isNarrow ? 120 : host}px, ${isRoomy ? whole : host}fr)`,
     render: (/** @type {Api.PodDifference} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
       row[key] ? nodeLink(row[key], letters) : h("span", { class: "faint" }, key === "before" && row.kind === "placed" ? "waits" : "–"),
   });
@@ -85,7 +100,7 @@ function pods(rows, signal) {
       {
         key: "pod",
         title: "Pod",
-        width: "minmax(130px, 1.6fr)",
+        width: `minmax(130px, ${pod}fr)`,
         render: (row, _, letters) =>
           row.kind === "new"
             ? h("span", { class: "name", title: row.pod }, shortened(row.pod, letters))
@@ -94,19 +109,19 @@ function pods(rows, signal) {
       {
         key: "kind",
         title: "",
-        width: "100px",
-        render: (row) => kindBadge(row.kind, words.get(row.kind) ?? row.kind),
+        width: isNarrow ? "48px" : `${KIND_WIDTH}px`,
+        render: (row) => kindBadge(row.kind, words.get(row.kind) ?? row.kind, isNarrow),
       },
       { ...side("before", "Before"), minor: true },
       side("after", "After"),
       {
         key: "why",
         title: "Why",
-        width: "minmax(160px, 3fr)",
+        width: `minmax(160px, ${why}fr)`,
         minor: true,
         render: (row) => {
           const text = [row.plugin, row.reason].filter(Boolean).join(": ");
-          return h("span", { class: "clip", title: text }, withoutDomains(text, [row.before, row.after]) || "–");
+          return h("span", { class: "clip", title: text }, whyOf(row) || "–");
         },
       },
     ],
@@ -115,13 +130,14 @@ function pods(rows, signal) {
   });
 }
 
-/** A text with nodes called by their hosts: all nodes of a cluster have the same domain. @param {string} text @param {string[]} nodes */
-function withoutDomains(text, nodes) {
-  return nodes.filter(Boolean).reduce((words, node) => words.replaceAll(node, hostOf(node)), text);
+/** Why a pod differs, with nodes called by their hosts: all nodes of a cluster have the same domain. @param {Api.PodDifference} row */
+function whyOf(row) {
+  const text = [row.plugin, row.reason].filter(Boolean).join(": ");
+  return [row.before, row.after].filter(Boolean).reduce((words, node) => words.replaceAll(node, hostOf(node)), text);
 }
 
-/** @param {string} kind @param {string} words */
-function kindBadge(kind, words) {
+/** @param {string} kind @param {string} words @param {boolean} isShort the glyph alone */
+function kindBadge(kind, words, isShort) {
   const looks = /** @type {Record<string, [string, string]>} */ ({
     waits: ["wait", "…"],
     gone: ["bad", "−"],
@@ -130,6 +146,7 @@ function kindBadge(kind, words) {
     new: ["plain", "+"],
   });
   const [tone, glyph] = looks[kind] ?? ["plain", "·"];
+  if (isShort) return h("span", { class: `badge ${tone}`, role: "img", "aria-label": words, title: words }, glyph);
   return h("span", { class: `badge ${tone}` }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), words);
 }
 

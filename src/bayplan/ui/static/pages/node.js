@@ -7,12 +7,15 @@ import { apiAddress, get } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
 import { filled, isMissing } from "../states.js";
 import { roomy, shortened } from "../names.js";
-import { badge, copyMenu, meter, podLink } from "../parts.js";
+import { badge, copyMenu, meter, podLink, podOf } from "../parts.js";
 import { bind } from "../keyboard.js";
 import { cordon, drain, removeNode } from "../node_actions.js";
 import { title } from "../shell.js";
+import { targetOf } from "../unblocking.js";
 import { nodeMenu } from "../what_if_menu.js";
 
+/** Workloads in the menu of capacity. */
+const MAX_TARGETS = 12;
 /** Of the table of events, with the class of each. @type {[string, string][]} */
 const EVENT_COLUMNS = [
   ["Last seen", "minor"],
@@ -109,6 +112,7 @@ function parts(node, again) {
         "Drain",
       ),
       nodeMenu(node.name),
+      capacityMenu(pods),
       h("a", { class: "button", href: editAddress(node.name) }, "Edit"),
       h(
         "button",
@@ -122,15 +126,7 @@ function parts(node, again) {
       ),
       copyMenu({ json: apiAddress("/nodes/{name}", { name: node.name }), kubectl: `kubectl describe node ${node.name}` }),
     ),
-    h(
-      "p",
-      { class: "facts-line" },
-      !node.ready ? badge("error", "not ready") : badge("ready"),
-      node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
-      node.zone ? h("span", null, "zone ", h("a", { href: to("nodes", { zone: node.zone }) }, node.zone)) : null,
-      node.pool ? h("span", null, "pool ", h("a", { href: to("nodes", { pool: node.pool }) }, node.pool)) : null,
-      h("span", { class: "faint" }, `created ${age(node.created_at, now())} ago`),
-    ),
+    factsLine(node),
     h(
       "div",
       { class: "columns" },
@@ -145,6 +141,19 @@ function parts(node, again) {
       h("div", { class: "stack" }, podPanel(node, pods)),
     ),
   ];
+}
+
+/** @param {Api.NodePage} node */
+function factsLine(node) {
+  return h(
+    "p",
+    { class: "facts-line" },
+    !node.ready ? badge("error", "not ready") : badge("ready"),
+    node.cordoned ? h("span", { class: "badge plain" }, "▨ cordoned") : null,
+    node.zone ? h("span", null, "zone ", h("a", { href: to("nodes", { zone: node.zone }) }, node.zone)) : null,
+    node.pool ? h("span", null, "pool ", h("a", { href: to("nodes", { pool: node.pool }) }, node.pool)) : null,
+    h("span", { class: "faint" }, `created ${age(node.created_at, now())} ago`),
+  );
 }
 
 /** @param {Api.NodePage} node @param {string[]} resources */
@@ -214,6 +223,7 @@ function rejectedPanel(node) {
                 { key: row.text },
                 h("td", null, h("a", { href: to("pods", { reason: row.text.split(", ")[0] }) }, row.text)),
                 h("td", { class: "right figure" }, counted(row.pods, "pod")),
+                h("td", { class: "right" }, unblockLink(row.example, node.name)),
               ),
             ),
           ),
@@ -222,6 +232,37 @@ function rejectedPanel(node) {
         ? null
         : h("p", { class: "calm" }, "No waiting pods."),
     node.rejected_missing ? h("p", { class: "faint small" }, `Incomplete: ${node.rejected_missing}`) : null,
+  );
+}
+
+/** What would turn this node for a waiting pod. @param {string} pod @param {string} node */
+function unblockLink(pod, node) {
+  const address = podAddress(podOf(pod), { tab: "help", node });
+  return h("a", { href: address, title: pod, "data-test": "unblock" }, "Unblock");
+}
+
+/** How many more copies of what runs here fit: the workloads with the most pods here. @param {Api.PodRow[]} pods */
+function capacityMenu(pods) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const pod of pods) {
+    const target = targetOf(pod.workload, pod.namespace) || `pod/${pod.namespace}/${pod.name}`;
+    counts.set(target, (counts.get(target) ?? 0) + 1);
+  }
+  if (!counts.size) return null;
+  const targets = [...counts.keys()].filter((target) => !target.startsWith("daemonset/"));
+  targets.sort((a, b) => (counts.get(b) ?? 0) - (counts.get(a) ?? 0));
+  return h(
+    "details",
+    { class: "menu", "data-test": "capacity-menu" },
+    h("summary", { class: "button" }, "Capacity"),
+    h(
+      "div",
+      { class: "menu-list" },
+      targets
+        .slice(0, MAX_TARGETS)
+        .map((target) => h("a", { key: target, href: to("capacity", { of: target }) }, `of ${target}`)),
+    ),
   );
 }
 

@@ -31,17 +31,21 @@ export function open({ root, signal }) {
     cards: /** @type {(() => void) | null} */ (null),
   };
   root.append(body);
-  const waiting = new WaitingPanel(signal);
+  const waiting = new WaitingPanel(signal, () => void load());
   /** @type {Api.Overview | null} */
   let newest = null;
-  const render = (/** @type {Api.Overview} */ data) => {
-    newest = data;
-    say(data.sentence);
-    void showCluster(drawing, data);
+  const read = async () => {
+    const data = newest ?? (await get("/overview", {}, signal));
     waiting.show(data);
-    return parts(data, cluster, waiting);
+    return { data, headline: waiting.sentence || data.sentence };
   };
-  const load = filled(body, async () => newest ?? get("/overview", {}, signal), render, {
+  const render = (/** @type {{ data: Api.Overview, headline: string }} */ { data, headline }) => {
+    newest = data;
+    say(headline);
+    void showCluster(drawing, data);
+    return parts(data, headline, cluster, waiting);
+  };
+  const load = filled(body, read, render, {
     signal,
     lines: 10,
     failed: () => [h("h1", { class: "verdict" }, "The overview can't be shown")],
@@ -87,15 +91,15 @@ function beginnings() {
   );
 }
 
-/** @param {Api.Overview} data @param {HTMLElement} cluster @param {WaitingPanel} waiting */
-function parts(data, cluster, waiting) {
+/** @param {Api.Overview} data @param {string} headline @param {HTMLElement} cluster @param {WaitingPanel} waiting */
+function parts(data, headline, cluster, waiting) {
   const { counts } = data;
   const waits = counts.waiting;
   return [
     h(
       "div",
       { class: "head" },
-      h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence),
+      h("h1", { class: `verdict${headline.length > 130 ? " long" : ""}`, "data-test": "verdict" }, headline),
       waits
         ? h(
             "a",

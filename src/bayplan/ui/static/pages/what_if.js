@@ -136,7 +136,9 @@ class WhatIfView {
   actions(report) {
     const button = (/** @type {string} */ text, /** @type {string} */ test, /** @type {() => void} */ onclick, look = "") =>
       h("button", { type: "button", class: `button ${look}`, "data-test": test, onclick, key: test }, text);
+    const fork = report.fork ? h("a", { class: "button primary", "data-test": "open-fork", href: to("compare", { a: "now", b: report.fork }) }, "Open fork") : null;
     return [
+      fork,
       report.id ? button("Run again", "again", () => this.runAgain(report)) : this.keepForm(),
       button("Download", "download", () => download(report)),
       button("Discard", "discard", () => void this.discard(report), "danger"),
@@ -156,8 +158,8 @@ class WhatIfView {
           void this.keep(field?.value.trim() || this.changes.map(changeWords).join(", ").slice(0, 80));
         },
       },
-      h("input", { class: "field", "aria-label": "Name", placeholder: "name", maxlength: 80, "data-test": "fork-name" }),
-      h("button", { type: "submit", class: "button primary", "data-test": "keep" }, "Keep"),
+      h("input", { class: "field", "aria-label": "Name of the fork", placeholder: "name of the fork", maxlength: 80, "data-test": "fork-name" }),
+      h("button", { type: "submit", class: "button primary", "data-test": "keep", title: "Keep this answer, and a fork of the changed cluster" }, "Keep"),
     );
   }
 
@@ -166,7 +168,7 @@ class WhatIfView {
     await perform("Keep", async () => {
       const report = await put("POST /what-if", {}, { ...this.request(), name, keep: true }, this.signal);
       change({ kept: report.id, changes: "", config: "", reschedule: "" }, { push: true });
-      return `Kept as ${name}.`;
+      return `Kept as the fork ${name}.`;
     });
   }
 

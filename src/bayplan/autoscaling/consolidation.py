@@ -1,0 +1,279 @@
+"""Consolidation by Karpenter's rules: remove nodes whose pods fit on other nodes, or on other nodes and one cheaper new node.
+
+Empty nodes first, all together; then as many nodes as possible at once (delete, or replace by one); then a single one. Simplified:
+a node group stands for a NodePool with one instance type; one command runs at a time, and takes effect without the 15 seconds
+after which Karpenter checks it again; there is no drift, no expiry, no spot capacity, and no schedule of budgets.
+
+Source: https://karpenter.sh/docs/concepts/disruption/ and pkg/controllers/disruption of kubernetes-sigs/karpenter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+from msgspec.structs import replace
+
+from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.drain_rules import Budgets, Disruptions
+from bayplan.answers.node_removal import drain
+from bayplan.answers.node_shapes import daemon_models, with_daemons
+from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.autoscaling.configuration import AutoscalerConfiguration, Disruption, NodeGroup, Reason, node_of
+from bayplan.autoscaling.scale_down import pods_by_node
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod
+from bayplan.objects.policy import PodDisruptionBudget
+from bayplan.sim.operations import Apply, Delete, Evict, Operation
+from bayplan.sim.result import PodTimeline
+from bayplan.sim.scaling import GROUP_LABEL, NodeLifetime, ScalingEvent, ScalingKind
+
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+TAINT = Taint(key="karpenter.sh/disrupted", effect="NoSchedule")
+
+MAX_PARALLEL = 100
+"""Maximum number of nodes that one command removes."""
+
+MAX_COST = 10.0
+"""Maximum disruption cost of a pod, positive or negative; it is 1 without a priority and a deletion cost."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that may be disrupted: its group, the pods that would have to move, and the cost of disrupting its pods."""
+
+    node: Node
+    group: NodeGroup
+    moving: Sequence[Pod]
+    cost: float
+
+    @property
+    def name(self) -> str:
+        """Return the name of the node."""
+        return self.node.metadata.name
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes to remove, and the group of the node that replaces them; None if they are only deleted."""
+
+    candidates: Sequence[Candidate]
+    replacement: NodeGroup | None = None
+
+
+class Consolidation:
+    """Finds nodes to remove, and removes them.
+
+    Args:
+        configuration: the configuration, with rules of disruption.
+        events: the list to which removals are appended.
+        pods: a function that returns the timelines of all pods.
+        nodes: a function that returns the lifetimes of all nodes.
+
+    Attributes:
+        next_ns: the time of the next check if nothing changes; None for no check.
+    """
+
+    def __init__(
+        self,
+        configuration: AutoscalerConfiguration,
+        events: list[ScalingEvent],
+        pods: Callable[[], Sequence[PodTimeline]],
+        nodes: Callable[[], Sequence[NodeLifetime]],
+    ) -> None:
+        assert configuration.disruption is not None
+        self._rules: Disruption = configuration.disruption
+        self._configuration = configuration
+        self._groups = {group.name: group for group in configuration.groups}
+        self._events = events
+        self._pods = pods
+        self._nodes = nodes
+        self._going: dict[str, str] = {}
+        self.next_ns: int | None = None
+
+    # --- which nodes --------------------------------------------------------------------------------------------------
+
+    def plan(self, cluster: QuestionCluster, now_ns: int, sizes: Mapping[str, int]) -> Command | None:
+        """Return the next command; None if there is nothing to do, or another one is not finished.
+
+        Args:
+            cluster: the current cluster.
+            now_ns: the current time.
+            sizes: the number of nodes of each group, by name.
+        """
+        if self._going:
+            return None
+        candidates = self._candidates(cluster, now_ns)
+        empty = self._allowed([each for each in candidates if not each.moving], sizes, "Empty")
+        if empty:
+            return Command(candidates=empty)
+        if self._rules.policy == "WhenEmpty":
+            return None
+        # Empty nodes that are still here are kept by budgets for empty nodes.
+        in_use = self._allowed([each for each in candidates if each.moving], sizes, "Underutilized")[:MAX_PARALLEL]
+        return self._most(cluster, in_use, sizes) or self._single(cluster, candidates, sizes)
+
+    def _candidates(self, cluster: QuestionCluster, now_ns: int) -> list[Candidate]:
+        """Return the nodes that may be disrupted now, those with the lowest disruption cost first."""
+        self.next_ns = None
+        budgets = Budgets(cluster.all(PodDisruptionBudget))
+        wanted = {pod.status.nominated_node_name for pod in cluster.waiting.values()}
+        on_nodes, last_ns = pods_by_node(cluster), self._last_events()
+        found = []
+        for node in cluster.all(Node):
+            name = node.metadata.name
+            group = self._groups.get(node.metadata.labels.get(GROUP_LABEL, ""))
+            if group is None or name in wanted or node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
+                continue
+            pods = on_nodes.get(name, [])
+            moving = [pod for pod in pods if comes_back(pod)]
+            if any(_may_not_go(pod) for pod in pods) or any(budgets.refusal(pod) for pod in moving):
+                continue
+            ready_ns = last_ns.get(name, now_ns) + self._rules.consolidate_after_ns
+            if ready_ns > now_ns:
+                self.next_ns = ready_ns if self.next_ns is None else min(self.next_ns, ready_ns)
+                continue
+            cost = sum(map(disruption_cost, pods))
+            found.append(Candidate(node=node, group=group, moving=moving, cost=cost))
+        return sorted(found, key=lambda each: (each.cost, each.name))
+
+    def _last_events(self) -> dict[str, int]:
+        """Return when a pod last came to a node or left it, by node; when the node was added if none did."""
+        found = {node.name: node.added_ns for node in self._nodes() if node.removed_ns is None}
+        for pod in self._pods():
+            if pod.node in found and pod.bound_ns is not None and not _is_daemon(pod.pod):
+                found[pod.node] = max(found[pod.node], pod.bound_ns, pod.ended_ns or 0)
+        return found
+
+    def _allowed(self, candidates: Sequence[Candidate], sizes: Mapping[str, int], reason: Reason) -> list[Candidate]:
+        """Return as many candidates as the budgets and minimum sizes of their groups allow."""
+        left = {
+            name: min(self._rules.allowed(sizes.get(name, 0), reason), sizes.get(name, 0) - group.min_size)
+            for name, group in self._groups.items()
+        }
+        found = []
+        for each in candidates:
+            if left[each.group.name] > 0:
+                left[each.group.name] -= 1
+                found.append(each)
+        return found
+
+    def _most(
+        self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
+    ) -> Command | None:
+        """Return the command for the largest number of first candidates, at least two, by a binary search as Karpenter's."""
+        found = None
+        least, most = 1, len(candidates) - 1
+        while least <= most:
+            middle = (least + most) // 2
+            command = self._command(cluster, candidates[: middle + 1], sizes)
+            if command is None:
+                most = middle - 1
+            else:
+                found, least = command, middle + 1
+        return found
+
+    def _single(
+        self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
+    ) -> Command | None:
+        """Return a command for the first node with pods that can go by itself."""
+        for each in candidates:
+            if each.moving and self._allowed([each], sizes, "Underutilized"):
+                command = self._command(cluster, [each], sizes)
+                if command is not None:
+                    return command
+        return None
+
+    def _command(
+        self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
+    ) -> Command | None:
+        """Return the command that removes all of some nodes; None if their pods fit nowhere, or only on a dearer node."""
+        if self._fits(cluster, candidates, None):
+            return Command(candidates=candidates)
+        price = sum(each.group.price for each in candidates)
+        own = {each.group.name for each in candidates}
+        cheapest_first = sorted(self._groups.values(), key=lambda each: (each.price, each.name not in own, each.name))
+        for group in cheapest_first:
+            if group.price < price and self._fits(cluster, candidates, group):
+                if group.name in own:
+                    return (
+                        None  # Replacing several nodes with one of their own kind is the same as deleting the others.
+                    )
+                if self._has_room(group, sizes):
+                    return Command(candidates=candidates, replacement=group)
+        return None
+
+    def _has_room(self, group: NodeGroup, sizes: Mapping[str, int]) -> bool:
+        """Return whether a group may have another node: the old ones stay until it is ready."""
+        most = self._configuration.options.max_nodes_total
+        return sizes.get(group.name, 0) < group.max_size and (not most or sum(sizes.values()) < most)
+
+    def _fits(self, cluster: QuestionCluster, candidates: Sequence[Candidate], added: NodeGroup | None) -> bool:
+        """Return whether the pods of nodes fit on the other ones, and on a new node of a group if one is given."""
+        with cluster.trial(preempts=False) as trial:
+            for each in candidates:
+                trial.put(replace(each.node, spec=replace(each.node.spec, unschedulable=True)))
+            if added is not None:
+                trial.add_all(with_daemons(node_of(added, f"trial-{added.name}"), daemon_models(cluster.state)))
+            return all(drain(trial, each.name, cluster)[0] is None for each in candidates)
+
+    # --- removing them ------------------------------------------------------------------------------------------------
+
+    def begin(self, command: Command, replacement: str, now_ns: int) -> list[tuple[int, Operation]]:
+        """Taint the nodes of a command so that they get no more pods; `replacement` is the name of the new node, or ""."""
+        found: list[tuple[int, Operation]] = []
+        for each in command.candidates:
+            spec = each.node.spec
+            found.append((now_ns, Apply(replace(each.node, spec=replace(spec, taints=(*spec.taints, TAINT))))))
+            self._going[each.name] = replacement
+            reason = (
+                f"replaced by {replacement}" if replacement else "its pods fit elsewhere" if each.moving else "empty"
+            )
+            event = ScalingEvent(
+                time_ns=now_ns,
+                kind=ScalingKind.SCALE_DOWN,
+                group=each.group.name,
+                nodes=[each.name],
+                pods=[pod.key for pod in each.moving],
+                reason=reason,
+            )
+            self._events.append(event)
+        return found
+
+    def go_on(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
+        """Evict the pods of nodes whose replacement is ready, as disruption budgets allow, and delete those that are empty."""
+        found: list[tuple[int, Operation]] = []
+        on_nodes = pods_by_node(cluster)
+        disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
+        for name, replacement in list(self._going.items()):
+            if cluster.get(Node, name) is None:
+                del self._going[name]
+            elif replacement and cluster.get(Node, replacement) is None:
+                continue
+            elif left := [pod for pod in on_nodes.get(name, []) if comes_back(pod)]:
+                found += [(now_ns, Evict(pod.key)) for pod in left if disruptions.take(pod)]
+            else:
+                found.append((now_ns, Delete(Node, name)))
+        return found
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether a command is not finished."""
+        return bool(self._going)
+
+
+def disruption_cost(pod: Pod) -> float:
+    """Return the disruption cost of a pod: 1, adjusted by its deletion cost and priority."""
+    cost = 1.0 + (pod.spec.priority or 0) / 2**25
+    with suppress(ValueError):
+        cost += float(pod.metadata.annotations.get(DELETION_COST, "0")) / 2**27
+    return min(max(cost, -MAX_COST), MAX_COST)
+
+
+def _may_not_go(pod: Pod) -> bool:
+    return pod.metadata.annotations.get(DO_NOT_DISRUPT) == "true" and pod.metadata.deletion_timestamp is None
+
+
+def _is_daemon(pod: Pod | None) -> bool:
+    owner = pod.metadata.controller() if pod is not None else None
+    return owner is not None and owner.kind == "DaemonSet"

@@ -1,0 +1,71 @@
+"""Result directories of the best parameter sets of a sweep, for reports.
+
+Their trials run again in this process: a run follows from input, parameters and seed, so that a sweep need not keep the records
+of all trials, and its workers need no common disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bayplan.base.errors import InputError
+from bayplan.sweeps.plan import SweepPlan
+from bayplan.sweeps.space import Parameters
+from bayplan.sweeps.store import RESULTS, SweepFolder
+from bayplan.sweeps.sweep import Candidate, Progress
+from bayplan.sweeps.trials import read_shared_input, run_trial
+
+
+def save_results(
+    plan: SweepPlan, folder: Path, candidates: Sequence[Candidate], progress: Progress | None = None
+) -> Iterator[Path]:
+    """Write a result directory for each trial of some candidates, ``results/LABEL/seed-SEED``; yield their paths.
+
+    Args:
+        plan, folder: of the sweep. candidates: those to write; those that could not run are left out.
+        progress: called after each trial.
+
+    Raises:
+        InputError: the trial decides otherwise than in the sweep: the input or the version has changed.
+    """
+    done = SweepFolder(folder, plan).done
+    scored = [each for each in candidates if each.score is not None]
+    wanted = [
+        (outcome, label(each.parameters))
+        for each in scored
+        for _, outcome in sorted(done.items())
+        if outcome.trial.candidate == each.number
+    ]
+    shared = read_shared_input(plan)
+    for finished, (outcome, name) in enumerate(wanted, 1):
+        out = folder / RESULTS / name / f"seed-{outcome.trial.seed}"
+        again = run_trial(plan, shared, outcome.trial, out)
+        if again.digest != outcome.digest:
+            what, hint = (
+                f"digest of trial {outcome.trial.number}",
+                "another --out: the input or the version has changed",
+            )
+            raise InputError(what, got=again.digest or again.error, wanted=outcome.digest, hint=hint)
+        if progress is not None:
+            progress(finished, len(wanted))
+        yield out
+
+
+def label(parameters: Parameters) -> str:
+    """Return parameters as a short text that can be a file name: the ends of their names that tell them apart."""
+    names = _short_names(parameters)
+    text = ", ".join(f"{names[name]}={value}" for name, value in parameters.items())
+    return text.replace("/", "-")
+
+
+def _short_names(parameters: Mapping[str, object]) -> dict[str, str]:
+    found = {}
+    for name in parameters:
+        parts = name.split(".")
+        for count in range(1, len(parts) + 1):
+            short = ".".join(parts[-count:])
+            if sum(other == name or other.endswith(f".{short}") for other in parameters) == 1:
+                break
+        found[name] = short
+    return found

@@ -1,0 +1,103 @@
+"""What structured merge refuses in an applied configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.fields.field_declarations import configuration_problem
+from bayplan.apiserver.fields.field_type import FieldType, Merge, field_type
+
+POD = "io.k8s.api.core.v1.Pod"
+OMITS = "associative list with keys has an element that omits all key fields"
+
+
+def pod(**spec: object) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("config", "want"),
+    [
+        pytest.param(pod(containers=[{"name": "c", "image": "i"}]), "", id="one that fits"),
+        pytest.param({"nope": 1}, ".nope: field not declared in schema", id="a field that the type lacks"),
+        pytest.param(
+            pod(hostname=1), ".spec.hostname: expected string, got &value.valueUnstructured{Value:1}", id="a number"
+        ),
+        pytest.param(pod(priority="1"), ".spec.priority: expected numeric (int or float), got string", id="a text"),
+        pytest.param(
+            pod(nodeSelector={"a": [1, None, {"b": True}]}),
+            ".spec.nodeSelector.a: expected string, got &value.valueUnstructured{Value:"
+            '[]interface {}{1, interface {}(nil), map[string]interface {}{"b":true}}}',
+            id="a list where a text must be",
+        ),
+        pytest.param(
+            pod(overhead={"cpu": {"a": 1}}),
+            ".spec.overhead.cpu: expected any scalar, got &{map[a:1]}",
+            id="no quantity",
+        ),
+        pytest.param(pod(containers={}), ".spec.containers: expected list, got &{map[]}", id="a map"),
+        pytest.param(pod(securityContext=[]), ".spec.securityContext: expected map, got &{[]}", id="a list"),
+        pytest.param(
+            pod(containers=[{"name": "c"}, {"name": "d"}, {"name": "c"}]),
+            '.spec.containers: duplicate entries for key [name="c"]',
+            id="an item with the key of another",
+        ),
+        pytest.param(
+            pod(containers=[{"name": "c", "ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}]}]),
+            '.spec.containers[name="c"].ports: duplicate entries for key [containerPort=80,protocol="TCP"]',
+            id="a key by its default",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": ["a.b/c", "a.b/c"]}},
+            '.metadata.finalizers: duplicate entries for key [="a.b/c"]',
+            id="a value that stands twice in a set",
+        ),
+        pytest.param(
+            pod(containers=[{"image": "i"}, {"name": ""}]),
+            '.spec.containers: duplicate entries for key [name=""]',
+            id="an item without its key, which is empty by default",
+        ),
+        pytest.param(
+            pod(containers=[None]),
+            ".spec.containers: element 0: associative list with keys may not have a null element",
+            id="an item that is null",
+        ),
+        pytest.param(
+            pod(containers=["c"]),
+            ".spec.containers: element 0: associative list with keys may not have non-map elements",
+            id="an item that is no object",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": [{}]}},
+            ".metadata.finalizers: element 0: associative list without keys has an element that's a map type",
+            id="an object in a set",
+        ),
+        pytest.param(
+            pod(tolerations=[{"nope": 1}], hostNetwork="x"),
+            "errors:\n  .spec.hostNetwork: expected boolean, got &{x}\n  .spec.tolerations[0].nope: field not declared in schema",
+            id="several, in the order of their names",
+        ),
+        pytest.param(
+            pod(zzz=1, hostname=1, nope=1),
+            "errors:\n  .spec.hostname: expected string, got &value.valueUnstructured{Value:1}"
+            "\n  .spec.nope: field not declared in schema",
+            id="nothing after a field that the type lacks",
+        ),
+    ],
+)
+def test_configurations(config: dict[str, object], want: str) -> None:
+    assert configuration_problem(POD, field_type(POD), config) == want
+
+
+def test_lists_of_custom_resources_are_checked_by_how_they_merge() -> None:
+    items = FieldType(Merge.KEYED_LIST)
+    items.keys, items.element = ("id",), FieldType(Merge.STRUCT)
+    items.element.fields = {"id": FieldType(Merge.LEAF)}
+    kind = FieldType(Merge.STRUCT)
+    kind.fields = {"items": items}
+    assert configuration_problem("", kind, {"items": [{"id": 1}, {"id": 2}]}) == ""
+    assert (
+        configuration_problem("", kind, {"items": [{"id": 1}, {"id": 1}]}) == ".items: duplicate entries for key [id=1]"
+    )
+    want = f'.items: element 0: {OMITS} ["id"] (and doesn\'t have default values for any key fields)'
+    assert configuration_problem("", kind, {"items": [{}]}) == want

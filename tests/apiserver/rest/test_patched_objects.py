@@ -1,0 +1,92 @@
+"""What patches make of objects in corners where Go's types show through, as a kube-apiserver v1.36.3 was seen to answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client, Document
+
+MAP = "/api/v1/namespaces/default/configmaps/a"
+WEB = "/apis/apps/v1/namespaces/default/deployments/web"
+CONTAINER: Document = {"name": "c", "image": "i"}
+
+
+def deployment(**spec: object) -> Document:
+    template: Document = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER], **spec}}
+    whole: Document = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": whole}
+
+
+@pytest.fixture
+def client() -> Client:
+    found = Client()
+    body: Document = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"x": "y"}}
+    assert found.post(MAP.rpartition("/")[0], body).status == 201
+    return found
+
+
+@pytest.mark.parametrize(
+    ("media_type", "patch"),
+    [
+        pytest.param(MERGE, {"apiVersion": None}, id="removed"),
+        pytest.param(JSON_PATCH, [{"op": "replace", "path": "/apiVersion", "value": ""}], id="emptied"),
+    ],
+)
+def test_without_a_version_nothing_of_an_object_is_known(client: Client, media_type: str, patch: object) -> None:
+    answer = client.patch(MAP, patch, media_type)
+    assert answer.status == 400
+    assert answer.at("message") == "the name of the object (a based on URL) was undeterminable: name must be provided"
+    warnings = [text for name, text in answer.headers if name.lower() == "warning"]
+    assert warnings == ['299 - "unknown field \\"data\\""', '299 - "unknown field \\"metadata\\""']
+
+
+@pytest.mark.parametrize("media_type", [MERGE, STRATEGIC])
+def test_an_empty_list_takes_all_managed_fields_away(client: Client, media_type: str) -> None:
+    answer = client.patch(MAP, {"metadata": {"managedFields": []}}, media_type)
+    assert answer.status == 200
+    assert answer.at("metadata.managedFields") is None
+
+
+def test_a_refused_result_of_a_patch_is_shown_by_the_names_of_its_fields(client: Client) -> None:
+    answer = client.patch(MAP, {"metadata": "x"}, MERGE)
+    shown = (
+        '"{\\"apiVersion\\":\\"v1\\",\\"data\\":{\\"x\\":\\"y\\"},\\"kind\\":\\"ConfigMap\\",\\"metadata\\":\\"x\\"}"'
+    )
+    assert shown in str(answer.at("message"))
+
+
+@pytest.mark.parametrize("media_type", [APPLY, STRATEGIC])
+def test_numbers_of_32_bits_wrap_around(client: Client, media_type: str) -> None:
+    assert client.post(WEB.rpartition("/")[0], deployment()).status == 201
+    constraint: Document = {"maxSkew": 3_000_000_000, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    body = deployment(topologySpreadConstraints=[constraint])
+    answer = client.patch(f"{WEB}?fieldManager=m&force=true" if media_type == APPLY else WEB, body, media_type)
+    assert answer.status == 422
+    assert "maxSkew: Invalid value: -1294967296: must be greater than zero" in str(answer.at("message"))
+
+
+def test_names_that_are_generated_are_checked_as_names_are(client: Client) -> None:
+    spec: Document = {"group": "g.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
+    spec["insecureSkipTLSVerify"], spec["service"] = True, {"namespace": "default", "name": "s"}
+    body: Document = {"metadata": {"name": "v1.g.example.com", "generateName": "abc"}, "spec": spec}
+    body |= {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService"}
+    answer = client.post("/apis/apiregistration.k8s.io/v1/apiservices", body)
+    assert answer.status == 422
+    assert answer.at("details.causes.0.field") == "metadata.generateName"
+
+
+def test_a_field_whose_gate_is_off_is_dropped(client: Client) -> None:
+    body: Document = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "d.example.com"}}
+    body["spec"] = {"preventPodSchedulingIfMissing": True}
+    answer = client.post("/apis/storage.k8s.io/v1/csidrivers", body)
+    assert answer.status == 201
+    assert answer.at("spec.preventPodSchedulingIfMissing") is None
+
+
+def test_a_changed_runtime_class_is_checked_as_a_new_one(client: Client) -> None:
+    path = "/apis/node.k8s.io/v1/runtimeclasses"
+    body: Document = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "r"}, "handler": "h"}
+    assert client.post(path, body).status == 201
+    answer = client.patch(f"{path}/r", {"scheduling": {"tolerations": [{"operator": "Equal"}]}})
+    assert answer.status == 422
+    assert answer.at("details.causes.0.field") == "scheduling.tolerations[0].operator"
