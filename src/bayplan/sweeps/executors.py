@@ -142,7 +142,7 @@ def _run_and_free(plan: SweepPlan, shared: SharedInput, trial: Trial) -> Outcome
     """Run a trial and free its memory.
 
     A simulation is full of cycles, and the collector runs rarely: without this, each of OpenB's trials left 35 MB behind, and a
-    worker held 1.4 GB after fifty. It takes 0.1 s of the 1.7 s of such a trial.
+    worker held 1.4 GB after forty. It takes 0.1 s of the 1.7 s of such a trial.
     """
     outcome = run_trial(plan, shared, trial)
     gc.collect()
