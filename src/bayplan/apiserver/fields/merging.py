@@ -14,6 +14,8 @@ _LEAF, _STRUCT, _MAP = Merge.LEAF, Merge.STRUCT, Merge.MAP
 
 def merge(kind: FieldType, live: object, config: object) -> object:
     """Return a document with a configuration merged into it; neither is changed. No list of it names an item twice."""
+    if live is None:
+        return config
     kind = deduced(kind, config if config is not None else live)
     if kind.merge is _LEAF:
         return config
@@ -32,14 +34,14 @@ def merge(kind: FieldType, live: object, config: object) -> object:
 
 
 def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> list[object]:
+    if not live:
+        return config
     if _encode(live) == _encode(config):
         # What is applied once more. Python finds 1 equal to True, which JSON does not.
         return live
     left = [(element_of(kind, item), item) for item in live]
     right = [(element_of(kind, item), item) for item in config]
     ours, theirs = dict(left), dict(right)
-    if not left:
-        return [merge(kind.item, None, item) for item in config]
     shared = [element for element, _ in right if element in ours]
     wanted = 0
     merged: set[str] = set()
