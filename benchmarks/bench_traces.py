@@ -1,6 +1,7 @@
 """Readers of traces: throughput and peak memory of a process that reads one generated file and keeps the first 100,000 pods.
 
-The files are written before the measurement, with fixed seeds, in the formats of the published traces, in a random order of time.
+The files are written before the measurement, with fixed seeds, in the formats of the published traces: 100,000 rows in no order of
+time, again and again under new names.
 `python -m benchmarks.bench_traces FORMAT BYTES` measures one reader.
 """
 

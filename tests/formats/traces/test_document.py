@@ -76,6 +76,12 @@ def test_files_under_other_names_are_given_as_tables(tmp_path: Path) -> None:
     assert len(load(path).pods) == 10
 
 
+def test_a_table_is_recognised_without_its_suffix_too(tmp_path: Path) -> None:
+    for version in ("2017", "2018"):
+        shutil.copy(SAMPLES / f"alibaba-{version}" / "batch_task.csv", tmp_path / "batch_task")
+        assert load(tmp_path / "batch_task").format == f"Alibaba {version}"
+
+
 def test_invalid_rows_are_left_out_and_counted_if_asked_for(tmp_path: Path) -> None:
     good = (SAMPLES / "alibaba-2018" / "batch_task.csv").read_text()
     (tmp_path / "batch_task.csv").write_text(f"M1,x,j_0,1,Terminated,1,2,100,0.3\n{good}M2,1,j_1\n")

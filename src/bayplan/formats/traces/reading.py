@@ -67,10 +67,10 @@ def recognised(file: InputFile) -> TraceTable | None:
     named = [TraceTable(each, stem) for each in READERS.values() if stem in each.tables and each is not openb.Reader]
     if len(named) == 1:
         return named[0]
-    if suffix is None or suffix[1] in ("json", "jsonl"):
+    if not named and (suffix is None or suffix[1] in ("json", "jsonl")):
         return None
     head = read_head(file)
-    if suffix[1] == "csv":
+    if named or (suffix is not None and suffix[1] == "csv"):
         return _by_columns(file, head, named)
     if not head.startswith(azure_2020.MAGIC):
         raise InputError(file.name, wanted="an SQLite database, not compressed", got="another file")
