@@ -32,6 +32,7 @@ from benchmarks import Figure
 ZONES = ("a", "b", "c")
 ZONE = "topology.kubernetes.io/zone"
 POOLS = (("general", 8, 32, ""), ("memory", 8, 64, ""), ("gpu", 16, 64, "nvidia.com/gpu"), ("spot", 4, 16, "spot"))
+SUBNETS = 20
 DEPLOYMENTS = 400
 COPIES = 1_000
 FILLED = ("name", "owner", "cpu", "memory")
@@ -49,10 +50,11 @@ WAITS: dict[str, Document] = {
 """Waiting pods: what each asks for."""
 
 
-def node_document(number: int) -> Document:
-    """Return a node as clusters print it."""
+def node_document(number: int, subnet_nodes: int) -> Document:
+    """Return a node as clusters print it; `subnet_nodes` share the beginning of their names."""
     pool, cpu, memory, taint = POOLS[(0, 0, 0, 0, 0, 0, 1, 1, 2, 3)[number % 10]]
-    name, zone = f"ip-10-{number // 250}-{number % 250}-7.eu-west-1.compute.internal", f"eu-west-1{ZONES[number % 3]}"
+    subnet, place = divmod(number, subnet_nodes)
+    name, zone = f"ip-10-{subnet}-{place}-7.eu-west-1.compute.internal", f"eu-west-1{ZONES[number % 3]}"
     amounts = {"cpu": str(cpu), "memory": f"{memory}Gi", "pods": "58", "ephemeral-storage": "100Gi"}
     return {
         "apiVersion": "v1",
@@ -148,7 +150,7 @@ def pod_document(pod: PodText) -> Document:
 
 def pod_texts(nodes: int, pods: int) -> Iterator[PodText]:
     """Yield the pods: two of DaemonSets on each node, the others of Deployments; every ninth node is nearly empty."""
-    names = [str(node_document(number)["metadata"]["name"]) for number in range(nodes)]
+    names = [str(node_document(number, nodes // SUBNETS)["metadata"]["name"]) for number in range(nodes)]
     for number, name in enumerate(names):
         for daemon in ("logs", "network"):
             yield PodText(f"{daemon}-{number}", "DaemonSet", daemon, name, "100m", "128Mi")
@@ -192,7 +194,11 @@ def write(folder: Path, nodes: int, pods: int, *, as_yaml: bool) -> Path:
     templates: dict[tuple[str, str], str] = {}
     with path.open("w") as file:
         file.write("" if as_yaml else '{"apiVersion": "v1", "kind": "List", "items": [')
-        file.write(("---\n" if as_yaml else ",\n").join(dump(node_document(number)) for number in range(nodes)))
+        file.write(
+            ("---\n" if as_yaml else ",\n").join(
+                dump(node_document(number, nodes // SUBNETS)) for number in range(nodes)
+            )
+        )
         for pod in pod_texts(nodes, pods):
             if (pod.kind, pod.extra) not in templates:
                 places = {field: f"zz{field}" for field in FILLED}

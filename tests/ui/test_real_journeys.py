@@ -54,8 +54,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
 def test_why_a_pod_waits_and_why_another_is_where_it_is(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/")
-    overview = server.get("/overview")
-    assert visitor.verdict == overview["sentence"]
+    assert visitor.verdict == server.get("/waiting")["sentence"]
     assert visitor.test("node-card").count() == 10
     visitor.shoot("real-overview-10")
     visitor.page.get_by_role("link", name="Insufficient cpu", exact=True).click()

@@ -85,7 +85,7 @@ def answers_have_the_right_types(make: Make, world: World) -> None:
 
 
 def scores_are_normalized(make: Make, world: World) -> None:
-    """Normalized scores of feasible nodes are from 0 to 100, element by element, and do not depend on infeasible nodes."""
+    """Normalised scores of feasible nodes are from 0 to 100, element by element, and do not depend on infeasible nodes."""
     subject = make(world)
     if not subject.scores:
         return
