@@ -325,7 +325,9 @@ def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> Non
     for key in wanted:
         pod = trial.remove_pod(key)
         if pod is not None:
-            trial.place([as_waiting(pod)])
+            # No victims: the results of filters and scores are asked for, and each search looks at all pods.
+            trial.put(as_waiting(pod))
+            trial.settle(preempts=False)
             trial.remove_pod(key)
             trial.put(pod)
     hypothetical = _recorded(trial.scheduler.records, dict(trial.last_decision))

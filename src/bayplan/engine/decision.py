@@ -237,9 +237,11 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     keyframe = frame.keyframe
     codes, raw = keyframe.values_until(frame.changes)
     overrides = {row: (number, verdict) for row, number, verdict in frame.overrides}
+    names, kept, place = _rows_with_nodes(keyframe.names)
     allowed = keyframe.examined
     if allowed is None:
-        allowed = np.array([name is not None for name in keyframe.names], dtype=np.bool_)
+        allowed = np.zeros(len(keyframe.names), dtype=np.bool_)
+        allowed[kept] = True
     examined = _visited(frame, allowed)
     feasible = examined & ~codes.any(axis=0)
     feasible[list(overrides)] = False
@@ -257,7 +259,6 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         frame.ties if frame.ties is not None else np.flatnonzero(total == total.max(initial=0)).tolist()
     )
     statuses = _statuses(keyframe, codes, overrides)
-    names, kept, place = _rows_with_nodes(keyframe.names)
     decision = Decision(
         record=record,
         names=names,

@@ -312,9 +312,17 @@ class NormalizePlugin(ScorePlugin[S]):
         rule = self.score_rule(spec, rows.state)
         if rule is None:
             raise TypeError(f"{type(self).__name__} lacks normalize()")
-        ready(rule, (), rows.state.columns)
-        numbers = zip(rows.row_numbers().tolist(), raw.tolist(), strict=True)
-        return np.array([rule.normalize(scale, score, row) for row, score in numbers], dtype=np.int64)
+        columns = rows.state.columns
+        ready(rule, (), columns)
+        numbers, count = rows.row_numbers(), columns.count
+        if len(numbers) == count and np.array_equal(numbers, np.arange(count)):
+            # Decisions that are rebuilt from records ask about all rows at once.
+            scores, normalized = np.zeros((2, columns.capacity), dtype=np.int64)
+            scores[:count] = raw
+            rule.normalize_all(scale, scores, normalized)
+            return normalized[:count]
+        each = zip(numbers.tolist(), raw.tolist(), strict=True)
+        return np.array([rule.normalize(scale, score, row) for row, score in each], dtype=np.int64)
 
 
 class ReservePlugin(Plugin[S]):
