@@ -148,7 +148,6 @@ def test_a_pending_pod_is_described_with_its_events(kubectl: Kubectl) -> None:
         pytest.param("logs big", "pod big does not have a host assigned", id="logs of a pending pod"),
         pytest.param("logs bound", "no preferred addresses found", id="logs of a pod on an unreachable node"),
         pytest.param("exec bound -- ls", "unable to upgrade connection", id="exec"),
-        pytest.param("top nodes", "Metrics API not available", id="metrics"),
         pytest.param("get nonsense", """the server doesn't have a resource type "nonsense\"""", id="no such resource"),
         pytest.param("delete pod nope", 'pods "nope" not found', id="nothing to delete"),
         pytest.param("create ns Bad_Name", "Invalid value", id="a bad name"),
