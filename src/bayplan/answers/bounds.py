@@ -56,7 +56,7 @@ class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
         nodes: maximum number that could be removed.
         price: maximum saving.
         resource: the resource that decides; "" if amounts would allow all candidates to be removed.
-        method: how the bound was found, in words.
+        method: the method that found the bound, in words.
     """
 
     nodes: int
@@ -71,7 +71,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     Args:
         cluster: the current one.
         candidates: nodes that no rule keeps.
-        prices: by node, 1 if there is none.
+        prices: the prices by node; a node without a price counts 1.
     """
     state = cluster.state
     count = state.nodes.count
@@ -145,7 +145,7 @@ class _Rules:
     """Which nodes may take a pod whatever runs there.
 
     Args:
-        cluster: whose scheduler's filters count.
+        cluster: the cluster whose scheduler's filters apply.
     """
 
     def __init__(self, cluster: QuestionCluster) -> None:
@@ -184,7 +184,7 @@ def packed_removal_bound(
     Args:
         cluster: the current one.
         candidates: nodes that no rule keeps.
-        prices: by node, 1 if there is none.
+        prices: the prices by node; a node without a price counts 1.
         relaxed: the bound of the relaxation.
 
     Raises:

@@ -134,7 +134,7 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
         workloads, groups, placements, victims: see the types of their rows.
         stopped_by: the workload whose next copy found no node; "" if `reached_limit`.
         message: the reason, from the scheduler or a quota.
-        runs_out: what ran out on nodes that had room at the beginning or took a copy, with the number of nodes.
+        runs_out: the resources that ran out on nodes that had room at the beginning or took a copy, with the number of nodes.
         by_seed: copies by seed, if several were requested.
         assumptions: the assumptions that the answer makes.
     """

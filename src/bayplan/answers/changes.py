@@ -38,7 +38,7 @@ class Change(msgspec.Struct, frozen=True):
     Attributes:
         kind: one of `CHANGES`.
         target: nodes, a zone, a workload, a number of nodes.
-        value: what follows the colon.
+        value: the text after the colon.
         objects: the objects of ``apply``.
     """
 

@@ -26,7 +26,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         node, zone, pool: its name and place.
         cordoned: whether it is unschedulable.
-        taints: as kubectl writes them.
+        taints: the taints in kubectl's form.
         pods: number of pods on it.
         allowed_pods: maximum number.
         cpu_milli, memory_bytes: allocatable.
@@ -58,7 +58,7 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
         phase, priority: the phase and priority of the pod.
         cpu_milli, memory_bytes: requested.
         created_at_ns: nanoseconds since 1970; None if unknown.
-        age_ns: until now; None if unknown.
+        age_ns: the age; None if unknown.
     """
 
     pod: str
@@ -103,8 +103,8 @@ def pod_rows(state: ClusterState, pods: Mapping[str, Pod], now_ns: int = 0) -> R
     """Return the pods of a cluster, in order.
 
     Args:
-        state: with the nodes of the pods.
-        pods: by key.
+        state: the state, with the nodes of the pods.
+        pods: the pods by key.
         now_ns: the time; 0 if it is unknown.
     """
     owners, rows = WorkloadObjects(chain(state.catalog.all(ReplicaSet), state.catalog.all(Job))), []

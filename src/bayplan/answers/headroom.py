@@ -21,7 +21,7 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
         copies: the number of copies that fitted then.
         reached_limit: whether there may be more.
         placed, waiting: pods with and without a node.
-        runs_out: what the next copy lacked, on most nodes; "" if nothing.
+        runs_out: the resource that the next copy lacked on most nodes; "" for none.
     """
 
     taken_at_ns: int
@@ -36,7 +36,7 @@ class HeadroomAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Headroom over time.
 
     Attributes:
-        workloads: whose copies are placed, as the user named them.
+        workloads: the workloads whose copies are placed, as the user named them.
         times: see `Headroom`.
         least, most: copies over all times.
         assumptions: the assumptions that the answer makes.

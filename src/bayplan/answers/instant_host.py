@@ -48,7 +48,7 @@ class InstantHost:
         now_ns: the time, which does not pass by itself.
 
     Attributes:
-        scheduler, now_ns: as given.
+        scheduler, now_ns: the arguments.
         state: the state of the scheduler.
         placed: node by key of every pod that was placed here and still exists.
         messages: why pods that were tried have no node, by key.

@@ -70,7 +70,7 @@ class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
         by_shape: nodes by the name of their shape.
         price: the price of all nodes.
         bound: no set of these shapes can be cheaper.
-        bound_method: how it was determined.
+        bound_method: the method that determined the bound.
         still_waiting: pods that no shape helps.
         assumptions: the assumptions that the answer makes.
     """

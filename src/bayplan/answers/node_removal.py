@@ -96,10 +96,10 @@ class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
         nodes: all of the cluster.
         candidates: those asked about.
         removed, moves, kept: see the types of their rows.
-        price: what the removed nodes cost.
-        bound: how many could be removed at most, and how that is known.
-        passes: how often the drain was replayed.
-        assumptions: what the answer takes for granted.
+        price: the price of the removed nodes.
+        bound: the maximum number of nodes that could be removed, and how it was determined.
+        passes: the number of replays of the drain.
+        assumptions: the assumptions of the answer.
     """
 
     nodes: int
@@ -127,7 +127,7 @@ def nodes_to_remove(
     Args:
         cluster: the current one.
         candidates: nodes that may be removed; None for all.
-        prices: by node; without any, each node counts 1 and the answer has as many nodes as possible.
+        prices: the prices by node; without any, each node counts 1 and the answer has as many nodes as possible.
         options: the options of the drain.
         most: stop at this number of nodes; None for as many as possible.
         packing: whether OR-tools packs pods for a tighter bound, if the cluster is not too large.

@@ -57,7 +57,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         most: maximum number of further ones; None for any number.
         csi: the objects of its CSI drivers.
         slices: its devices.
-        differs: how it differs from the nodes that it is like, in words; empty for a shape that exists.
+        differs: the differences from the nodes that it is like, in words; empty for an existing shape.
     """
 
     name: str

@@ -136,7 +136,7 @@ class QuestionCluster:
 
         Args:
             preempts: whether pods may evict others.
-            records: how much of decisions is kept.
+            records: the level of decision records.
             seed: instead of the cluster's.
         """
         with self.state.trial() as state:

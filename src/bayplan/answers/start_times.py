@@ -45,7 +45,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pod, seed: which.
-        starts_at_ns: when it gets its node, None if not before the horizon.
+        starts_at_ns: the time when it gets its node; None if that is after the horizon.
         wait_ns: time from now until then.
         node: the node that it gets.
         message: why it waits, if it does at the horizon.
@@ -195,7 +195,7 @@ class _Runs:
     """Run times of pods.
 
     Args:
-        cluster: whose finished pods are the history.
+        cluster: the cluster whose finished pods are the history.
         assumed_ns: the assumed run time of pods with unknown run times.
     """
 

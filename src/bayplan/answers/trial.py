@@ -80,7 +80,7 @@ class Trial(InstantHost):
         nominated: the pods that are counted on the nodes that they are nominated to, by key; they are not scheduled until they
             are `put`.
         trials: number of attempts made.
-        last_decision: by key the number of the last record about a pod, if records are enabled.
+        last_decision: the number of the last record about each pod, by key, if records are enabled.
     """
 
     def __init__(

@@ -44,8 +44,8 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         rank: 1 for the first.
         kind: the kind of the change, see `StepKind`; of a pair the riskier one.
-        text: what to do.
-        risk: what it may cost others.
+        text: the suggested action.
+        risk: the possible effects on other pods.
         cost: the relative cost from 0 to 1, among suggestions of the same kind.
         node: the node of the first waiting pod; "" if a different one gets the place.
         placed: number of the waiting pods that get a node.
@@ -83,7 +83,7 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
         cause: why the first of them fits nowhere; None if all fit.
         suggestions: the least risky first.
         trials: number of trials made.
-        limits: what was not tried.
+        limits: the changes that were not tried.
         assumptions: the assumptions that the answer makes, see `bayplan.app.sources`.
     """
 
@@ -166,7 +166,7 @@ class _Search:
         trial: the cluster.
         judged: the first pod that waits.
         pods: all that were asked about.
-        fit: how many of them fit already.
+        fit: the number of pods that fit already.
         shapes: the shapes of nodes that can be added.
     """
 

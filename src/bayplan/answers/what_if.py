@@ -126,7 +126,7 @@ class Side(msgspec.Struct):
     """One side.
 
     Attributes:
-        nodes: by key of every pod, "" if it waits.
+        nodes: the node of every pod by its key; "" if the pod waits.
         messages: the messages of waiting pods.
         reasons: why pods of this side are not on it, by key.
         decision_of: the function that returns the plugin results of the last decision about a pod; None if it was not decided

@@ -56,7 +56,7 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
         qps, burst: override the configuration's `clientConnection`.
         listen, port: the address and port of the probe and metrics endpoints; a port below 0 disables them.
         certificate, key: the TLS certificate and key of these endpoints.
-        plugin_deadline_seconds: how long a call of a custom plugin may take.
+        plugin_deadline_seconds: the maximum duration of a call of a custom plugin.
     """
 
     kubeconfig: Path | None = None

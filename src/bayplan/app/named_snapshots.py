@@ -19,7 +19,7 @@ class NamedSnapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the name of the snapshot.
-        taken_ns: when it was taken, by the clock.
+        taken_ns: the time when it was taken, by the clock.
         revision: the revision of the store then.
         contents: the documents.
     """

@@ -49,9 +49,9 @@ class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
         scheduler: see `SchedulerOptions`.
         bridge: which controllers run, and whether nodes are simulated.
         record_level: the detail of recorded decisions.
-        retention: how long records are kept.
+        retention: the limits of stored records.
         annotations: whether to write results on the pods, as kube-scheduler-simulator does.
-        plugin_deadline_seconds: how long a call of a custom plugin may take.
+        plugin_deadline_seconds: the maximum duration of a call of a custom plugin.
     """
 
     scheduler: SchedulerOptions = msgspec.field(default_factory=SchedulerOptions)

@@ -33,11 +33,11 @@ class ClusterAutoscaler:
 
     Args:
         configuration: options and node groups.
-        simulator: with the cluster.
+        simulator: the simulator with the cluster.
         scheduler: the function that returns the factory of the trials' schedulers; called at each scan.
 
     Attributes:
-        events: what it did, in order.
+        events: the scaling events, in order.
     """
 
     def __init__(
@@ -210,8 +210,8 @@ class ClusterAutoscaler:
         """Return how many new nodes of a group waiting pods need: nodes are added while each takes at least one.
 
         Args:
-            cluster: as it is.
-            group: to grow.
+            cluster: the current cluster.
+            group: the group to grow.
             room: nodes that may be added.
             served: pods that starting nodes take.
             waiting: the waiting pods.

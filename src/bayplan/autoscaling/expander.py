@@ -85,7 +85,9 @@ def price_score(option: Option, given: Options, cluster_nodes: int) -> float:
     """Return how badly the money of an option is spent: the price of its nodes by that of its pods, times the unfitness of a node.
 
     Args:
-        option: of a group with a price. given: with the prices of CPU, memory and GPUs. cluster_nodes: present nodes.
+        option: the option of a group with a price.
+        given: the options of the autoscaler, with the prices of CPU, memory and GPUs.
+        cluster_nodes: the number of nodes in the cluster.
     """
     stabilization = requests_price(STABILIZATION, given)
     nodes, pods = option.nodes * option.group.price, requests_price(option.requested, given)

@@ -60,7 +60,7 @@ class Checker:
         open_object: an object type that may have any fields, at all depths, for expressions that construct such objects.
 
     Attributes:
-        overloads: by the identity of a call's node, the overloads that its arguments allow.
+        overloads: the overloads that the arguments of a call allow, by the identity of its node.
         references: the variables that the expression names.
     """
 

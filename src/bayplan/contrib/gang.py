@@ -43,7 +43,7 @@ class GangArgs:
     Attributes:
         group_label: the label with the group of a pod.
         size_label: the label with the number of members to place together.
-        permit_timeout_seconds: how long members wait on their nodes for the others.
+        permit_timeout_seconds: the maximum time that members wait on their nodes for the other members.
     """
 
     group_label: str = GROUP_LABEL

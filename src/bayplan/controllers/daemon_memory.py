@@ -45,7 +45,7 @@ class DaemonMemory:
         waiting: the nodes whose pod is ready but not yet available.
         retry: the nodes with a failed pod that must stay for a while.
         totals: the sum of the tallies.
-        backoff: by node, the delay (ns) before a failed pod is deleted, and when it was last used.
+        backoff: the delay (ns) before a failed pod is deleted, and the time of its last use, by node.
     """
 
     def __init__(self) -> None:

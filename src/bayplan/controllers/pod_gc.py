@@ -32,7 +32,7 @@ class PodGarbageCollector(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        quarantine_ns: how long a node may be missing before its pods are removed.
+        quarantine_ns: the time that a node may be missing before its pods are removed.
         terminated_pod_threshold: the maximum number of finished pods (``--terminated-pod-gc-threshold``); 0 for no limit.
     """
 

@@ -72,8 +72,8 @@ def assemble_scheduler(
         registry: the registry of plugins.
         feature_gates: gates that change decisions.
         seed: seed of the streams that choose among equally good nodes.
-        start_ns: when the scheduler starts; its timers are aligned to it.
-        record_level: how much is recorded.
+        start_ns: the time when the scheduler starts; its timers are aligned to it.
+        record_level: the level of detail of records.
         pick: chooses one of several best nodes; by default, a seeded random stream.
         state: an existing cluster, e.g. a fork of another scheduler's.
         queue_type: the kind of scheduling queue; simulations use their own.

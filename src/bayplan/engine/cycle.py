@@ -59,7 +59,7 @@ class ScheduleResult:
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
         refused_row, refusal: the row of a nominated node that does not fit the pod, with (filter, verdict); -1 if there is none.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
-        sample_span: where that search began (see `NodeSampling.next_start`), and how many nodes it visited.
+        sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
         first_failures: the first failing filter by row, if nominated pods make a difference; else None.
         table: the scores, if they cover other feasible nodes than the plan's; else None.
         extended: the extenders' results; None if there are no extenders or the cycle did not reach them.

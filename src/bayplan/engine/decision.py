@@ -33,10 +33,10 @@ class Record(Struct, frozen=True, gc=False):
     """The summary of one cycle.
 
     Attributes:
-        time_ns: when it ran.
+        time_ns: the time when it ran.
         pod: ``namespace/name``.
         attempt: the 1-based attempt number of this pod.
-        outcome: how it ended.
+        outcome: the outcome.
         node: the chosen node, or "".
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
         ties: size of the tie set.
@@ -109,7 +109,7 @@ class Frame(NamedTuple):
         ties: rows of the tie set; None if it follows from the totals.
         pre_filter: the rejection by PreFilter, or None.
         only: the only row evaluated, because the pod was nominated to it; -1 if there were more.
-        sample: where the search began in visiting order, and how many nodes it visited, if it ended early; else None.
+        sample: the start of the search in visiting order, and the number of nodes that it visited, if it ended early; else None.
         extenders: the extenders' results; None if there are no extenders or the cycle did not reach them.
         preemption: the result of preemption, if it ran.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).

@@ -25,7 +25,9 @@ class ExtenderSaid(msgspec.Struct):
     """The requests to one extender in one cycle, and its responses. Rows are row numbers of the cluster.
 
     Attributes:
-        name: its URL prefix. weight: of its scores. scale: the factor applied to its scores before the weight.
+        name: the URL prefix.
+        weight: the weight of its scores.
+        scale: the factor applied to its scores before the weight.
         asked: the rows sent to its filter, in order; empty if the filter was not called.
         refused: rows that it rejected, with the status (empty if it left a node out without a reason).
         unknown: names in its rejections that are not nodes of the cluster.

@@ -30,12 +30,12 @@ class Flock:
     Attributes:
         plan: the plan of all members.
         rejection: the plugins that rejected them.
-        failed_ns: when the settled members failed last.
-        failures: how often the flock as a whole has failed.
+        failed_ns: the time when the settled members last failed.
+        failures: the number of times that the flock as a whole has failed.
         settled: the settled members, with the value of `failures` when they settled.
         recent: the others.
         head: the member that was taken out to be tried for all; None if there is none.
-        woken_ns, label: when the flock was woken, and by which event.
+        woken_ns, label: the time when the flock was woken, and the event that woke it.
     """
 
     __slots__ = (

@@ -234,9 +234,9 @@ class FrameHistory:
 
     Args:
         plan: the plan, just recorded as a keyframe.
-        keyframe: that keyframe.
+        keyframe: the last keyframe.
         outputs: the results it was made from.
-        misses: how many consecutive keyframes of the plan were written because too much had changed.
+        misses: the number of consecutive keyframes of the plan that were written because too much had changed.
 
     Attributes:
         moving: the parts whose changes the next keyframe records, see `Keyframe.moving`.
@@ -348,7 +348,8 @@ class PlanHistory:
     """The state that records keep for one plan.
 
     Attributes:
-        own: the keyframe to extend for the plan's own results. tables: the keyframe to extend for scores over other nodes.
+        own: the keyframe to extend for the plan's own results.
+        tables: the keyframe to extend for scores over other nodes.
     """
 
     __slots__ = ("_changes", "_epochs", "_node_position", "own", "tables")

@@ -269,7 +269,8 @@ def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasi
 
     Args:
         state: the cluster.
-        scores: per plugin int64[rows in use], in order. feasible: bool[rows in use].
+        scores: int64[rows in use] per plugin, in order.
+        feasible: bool[rows in use].
     """
     worst: tuple[str, str, int] | None = None
     names = state.nodes.names

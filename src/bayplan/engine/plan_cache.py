@@ -42,8 +42,8 @@ class PlanCache:
 
     Attributes:
         compiled: number of compiled plans.
-        shared: how many of them share specs with a plan of the same kind.
-        adapted: how many of these are that very plan, since its pod came only once. All three are for measurements.
+        shared: the number of them that share specs with a plan of the same kind.
+        adapted: the number of these that are that very plan, since its pod came only once. All three are for measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:

@@ -73,14 +73,14 @@ class SchedulingQueue(QueueTiers):
     """The pods that wait for a node. Pods are stored by ``namespace/name``; those in flight, and nominations, by uid.
 
     Args:
-        hints: what the plugins of each profile registered (`bayplan.framework.events.registrations`).
+        hints: the events and hints that the plugins of each profile registered (`bayplan.framework.events.registrations`).
         pre_enqueue: the PreEnqueue plugins in order, by scheduler name.
         pod_lister: the function that returns the cluster's newest version of a pod; called at failures and nominations.
         sort_key: the order of the active queue; see `priority_sort` and `key_from_less`.
         options: settings.
 
     Attributes:
-        scheduling_cycle: how many pods were popped.
+        scheduling_cycle: the number of popped pods.
         closed: whether `close` was called.
         options, nominator, incoming: see `QueueTiers`.
     """
@@ -282,7 +282,7 @@ class SchedulingQueue(QueueTiers):
         """Move the unschedulable pods that an event may help; return how many went to the active or backoff queues.
 
         Args:
-            event: what happened; `bayplan.framework.events` derives it from the objects.
+            event: the cluster event; `bayplan.framework.events` derives it from the objects.
             old: the object before; None for an addition.
             new: the object after; None for a deletion.
             now_ns: the time.

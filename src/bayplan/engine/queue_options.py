@@ -18,8 +18,8 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True):
             disables backoff.
         max_in_unschedulable_ns: the time after which an unschedulable pod is retried without any event.
         pop_from_backoff: the gate SchedulerPopFromBackoffQ: pods that back off are popped when nothing else waits.
-        start_ns: when the scheduler started; timers are aligned to it.
-        request_gates: how requests are summed up; decides whether an update scales a pod down.
+        start_ns: the time when the scheduler started; timers are aligned to it.
+        request_gates: the gates for sums of requests; they decide whether an update scales a pod down.
     """
 
     initial_backoff_ns: int = SECOND_NS

@@ -47,7 +47,7 @@ class QueueTiers:
     Attributes:
         options: settings.
         nominator: nominations; change them only through the queue.
-        incoming: how often pods entered ``active``, ``backoff`` or ``unschedulable``, by the label of the event.
+        incoming: the number of times that pods entered ``active``, ``backoff`` or ``unschedulable``, by the label of the event.
     """
 
     def __init__(

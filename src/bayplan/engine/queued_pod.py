@@ -42,11 +42,11 @@ class QueuedPod(Struct, eq=False, gc=False):
         key: ``namespace/name``.
         uid: the pod's uid, or `key` if it has none.
         sequence: number of the record; among equals, the older record goes first.
-        timestamp_ns: when the record was created or last failed; nothing else changes it.
-        attempts: how often it was popped.
+        timestamp_ns: the time when the record was created or last failed; nothing else changes it.
+        attempts: the number of times that it was popped.
         unschedulable_count: attempts that ended with a plugin's rejection.
         error_count: consecutive attempts that ended with an error.
-        initial_attempt_ns: when the pod first entered the active queue.
+        initial_attempt_ns: the time when the pod first entered the active queue.
         unschedulable_plugins: plugins that rejected the last attempt, and gates that held the pod since.
         pending_plugins: plugins that make the pod wait for something; their events skip the backoff.
         gating_plugin: the PreEnqueue plugin that holds the pod back, or "".

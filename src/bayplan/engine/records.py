@@ -65,7 +65,7 @@ class Records:
 
         Args:
             record: the summary.
-            plan, result: what led to the decision, for full records; None if the cycle did not start.
+            plan, result: the plan and the result behind the decision, for full records; None if the cycle did not start.
         """
         if self.level is RecordLevel.OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))

@@ -49,9 +49,9 @@ class Scheduler:
         queue: the scheduling queue; its pod lister must be `pods.get`.
         pods: all pods of the cluster that are not finished, by key; shared with the queue.
         pick: chooses one of several best nodes.
-        sampling: when the search for nodes ends; None to evaluate all nodes.
+        sampling: the rule that ends the search for nodes; None to evaluate all nodes.
         extenders: the extenders, in calling order.
-        record_level: how much is recorded.
+        record_level: the level of detail of records.
         waiting_pods: the pods that wait for a permit; plugins see them, too.
         nominates_expected: see `BindingCycle`.
 

@@ -224,7 +224,7 @@ class BestRows:
     Args:
         blocks: the totals.
         highest: the highest of them.
-        count: how many rows have it.
+        count: the number of rows that have it.
     """
 
     __slots__ = ("_blocks", "_count", "_highest")

@@ -17,7 +17,7 @@ class WaitingPod:
 
     Attributes:
         deadlines: the deadline of each plugin that has not allowed the pod yet.
-        timeouts: how long each plugin lets the pod wait, in nanoseconds.
+        timeouts: the maximum time that each plugin lets the pod wait, in nanoseconds.
         refusal: why it was rejected; None if it was not.
         decided: the list to which it adds its key when its wait is over.
     """

@@ -54,7 +54,7 @@ def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "
         stream: the stream to read from.
         name: the name of the file, for the error.
         max_bytes: the most to read.
-        hint: how to raise the maximum.
+        hint: the way to raise the maximum.
 
     Raises:
         InputError: the stream is longer.

@@ -26,7 +26,7 @@ class InputFile(msgspec.Struct, frozen=True):
     """A file to read.
 
     Attributes:
-        name: how errors call it.
+        name: the name in errors.
         path: None for standard input.
         found: whether it was found in a folder or by a pattern; else the user named it.
     """

@@ -56,7 +56,7 @@ class ManifestLoader:
 
     Attributes:
         manifest: typed objects with the API's defaults, whole documents, places and warnings.
-        documents: how many were taken.
+        documents: the number of documents read.
     """
 
     def __init__(self, *, strict: bool) -> None:

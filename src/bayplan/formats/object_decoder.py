@@ -64,7 +64,7 @@ class _Memory(dict[bytes, T]):
     """Values by the bytes that they were decoded from, the more recent ones.
 
     Args:
-        most: how many are kept.
+        most: the maximum number that is kept.
     """
 
     def __init__(self, most: int = _MOST) -> None:

@@ -259,8 +259,8 @@ class Written(msgspec.Struct, frozen=True):
 
     Attributes:
         annotations: the new annotations by full key, history included.
-        left_out_nodes: how many nodes have no rows because they would not fit.
-        left_out_attempts: how many attempts the history has lost, this one included where not even it fits.
+        left_out_nodes: the number of nodes without rows because they would not fit.
+        left_out_attempts: the number of attempts that the history lost, including this one if it does not fit either.
     """
 
     annotations: dict[str, str]

@@ -12,9 +12,9 @@ class TimedPod(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pod: the pod as submitted, with the API's defaults.
-        arrival_ns: when it is submitted, in nanoseconds since the start of the trace.
-        run_time_ns: how long it runs once it is bound; None: until `gone_at_ns`, or for ever.
-        gone_at_ns: when it is deleted, whether it runs or still waits; None: never.
+        arrival_ns: the time of submission, in nanoseconds since the start of the trace.
+        run_time_ns: the run time once it is bound; None: until `gone_at_ns`, or without an end.
+        gone_at_ns: the time when it is deleted, whether it runs or still waits; None: never.
     """
 
     pod: Pod

@@ -46,9 +46,9 @@ class Parsed(msgspec.Struct):
 
     Attributes:
         value: plain data; fresh dicts and lists, though an alias shares those of its anchor.
-        line: where it starts, counted from 0.
+        line: the line where it starts, counted from 0.
         duplicates: (line, key) of keys that stand twice in one mapping.
-        item_lines: where the elements of a list `items` at the top start, counted from 0.
+        item_lines: the lines where the elements of a top-level list `items` start, counted from 0.
         raw: the value as compact JSON where that is at hand, or None.
     """
 

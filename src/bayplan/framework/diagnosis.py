@@ -134,7 +134,7 @@ class Candidate:
 
     Attributes:
         victims: keys of the pods to evict, most important first.
-        pdb_violations: how many of them a disruption budget protects.
+        pdb_violations: the number of them that a disruption budget protects.
     """
 
     node_name: str

@@ -99,8 +99,8 @@ class Plugin(Generic[S]):
 
     Class attributes:
         name: the name in configurations and messages.
-        reads: what `filter` and `score` read; see `Reads`.
-        pre_reads: what `pre_filter` and `pre_score` read. NOTHING: they run once per spec, not per cycle.
+        reads: the data that `filter` and `score` read; see `Reads`.
+        pre_reads: the data that `pre_filter` and `pre_score` read. With NOTHING, they run once per spec instead of once per cycle.
         compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims. If it
             does not, pods that differ only in these share a spec.
         compiles_volumes: the same for the pod's volumes.

@@ -63,7 +63,7 @@ class WatchedQueue(EventDrivenQueue):
     """The scheduling queue of simulations, which also stores the pod of the current cycle.
 
     Attributes:
-        current: that pod.
+        current: the current pod.
         before_next: the function to call before the next one is popped.
     """
 

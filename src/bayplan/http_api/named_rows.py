@@ -18,7 +18,8 @@ class NamedRows:
     """The rows of a table whose entries come and go. Written on one thread.
 
     Args:
-        first_rows: initial number of rows. tables: of columns by name, which grow with the rows.
+        first_rows: the initial number of rows.
+        tables: the columns by name, which grow with the rows.
 
     Attributes:
         version: changes when a name is added or removed.

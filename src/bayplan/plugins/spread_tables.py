@@ -158,7 +158,8 @@ class SpreadGroups:
         of_row: intp[capacity], the group of each row in use.
         count: how many groups there are; some may have no rows any more.
         parts: int64[groups * constraints], by group and constraint the domain, or the pods on the node; -1 if it lacks the key.
-        scored: uint8[groups]. all_scored: whether no group lacks a key that it must have.
+        scored: uint8[groups].
+        all_scored: whether no group lacks a key that it must have.
         regrouped: how many times a row was assigned to a group. For measurements.
     """
 

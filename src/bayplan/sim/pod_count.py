@@ -30,7 +30,7 @@ def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint:
     Args:
         objects: objects of any kinds. A workload whose controller is among them is not counted.
         max_pods: the limit.
-        hint: how to raise the limit; ``{}`` is replaced by the number of pods.
+        hint: the way to raise the limit; ``{}`` is replaced by the number of pods.
 
     Raises:
         InputError: they have more than the limit.

@@ -126,7 +126,8 @@ def lifetime_price(lifetime: NodeLifetime, costs: Sequence[GroupCost]) -> float 
     """Return the price of a node for an hour: its annotation, else that of its group; None if neither has one.
 
     Args:
-        lifetime: of the node. costs: of the groups of the autoscaler.
+        lifetime: the lifetime of the node.
+        costs: the costs of the autoscaler's groups.
     """
     price = price_of(lifetime.node)
     if price is not None:

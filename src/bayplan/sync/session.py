@@ -58,7 +58,7 @@ class SyncStatus(Struct, frozen=True, kw_only=True):
         idle: whether everything that can be written is written.
         created, updated, deleted: the numbers of writes so far.
         waiting: the number of objects that are still to be reconciled or written.
-        lag_seconds: how long the oldest of them has been waiting.
+        lag_seconds: the age of the oldest of them.
         problems: the reasons why objects could not be written.
         source: the current problems of the source, by kind.
         left_out: the kinds that are not synced, and why.

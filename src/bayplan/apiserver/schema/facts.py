@@ -113,7 +113,7 @@ class PlacedField(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         position: among the fields of the struct; checks go in this order.
         owner: OpenAPI's name of the struct that declares it.
-        facts: as declared.
+        facts: the declared facts.
         containers: ``list`` and ``map`` around the core.
         is_struct: whether the core is a struct with fields.
     """

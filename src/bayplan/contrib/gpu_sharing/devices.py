@@ -32,7 +32,7 @@ class DeviceTable:
 
     Args:
         state: the cluster.
-        assignments: by pod; written here and by policies.
+        assignments: the assigned devices by pod; written here and by policies.
         alive: all unfinished pods of the cluster, by key.
 
     Attributes:

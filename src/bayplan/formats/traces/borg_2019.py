@@ -234,7 +234,7 @@ class Reader(TraceReader):
         Args:
             file: the file to read.
             kind: the kind of its rows.
-            read_as: what it was read as before; what was invalid then is counted already.
+            read_as: the table as which it was read before; rows that were invalid then are already counted.
 
         Raises:
             InputError: a line that is no such row, with file and line.

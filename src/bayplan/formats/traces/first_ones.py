@@ -12,8 +12,8 @@ class FirstOnes(Generic[Key]):
     """The keys with the earliest times; the time of a key is its earliest one.
 
     Args:
-        limit: how many; None: all.
-        slack: how many more are stored, besides as many again, before later ones are dropped.
+        limit: the maximum number; None: all.
+        slack: the number that is stored in addition to twice the limit before later ones are dropped.
 
     Attributes:
         horizon: later times can't be among the first; None: any may.

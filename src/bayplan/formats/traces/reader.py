@@ -37,7 +37,7 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
         selection: the tasks to select.
         machine: the size of a machine, for amounts that are shares of one.
         machine_type: the kind of machine that shares are of, for traces with several; "" for the most common one.
-        nodes: how many machines: drawn from those of the trace, or made if it has none; None: those of the trace.
+        nodes: the number of machines, drawn from those of the trace or generated if it has none; None: those of the trace.
         skip_invalid: leave out rows that can't be read, and count them, instead of refusing the file.
     """
 
@@ -62,7 +62,7 @@ class TraceReader(ABC):
         unused: tables of the trace that have nothing for a scheduler, with what they have.
         kept: the tasks so far.
         nodes: the machines so far.
-        skipped: how many rows were left out, by file and reason.
+        skipped: the number of rows left out, by file and reason.
     """
 
     name: ClassVar[str]

@@ -28,12 +28,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         name: unique in the trace.
         job: the job of the pods, or "".
         shape: the requests of each pod.
-        arrival_ns: when they arrive, since the start of the trace; before it if negative.
-        run_time_ns: how long each runs; None: until `gone_at_ns`, or for ever.
-        gone_at_ns: when they are deleted, also if they still wait; None: never.
-        end_ns: when they left the traced cluster; None: not within the trace.
-        instances: how many the row has.
-        count: how many of them are kept.
+        arrival_ns: the time of arrival since the start of the trace; before it if negative.
+        run_time_ns: the run time of each; None: until `gone_at_ns`, or without an end.
+        gone_at_ns: the time when they are deleted, also if they still wait; None: never.
+        end_ns: the time when they left the traced cluster; None: not within the trace.
+        instances: the number of instances in the row.
+        count: the number of them that are kept.
         labels: the labels of each pod; shared by tasks with equal ones.
     """
 
@@ -113,7 +113,7 @@ class KeptTasks:
         selection: the tasks to select.
 
     Attributes:
-        pods: how many, so far.
+        pods: the number of pods so far.
         horizon_ns: what arrives then or later can't be kept any more; most rows of a long trace need not be read any further than
             to their arrival (`benchmarks/bench_traces.py`: 2 to 4 times as fast).
     """

@@ -69,7 +69,7 @@ class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a machine, for traces whose amounts are shares of a machine.
 
     Attributes:
-        cpu_milli, memory_bytes, gpus, pods: how much.
+        cpu_milli, memory_bytes, gpus, pods: the allocatable amounts.
     """
 
     cpu_milli: int

@@ -23,7 +23,7 @@ class Conversion:
 
     Attributes:
         source: the original version: ``kubescheduler.config.k8s.io/v1beta2``, ``Policy``.
-        document: as v1.
+        document: the document in version v1.
         notes: the changes and omissions: path in the old document, and the note.
     """
 

@@ -152,7 +152,7 @@ class _Arguments:
     """The arguments of plugins.
 
     Attributes:
-        entries: by plugin, as v1.
+        entries: the entries by plugin, in version v1.
     """
 
     def __init__(self, old: JsonValue, path: str, note: Note) -> None:

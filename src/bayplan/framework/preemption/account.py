@@ -30,7 +30,7 @@ class CandidateAccount(msgspec.Struct, frozen=True):
     Attributes:
         node: its name.
         victims: most important first.
-        pdb_violations: how many of them a disruption budget protects.
+        pdb_violations: the number of them that a disruption budget protects.
         priority_sum: the sum of all victims' priorities.
         lost_by: the criterion (see `CRITERIA`) by which another candidate was better; "" for the best.
     """

@@ -37,7 +37,7 @@ class Evaluator:
 
     Args:
         dry_runs: the engine.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: how many candidates are enough, of the potential nodes.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: the number of sufficient candidates among the potential nodes.
         extenders: those with a preempt verb may remove candidates, and change victims.
     """
 
@@ -66,7 +66,7 @@ class Evaluator:
             pod: the pod that fits nowhere.
             diagnosis: why it does not.
             state: the state of the cycle.
-            offset: where among the potential nodes the search starts; random if not given.
+            offset: the potential node at which the search starts; random if not given.
         """
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         newest = self._dry_runs.newest(key)

@@ -36,7 +36,7 @@ def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> Non
         table: int64[criteria, places].
         place: the column.
         victims: sorted by importance, never empty.
-        violations: how many of them a disruption budget protects.
+        violations: the number of them that a disruption budget protects.
     """
     first, priorities = victims[0], 0
     for number in range(len(victims)):

@@ -87,7 +87,9 @@ class PodsRejected(Answer, frozen=True, kw_only=True):
     """Number of waiting pods that a node rejected with the same message in their last attempts.
 
     Attributes:
-        text: the message. pods: their number. example: one of them, ``namespace/name``.
+        text: the message.
+        pods: the number of pods.
+        example: one of the pods, ``namespace/name``.
     """
 
     text: str
