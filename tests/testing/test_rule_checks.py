@@ -172,7 +172,7 @@ BROKEN = [
     (OtherForAll, "when asked about this one"),
     (CountsOnce, "return the params for the changed cluster from params_after_changes()"),
     (ScoredOnce, "reads declares Reads.NODES only, and refresh() did not say that other rows moved"),
-    (NormalizesOtherwise, "normalize_all() gives"),
+    (NormalizesOtherwise, "normalize_all() of a rule must agree with it"),
     (ScoresAllOtherwise, "when asked about all rows, and"),
 ]
 

@@ -114,7 +114,7 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
         if int(one[0]) != int(scores[row]):
             raise PluginFault(
                 f"normalize() of {subject.name(row)} is {int(scores[row])} among all rows and {int(one[0])} alone: "
-                "it must work element by element, on what scale() found"
+                "it must work element by element, on what scale() found; normalize_all() of a rule must agree with it"
             )
     spoiled = raw.copy()
     spoiled[~feasible] = 1 << 40
