@@ -1,4 +1,4 @@
-"""What a test needs and this machine lacks: a reason to skip it, except in continuous integration."""
+"""Missing programs: a reason to skip a test, except in continuous integration, where the test fails."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
 def _leads(cause: RootCause) -> bool:
     """Return whether a cause is more informative than the nearest node."""
     if cause.plugin == FIT:
-        # What the nearest node lacks is more informative than the largest amount on any node.
+        # The shortage on the nearest node is more informative than the largest amount on any node.
         return False
     return cause.is_specific or cause.plugin not in ("", *LOAD) or (not cause.plugin and not cause.usable)
 

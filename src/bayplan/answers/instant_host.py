@@ -193,7 +193,7 @@ class InstantHost:
         return "" if info is None else self.state.nodes.names[info.row] or ""
 
     def objects(self) -> list[KubernetesObject]:
-        """Return everything as it is now: other objects first, then nodes, pods with a node, pods without one."""
+        """Return all current objects: other objects first, then nodes, pods with a node, pods without one."""
         pods = sorted(self.scheduler.pods.values(), key=lambda pod: not pod.spec.node_name)
         return [*self.state.catalog.everything(), *self.nodes(), *pods]
 

@@ -94,7 +94,7 @@ class Consolidation:
     # --- which nodes --------------------------------------------------------------------------------------------------
 
     def plan(self, cluster: QuestionCluster, now_ns: int, sizes: Mapping[str, int]) -> Command | None:
-        """Return the next command; None if there is nothing to do, or another one is not finished.
+        """Return the next command; None if there is nothing to do, or a command is unfinished.
 
         Args:
             cluster: the current cluster.

@@ -39,7 +39,7 @@ class RecursionLimit:
         finally:
             with self._lock:
                 self.users -= 1
-                # A limit that other code has set meanwhile stays.
+                # Keep a limit that other code has set since.
                 if not self.users and sys.getrecursionlimit() == max(self._before, DEEP_RECURSION_LIMIT):
                     sys.setrecursionlimit(self._before)
 

@@ -126,7 +126,7 @@ class Parser:
         return node
 
     def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
-        """Parse a chain of one logical operator as a balanced tree, as cel-go does; so long chains are not deep."""
+        """Parse a chain of one logical operator as a balanced tree, as cel-go does, which keeps long chains shallow."""
         operands, places = [operand()], list[int]()
         while self._is(operator):
             places.append(self._next().at)

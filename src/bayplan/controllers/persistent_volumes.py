@@ -171,7 +171,7 @@ class PersistentVolumeController(Controller):
             self.writer.update(bound_claim(claim, made))
 
     def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """Return the volume for a claim: the one that it names, one that is reserved for it, or else the smallest that fits."""
+        """Return the volume for a claim: the volume named in it, a volume reserved for it, or else the smallest that fits."""
         requested = storage_amount(claim.spec.resources.requests)
         if claim.spec.volume_name:
             named = self.store.get(PersistentVolume, claim.spec.volume_name)

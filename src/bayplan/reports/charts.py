@@ -113,7 +113,7 @@ def wait_distribution(runs: Runs) -> Figure:
         if not len(waits):
             continue
         places = np.unique(np.linspace(0, len(waits) - 1, 400).astype(np.int64))
-        # Of those that hardly waited, their number is enough.
+        # Waits of less than a second are one point.
         places = places[max(int(np.searchsorted(waits[places], 1.0, side="right")) - 1, 0) :]
         share = 100 * (places + 1) / len(waits)
         lowest = min(lowest, float(share[0]))
@@ -264,7 +264,7 @@ def _bar_figure(data: list[dict[str, object]], x: str, y: str, names: Sequence[s
 def shortened(names: Sequence[str]) -> tuple[str, list[str]]:
     """Return the beginning that names have in common, up to a dash, dot or slash, and the names without it."""
     first, last = min(names, default=""), max(names, default="")
-    # What the first and the last name in order have in common, all have.
+    # A common prefix of the first and last names in order is common to all.
     shorter = min(len(first), len(last))
     length = next((place for place in range(shorter) if first[place] != last[place]), shorter)
     end = max(first[:length].rfind(each) for each in "-./") + 1

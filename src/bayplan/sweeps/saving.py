@@ -53,7 +53,7 @@ def save_results(
 
 
 def label(parameters: Parameters) -> str:
-    """Return parameters as a short text that can be a file name: the ends of their names that tell them apart."""
+    """Return parameters as a short text that can be a file name: the distinctive ends of their names."""
     names = _short_names(parameters)
     text = ", ".join(f"{names[name]}={value}" for name, value in parameters.items())
     return text.replace("/", "-")

@@ -1,4 +1,4 @@
-"""What structured merge refuses in an applied configuration."""
+"""Problems of applied configurations, in the words of structured merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What patches make of objects in corners where Go's types show through, as a kube-apiserver v1.36.3 was seen to answer."""
+"""Results of patches in corner cases that depend on Go's types, as answered by kube-apiserver v1.36.3."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def test_a_limit_on_file_sizes_loses_nothing_and_has_its_message(tmp_path: Path)
 def test_a_full_disk_loses_nothing_and_is_called_full(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir(0o700)
-    # Users of hosted runners become root without a password; nobody is asked for one.
+    # Users of hosted runners become root without a password; -n never asks for one.
     as_root = ["sudo", "-n"] if os.geteuid() and os.environ.get("CI") else []
     options = f"size=512k,mode=700,uid={os.geteuid()}"
     mount = [*as_root, "mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]

@@ -18,7 +18,7 @@ JUNK = [
     b"", b",", b'"', b"\n", b"-1", b"1e999", b"nan", b"0.5", b"1_0", b"9" * 30, b"\xff", b"\x00", "\u0663".encode(), b"[", b"]",
     b"{", b"}", b":", b"null", b'"\\ud800"', b'"None"', b"[[[[", b'"2017-10-07T01:00:00+01:00"', b'"0001-01-01 00:00:00"', b"true",
 ]  # fmt: skip
-"""What is put into a file."""
+"""Bytes that are inserted into a file."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(path, id=str(path)) for path in FILES])

@@ -1,4 +1,4 @@
-"""What each format becomes: the bundled samples, value by value."""
+"""The bundled samples of each format, value by value."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from tests.project.tree import ROOT
 
 ROW = "M1,1,j_1,1,Terminated,5,9,100,0.3\n"
 GROWTH_BYTES = 12_000_000
-"""What a process may need more for a file ten times as large, of which as much is kept. A block and its rows take 3 MB."""
+"""Maximum additional memory for a file ten times as large with the same selection. A block and its rows take 3 MB."""
 
 
 def batch_task(text: str | bytes, folder: Path, suffix: str = "") -> Path:

@@ -131,7 +131,7 @@ def _members(field: PlacedField, containers: tuple[str, ...], value: dict[str, o
 
 
 def _items(field: PlacedField | None, containers: tuple[str, ...], value: list[object], kind: FieldType) -> Problems:
-    """Return the problems of a list: its items, and for one that merges item by item what tells them apart."""
+    """Return the problems of a list: of its items, and of their keys if the list is merged item by item."""
     found: list[str] = []
     element, seen = kind.element or UNTYPED, set()
     merges, checks = kind.merge is _KEYED or kind.merge is _SET, field is not None or element is not LEAF
@@ -151,7 +151,7 @@ def _items(field: PlacedField | None, containers: tuple[str, ...], value: list[o
 
 
 def _anonymous(kind: FieldType, item: object) -> str:
-    """Return why an item of a list can't be told from others, or an empty string."""
+    """Return why an item of a merged list has no identity, or an empty string."""
     if kind.merge is _SET:
         if isinstance(item, dict):
             return "associative list without keys has an element that's a map type"

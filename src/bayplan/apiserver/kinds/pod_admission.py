@@ -115,7 +115,7 @@ def _admit_scheduling(pod: Document, spec: Document, scheduling: Document) -> No
 
 
 def _includes(wide: Document, narrow: Document) -> bool:
-    """Return whether one toleration tolerates everything that another one does."""
+    """Return whether one toleration tolerates everything that a second one tolerates."""
     if wide == narrow:
         return True
     exists = wide.get("operator") == "Exists"

@@ -105,7 +105,7 @@ def _check_format(found: TraceDocument) -> None:
     tables = READERS[found.format].tables if found.format else {}
     for name in found.tables:
         if name not in tables:
-            wanted = f"a table of {found.format} ({', '.join(tables)})" if tables else "format beside it"
+            wanted = f"a table of {found.format} ({', '.join(tables)})" if tables else "the field format in addition"
             raise InputError(f"{KIND} $.tables.{name}", wanted=wanted, got=repr(name))
 
 

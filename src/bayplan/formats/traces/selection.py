@@ -13,7 +13,7 @@ from bayplan.base.errors import InputError
 from bayplan.formats.traces.shapes import Shape
 
 MAX_PODS = 2_000_000
-"""Pods of a trace without a limit of its own; more take over 2 GB as objects, and far more in a simulation."""
+"""Maximum number of pods of a trace without a limit; more need over 2 GB as objects, and far more in a simulation."""
 
 NEVER_NS = 2**63 - 1
 """After any time of a trace."""

@@ -51,7 +51,7 @@ export function offerTargets(root, why, query, targetOf, signal) {
     const targets = [...new Set(items.map(targetOf).filter(Boolean))].slice(0, MAX_TARGETS);
     draw(root, empty(why, ...targets.map((of) => h("button", { type: "button", class: "button", onclick: () => change({ of }, { push: true }) }, of))));
   };
-  // Without an answer the page stays as it is: the field can be filled by hand.
+  // Without an answer the page does not change: the field can be filled by hand.
   load().catch(() => {});
 }
 

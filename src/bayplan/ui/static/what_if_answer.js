@@ -76,7 +76,7 @@ function pods(rows, width, signal) {
   const isNarrow = innerWidth < NARROW;
   const pixels = (/** @type {number[]} */ lengths) =>
     Math.ceil(Math.max(10, ...lengths.map((each) => Math.min(each, LONGEST))) * letterWidth()) + CELL_PADDING;
-  // Room in proportion to what there is to show, but at least as much as tells nodes apart. Their domain is left out first.
+  // Widths in proportion to the content, but enough to distinguish nodes. The domain of nodes is cut first.
   const nodes = rows.flatMap((row) => [row.before, row.after]).filter(Boolean);
   const whole = pixels(nodes.map((node) => node.length));
   const host = pixels(nodes.map(lettersOf));
