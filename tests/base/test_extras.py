@@ -64,7 +64,7 @@ def test_without_any_extra_simulations_and_notebooks_work(program: str, want: st
     [
         pytest.param("uvicorn", ["up", "--port", "0"], "server", id="up"),
         pytest.param("starlette", ["extender", "--port", "0"], "server", id="extender"),
-        pytest.param("aiohttp", ["sync", "--from", "nowhere"], "live", id="sync"),
+        pytest.param("aiohttp", ["sync", "--from", "nowhere"], "server", id="sync"),
         pytest.param("kubernetes", ["schedule", "--kubeconfig", "{kubeconfig}"], "live", id="schedule"),
         pytest.param("pyarrow", ["simulate", str(EXAMPLE), "--out", "{folder}/new"], "parquet", id="simulate --out"),
         pytest.param("pyarrow", ["explain", "default/p", "{folder}"], "parquet", id="explain, of a result"),
@@ -125,3 +125,11 @@ def test_the_table_of_extras_is_that_of_the_package() -> None:
         assert any(each.lower().startswith(distribution) for each in optional[extra]), f"{package} is not in [{extra}]"
     reported = set(EXTRAS.values()) | {"all", "dev", "fast"}
     assert reported == set(optional)
+
+
+def test_the_server_runs_with_its_own_extra_alone() -> None:
+    others = [package for package, extra in EXTRAS.items() if extra != "server"]
+    done = run_without(
+        others, "import bayplan.app.api_service, bayplan.app.simulator_server, bayplan.app.extender_service"
+    )
+    assert done.returncode == 0, done.stderr

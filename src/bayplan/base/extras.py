@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from bayplan.base.errors import MissingExtra
 
 EXTRAS: Mapping[str, str] = {
-    "aiohttp": "live",
+    "aiohttp": "server",
     "gymnasium": "gym",
     "httptools": "server",
     "httpx": "server",

@@ -78,7 +78,7 @@ def sweep(
     if save:
         with _progress_bar() as progress:
             saved = list(save_results(plan, out, found[:save], progress))
-        typer.echo(f"{out / 'results'}: {len(saved):,} result folders; try bayplan report {out}")
+        typer.echo(f"{out / 'results'}: {len(saved):,} result directories; try bayplan report {out}")
 
 
 @contextmanager

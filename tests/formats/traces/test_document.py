@@ -122,7 +122,9 @@ def test_invalid_events_are_counted_once_although_they_are_read_twice(tmp_path: 
             "format: philly\ntables: {jobs: [a]}\n", "4 Trace $.tables.jobs: expected a table of philly", id="a table"
         ),
         pytest.param(
-            "tables: {batch_task: [a]}\n", "3 Trace $.tables.batch_task: expected the field format in addition", id="no format"
+            "tables: {batch_task: [a]}\n",
+            "3 Trace $.tables.batch_task: expected the field format in addition",
+            id="no format",
         ),
     ],
 )
