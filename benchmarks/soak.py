@@ -1,6 +1,7 @@
 """Run a durable cluster for an hour under steady change, and draw whether memory, latency and the store stay flat.
 
     python -m benchmarks.soak --minutes 60 --rate 500 --out soak.jsonl     run, and write a sample every 15 seconds
+    python -m benchmarks.soak --minutes 12 -- --event-ttl 2m               the same in less time: events expire after two minutes
     python -m benchmarks.soak --draw soak.jsonl                            draw docs/images/soak.svg
 
 The server runs with controllers, kubelet, scheduler and a store. Clients send patches, replace pods and scale Deployments, so that
@@ -174,10 +175,10 @@ class Sender(threading.Thread):
             time.sleep(self._pace.pause_s)
 
 
-def start_server(folder: Path) -> tuple[subprocess.Popen[str], int]:
-    """Start a durable server and return it with its port."""
+def start_server(folder: Path, more: Sequence[str]) -> tuple[subprocess.Popen[str], int]:
+    """Start a durable server with more options, and return it with its port."""
     command = [sys.executable, "-m", "bayplan", "up", "--port", "0", "--store", str(folder / "store.db")]
-    command += ["--write-kubeconfig", str(folder / "config")]
+    command += ["--write-kubeconfig", str(folder / "config"), *more]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
     assert process.stdout is not None
@@ -201,11 +202,11 @@ def processor_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def run(minutes: float, rate: float, out: Path, *, seed: int = 1) -> None:
-    """Run the load and append samples to a file."""
+def run(minutes: float, rate: float, out: Path, more: Sequence[str] = (), *, seed: int = 1) -> None:
+    """Run the load on a server with more options, and append samples to a file."""
     with tempfile.TemporaryDirectory() as name, out.open("w") as file:
         folder = Path(name)
-        process, port = start_server(folder)
+        process, port = start_server(folder, more)
         pace = Pace()
         try:
             set_up(Client(port))
@@ -298,9 +299,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=500.0, help="changes a second [default: 500]")
     parser.add_argument("--out", type=Path, default=Path("soak.jsonl"))
     parser.add_argument("--draw", type=Path, metavar="FILE", help="draw the samples of a file instead")
+    parser.add_argument("server", nargs="*", metavar="-- OPTION", help="options of bayplan up")
     options = parser.parse_args()
     if options.draw is None:
-        run(options.minutes, options.rate, options.out)
+        run(options.minutes, options.rate, options.out, options.server)
     else:
         draw([json.loads(line) for line in options.draw.read_text().splitlines()], IMAGE)
 

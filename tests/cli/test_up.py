@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from bayplan.apiserver.bridge.bridge import BridgeOptions
 from bayplan.base.errors import InputError
 from bayplan.cli.main import main
-from bayplan.cli.up import kubelet_options
+from bayplan.cli.up import event_ttl_ns, kubelet_options
 from bayplan.examples import example_path
 
 
@@ -131,3 +132,14 @@ def test_the_default_run_time_is_an_option(text: str, want: str) -> None:
 def test_a_run_time_that_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--run-time: expected a duration or forever, got"):
         kubelet_options(text)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5s", "0s", "10"])
+def test_a_time_for_events_that_is_no_positive_duration_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--event-ttl: expected a positive duration, got"):
+        event_ttl_ns(text)
+
+
+def test_events_are_kept_for_an_hour_or_the_given_time() -> None:
+    assert event_ttl_ns("90s") == 90_000_000_000
+    assert event_ttl_ns("1h") == BridgeOptions().event_ttl_ns

@@ -119,4 +119,6 @@ def make_api_server(
     except BaseException:
         server.close()
         raise
+    # No client has seen a revision yet, so none can ask for the history of loading.
+    server.backend.store.compact()
     return server, loaded

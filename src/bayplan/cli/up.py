@@ -16,6 +16,7 @@ from bayplan.cli.record_level import Level
 from bayplan.cli.server_options import (
     AllowOrigin,
     Annotations,
+    EventTtl,
     Listen,
     Once,
     Paths,
@@ -60,6 +61,7 @@ def up(
     listen: Listen = "127.0.0.1",
     write_kubeconfig: WriteKubeconfig = Path("bayplan.kubeconfig"),
     store: StoreFile = None,
+    event_ttl: EventTtl = "1h",
     token: Token = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
@@ -114,7 +116,12 @@ def up(
     file = configuration_file(mode, config, policy_config_file)
     simulator_options = SimulatorOptions(
         scheduler=structs.replace(scheduler_options, config=file, enabled=scheduler),
-        bridge=BridgeOptions(controllers=controllers, kubelet=kubelet, pods=kubelet_options(run_time)),
+        bridge=BridgeOptions(
+            controllers=controllers,
+            kubelet=kubelet,
+            pods=kubelet_options(run_time),
+            event_ttl_ns=event_ttl_ns(event_ttl),
+        ),
         record_level=records.record_level,
         retention=parse_retention(retain),
         annotations=annotations,
@@ -148,6 +155,23 @@ def kubelet_options(text: str) -> "KubeletOptions":
     if duration_ns < 0:
         raise InputError("--run-time", got=repr(text), wanted="a duration or forever", hint="'10s', '5m' or 'forever'")
     return KubeletOptions(container_statuses=True, default_run_time=text)
+
+
+def event_ttl_ns(text: str) -> int:
+    """Return the value of `--event-ttl`.
+
+    Raises:
+        InputError: it is not a positive duration.
+    """
+    from bayplan.base.go_text.durations import read_duration
+
+    try:
+        duration_ns = read_duration(text)
+    except InputError:
+        duration_ns = 0
+    if duration_ns <= 0:
+        raise InputError("--event-ttl", got=repr(text), wanted="a positive duration", hint="'1h' or '10m'")
+    return duration_ns
 
 
 def _reporter(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:

@@ -7,6 +7,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from bayplan.apiserver.bridge.event_recorder import EventRecorder
+from bayplan.apiserver.bridge.housekeeping import EventExpiry
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node
@@ -111,3 +112,24 @@ def test_the_limit_is_that_of_an_object_whatever_part_of_it_events_are_about() -
         recording.recorder.record(NODE, "Said", f"made {number}", "test", host="here", field_path=f"part{number}")
     recording.post()
     assert len(recording.events()) == 25
+
+
+def test_an_event_is_deleted_some_time_after_its_last_occurrence() -> None:
+    recording = Recording()
+    client = recording.client
+    expiry = EventExpiry(client.store, ObjectWriter(client.backend), ttl_ns=60 * 10**9)
+    client.store.follow(lambda write: expiry.follow(write, int(client.seconds * 1e9)), expiry.begin)
+
+    def expire() -> int:
+        return expiry.expire(int(client.seconds * 1e9), most=10)
+
+    recording.tell("once")
+    recording.tell("twice")
+    client.seconds += 50
+    recording.tell("twice")
+    client.seconds += 20
+    assert expire() == 1
+    assert recording.written() == [("twice", 2)]
+    client.seconds += 50
+    assert (expire(), recording.written()) == (1, [])
+    assert expire() == 0

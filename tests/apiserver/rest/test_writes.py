@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from tests.apiserver.client import APPLY, JSON_PATCH, PODS, STRATEGIC, Client, Document, names, pod
+from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, PODS, STRATEGIC, Client, Document, names, pod
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 DEPLOYMENT: Document = {
@@ -265,3 +265,14 @@ def test_logs_are_refused_where_nodes_have_kubelets_of_their_own(spec: Document,
     assert client.post(PODS, document).status == 201
     answer = client.get(f"{PODS}/p/log")
     assert (answer.status, answer.at("message")) == (status, message)
+
+
+def test_a_new_version_shares_with_the_old_one_in_the_history_what_has_not_changed(client: Client) -> None:
+    client.post(PODS, {**pod("shared"), "metadata": {"name": "shared", "labels": {"app": "x"}}})
+    before = client.store.get("pods", ("default", "shared"))
+    client.call("PATCH", f"{PODS}/shared", {"metadata": {"annotations": {"a": "b"}}}, content_type=MERGE)
+    after = client.store.get("pods", ("default", "shared"))
+    assert before is not None
+    assert after is not None
+    assert after.revision > before.revision
+    assert (after.labels is before.labels, after.fields is before.fields, after.uid is before.uid) == (True, True, True)

@@ -72,6 +72,20 @@ def test_history_is_bounded(options: dict[str, int], want: int) -> None:
     store.check_invariants()
 
 
+def test_the_history_holds_no_frames_of_watches() -> None:
+    store = Store()
+    seen: list[object] = []
+
+    def send(write: Write) -> None:
+        seen.append(write.frames.setdefault("json", b"frame"))
+
+    store.listen("pods", send, lambda: None)
+    store.listen("pods", send, lambda: None)
+    put(store, "x")
+    assert seen == [b"frame", b"frame"]
+    assert [write.frames for write in store.since("pods", 0)] == [{}]
+
+
 def test_a_snapshot_is_restored_as_it_was_and_watches_are_told() -> None:
     store = Store()
     put(store, "x")

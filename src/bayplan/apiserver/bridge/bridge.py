@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from bayplan.apiserver.bridge.api_writer import ApiWriter
 from bayplan.apiserver.bridge.controllers import ControllerSet, make_controllers
 from bayplan.apiserver.bridge.event_recorder import EventRecorder
-from bayplan.apiserver.bridge.housekeeping import EventExpiry, Leases
+from bayplan.apiserver.bridge.housekeeping import EVENT_TTL_NS, EventExpiry, Leases
 from bayplan.apiserver.bridge.kubelet import Kubelet
 from bayplan.apiserver.bridge.object_writer import CONTROLLERS, KUBELET, ObjectWriter
 from bayplan.apiserver.bridge.typed_store import TypedStore
@@ -46,6 +46,7 @@ class BridgeOptions:
         kubelet: whether the virtual kubelet runs; off if nodes have their own kubelets.
         pods: how the kubelet runs pods.
         certificate: the PEM certificate of the server, for ``kube-root-ca.crt``; empty without TLS.
+        event_ttl_ns: how long events are kept.
         check: whether to compare both stores after every slice of work; for tests and debugging.
     """
 
@@ -53,6 +54,7 @@ class BridgeOptions:
     kubelet: bool = True
     pods: KubeletOptions = field(default_factory=lambda: KubeletOptions(container_statuses=True))
     certificate: str = ""
+    event_ttl_ns: int = EVENT_TTL_NS
     check: bool = False
 
 
@@ -97,7 +99,8 @@ class Bridge:
         """Return a kubelet, housekeeping and controllers without state."""
         agent = Kubelet(self.store, self._api_writer, self.options.pods, self._recorder)
         documents, certificate = self.backend.store, self.options.certificate
-        leases, expiry = Leases(self.store, documents, self._writer, agent), EventExpiry(documents, self._writer)
+        leases = Leases(self.store, documents, self._writer, agent)
+        expiry = EventExpiry(documents, self._writer, self.options.event_ttl_ns)
         controllers = None
         if self.options.controllers:
             controllers = make_controllers(

@@ -19,7 +19,8 @@ from bayplan.cluster.store import ObjectStore
 from bayplan.controllers.writer import WriteRefused
 
 LEASES, LEASE_NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"
-EVENT_LIFE_NS = 3600 * SECOND_NS
+EVENT_TTL_NS = 3600 * SECOND_NS
+"""How long events are kept by default, as by kube-apiserver."""
 OWN_MARK = "bayplan.io/virtual-node"
 
 _RENEWAL_SECONDS = 10
@@ -100,14 +101,16 @@ class Leases:
 
 
 class EventExpiry:
-    """Deletes events an hour after their last occurrence, as upstream's storage does.
+    """Deletes events some time after their last occurrence, as upstream's storage does.
 
     Args:
         documents: the API's store.
         writer: the writer to the API.
+        ttl_ns: the time.
     """
 
-    def __init__(self, documents: Store, writer: ObjectWriter) -> None:
+    def __init__(self, documents: Store, writer: ObjectWriter, ttl_ns: int = EVENT_TTL_NS) -> None:
+        self._ttl_ns = ttl_ns
         self._documents = documents
         self._writer = writer
         # Time of each write of an event, oldest first; the revision shows whether it was the last write.
@@ -128,7 +131,7 @@ class EventExpiry:
         """Delete at most `most` expired events; return how many were deleted."""
         done = 0
         self._writer.manager = CONTROLLERS
-        while done < most and self._written and self._written[0][0] < now_ns - EVENT_LIFE_NS:
+        while done < most and self._written and self._written[0][0] < now_ns - self._ttl_ns:
             _, revision, key = self._written.popleft()
             item = self._documents.get(_EVENTS, key)
             if item is not None and item.revision == revision:

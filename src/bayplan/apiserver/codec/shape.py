@@ -36,6 +36,7 @@ _ZERO_LEAVES: dict[str, object] = {
     _META + "Duration": "0s",
 }
 _ZEROS: dict[str, object] = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "[]uint8": None}
+_UNCHANGED: dict[str, type] = {"string": str, "bool": bool}
 _DROPPED = object()
 
 
@@ -58,6 +59,7 @@ class FieldShape:
 
     Attributes:
         read: the function that decodes a value other than null.
+        exact: the type of the values that `read` returns unchanged, or None.
         empty: the value to omit, or a marker that equals nothing.
         nil_when_empty: whether storage does not distinguish an empty list from none.
         inner: the shape of the innermost structs, if there are any.
@@ -65,7 +67,7 @@ class FieldShape:
         path: the name in errors, with the embedded structs before it: ``VolumeSource.configMap``.
     """
 
-    __slots__ = ("containers", "empty", "inner", "nil_when_empty", "omit_zero", "path", "read", "struct")
+    __slots__ = ("containers", "empty", "exact", "inner", "nil_when_empty", "omit_zero", "path", "read", "struct")
 
     def __init__(
         self, read: Callable[[object], object], facts: GoField, inner: Shape | None, struct: str, path: str
@@ -74,6 +76,7 @@ class FieldShape:
         self.path = path
         self.inner = inner
         self.containers = tuple(each for each in facts.containers if each != "pointer")
+        self.exact = None if self.containers else _UNCHANGED.get(facts.type)
         self.struct = struct
         self.omit_zero = facts.omit_zero
         self.nil_when_empty = self.containers[:1] == ("list",) and "pointer" not in facts.containers[:1]
@@ -92,16 +95,18 @@ class Shape:
         name: the name of the Go type without package, as in error messages.
         go_type: the name with package, e.g. ``v1.PodSpec``.
         fields: the fields by JSON name, with embedded structs flattened.
+        structs: those of them that contain structs.
         shown: functions that create the shown values of absent fields, by field.
     """
 
-    __slots__ = ("fields", "go_type", "name", "shown", "type_name")
+    __slots__ = ("fields", "go_type", "name", "shown", "structs", "type_name")
 
     def __init__(self, type_name: str) -> None:
         self.type_name = type_name
         self.name = type_name.rsplit(".", 1)[-1]
         self.go_type = ".".join(type_name.rsplit(".", 2)[-2:])
         self.fields: dict[str, FieldShape] = {}
+        self.structs: dict[str, FieldShape] = {}
         self.shown: dict[str, Callable[[], object]] = {}
 
     def read(self, value: object) -> object:
@@ -119,12 +124,15 @@ class Shape:
             field = fields.get(name)
             if field is None or item is None:
                 continue
-            try:
-                found = field.read(item)
-            except DecodeError as problem:
-                problem.inside(field.struct, field.path)
-                raise
-            if found == field.empty and type(found) is type(field.empty):
+            if type(item) is field.exact:
+                found = item
+            else:
+                try:
+                    found = field.read(item)
+                except DecodeError as problem:
+                    problem.inside(field.struct, field.path)
+                    raise
+            if not found and found == field.empty and type(found) is type(field.empty):
                 if field.containers:
                     empties = {**(empties or {}), name: found}
                 continue
@@ -152,12 +160,12 @@ class Shape:
 
     def knows_all(self, value: Plain) -> bool:
         """Return whether a document has no unknown field. A fast check: most documents need no more."""
-        fields = self.fields
+        if not value.keys() <= self.fields.keys():
+            return False
+        structs = self.structs
         for name, item in value.items():
-            field = fields.get(name)
-            if field is None:
-                return False
-            if field.inner is not None and not _known_inside(field.inner, item, field.containers):
+            field = structs.get(name)
+            if field is not None and field.inner is not None and not _known_inside(field.inner, item, field.containers):
                 return False
         return True
 
@@ -245,6 +253,8 @@ def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: 
         inner = _make(facts.type, made) if _is_struct(facts.type) else None
         field = FieldShape(_reader(facts, inner), facts, inner, struct, embedded + facts.name)
         shape.fields[facts.name] = field
+        if inner is not None:
+            shape.structs[facts.name] = field
         _show(shape, facts, inner)
 
 

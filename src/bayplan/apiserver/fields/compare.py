@@ -55,13 +55,18 @@ def element_of(kind: FieldType, item: object) -> str:
 
 def whole(kind: FieldType, value: object) -> Node:
     """Return the field set of a whole value, with both containers and leaves."""
+    children = _inside(kind, value, {".": LEAF_NODE})
+    return children if len(children) > 1 else LEAF_NODE
+
+
+def _inside(kind: FieldType, value: object, children: Node) -> Node:
+    """Add the field set of everything inside a value to a node, which is returned."""
     merge = kind.merge
     if merge is _LEAF or not value:
-        return LEAF_NODE
+        return children
     if merge is _UNTYPED:
         kind = deduced(kind, value)
         merge = kind.merge
-    children: Node = {}
     if isinstance(value, dict):
         if merge is _STRUCT or merge is _MAP:
             fields, element = kind.fields, kind.element or UNTYPED
@@ -69,11 +74,12 @@ def whole(kind: FieldType, value: object) -> Node:
                 inner = fields.get(name, element)
                 children["f:" + name] = whole(inner, item) if item and inner.merge is not _LEAF else LEAF_NODE
     elif isinstance(value, list) and (merge is _KEYED or merge is _SET):
+        inner = kind.item
         for item in value:
             element_name = element_of(kind, item)
             # Repeated items count as one value.
-            children[element_name] = LEAF_NODE if element_name in children else whole(kind.item, item)
-    return make_node(True, children) or LEAF_NODE
+            children[element_name] = LEAF_NODE if element_name in children else whole(inner, item)
+    return children
 
 
 def deduced(kind: FieldType, value: object) -> FieldType:
@@ -110,7 +116,9 @@ def _compare_child(element: str, kind: FieldType, old: object, new: object, out:
         return
     kind = deduced(kind, new if new is not None else old)
     below: tuple[Node, Node, Node] = ({}, {}, {})
-    if kind.merge in (Merge.STRUCT, Merge.MAP) and (old or new):
+    if not old and new and kind.merge is not _LEAF:
+        _inside(kind, new, below[0])
+    elif kind.merge in (Merge.STRUCT, Merge.MAP) and (old or new):
         _compare_entries(kind, _mapping(old), _mapping(new), below)
     elif kind.merge in (Merge.SET, Merge.KEYED_LIST) and (old or new):
         _compare_items(kind, _sequence(old), _sequence(new), below)

@@ -215,6 +215,8 @@ def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, s
 
 def _capped(managers: Managers) -> Managers:
     """Merge the oldest updaters into one entry if there are too many."""
+    if len(managers) <= MAX_UPDATE_MANAGERS:
+        return managers
     updaters = sorted(
         (who for who in managers if who.operation == UPDATE), key=lambda who: (managers[who].time, who.name)
     )

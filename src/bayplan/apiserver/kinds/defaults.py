@@ -157,7 +157,7 @@ class _Plan:
         constants = CONSTANTS.get(type_name, {})
         self.constants = tuple((name, value, zeros.get(name)) for name, value in constants.items())
         self.function = FUNCTIONS.get(type_name)
-        self.children: list[tuple[str, tuple[str, ...], _Plan]] = []
+        self.children: dict[str, tuple[tuple[str, ...], _Plan]] = {}
 
     def apply(self, document: Document) -> None:
         for name, value, zero in self.constants:
@@ -166,9 +166,11 @@ class _Plan:
                 document[name] = value if not isinstance(value, dict | list) else value.copy()
         if self.function is not None:
             self.function(document)
-        for name, containers, plan in self.children:
-            item = document.get(name)
-            if item is not None:
+        children = self.children
+        for name, item in document.items():
+            child = children.get(name)
+            if child is not None:
+                containers, plan = child
                 _apply_inside(plan, item, containers)
 
 
@@ -212,5 +214,5 @@ def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
         if inner is not None and name == "inlineVolumeSpec":
             inner.constants = ()  # Defaults apply only inside a volume.
         if inner is not None:
-            plan.children.append((name, field.containers, inner))
+            plan.children[name] = (field.containers, inner)
     return plan if plan.constants or plan.function or plan.children else None

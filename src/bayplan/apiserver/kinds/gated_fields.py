@@ -5,8 +5,6 @@ Source: the functions dropDisabledFields and the strategies of v1.36.3, and the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.base.plain_data import Document
 
@@ -70,16 +68,19 @@ def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
                 new.update(changed)
 
 
-def _inside(value: object, name: str) -> Iterable[object]:
-    if name == "[]":
-        return value if isinstance(value, list) else ()
-    if name == "{}":
-        return value.values() if isinstance(value, dict) else ()
-    return (value[name],) if isinstance(value, dict) and name in value else ()
-
-
 def _holds(value: object, path: tuple[str, ...]) -> bool:
-    return not path or any(_holds(each, path[1:]) for each in _inside(value, path[0]))
+    for position, name in enumerate(path):
+        if name == "[]":
+            items = value if isinstance(value, list) else []
+            return any(_holds(each, path[position + 1 :]) for each in items)
+        if not isinstance(value, dict):
+            return False
+        if name == "{}":
+            return any(_holds(each, path[position + 1 :]) for each in value.values())
+        if name not in value:
+            return False
+        value = value[name]
+    return True
 
 
 def _without(value: object, path: tuple[str, ...]) -> object:

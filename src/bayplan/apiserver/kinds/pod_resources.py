@@ -87,16 +87,16 @@ def quality_of_service(pod: Document) -> str:
     owners = [part(each, "resources") for each in (*parts(spec, "containers"), *parts(spec, "initContainers"))]
     if part(spec, "resources"):
         owners = [part(spec, "resources")]
-    requests = [_amounts(part(each, "requests")) for each in owners]
-    limits = [_amounts(part(each, "limits")) for each in owners]
-    if not any(requests) and not any(limits):
+    if not any(_amounts(part(each, kind)) for each in owners for kind in ("requests", "limits")):
         return "BestEffort"
-    guaranteed = all(set(each) == set(_COUNTED) for each in limits)
-    same = all(
-        all(limit.get(name) == amount for name, amount in each.items())
-        for each, limit in zip(requests, limits, strict=True)
-    )
-    return "Guaranteed" if guaranteed and same and all(requests) else "Burstable"
+    for each in owners:
+        limits = _amounts(part(each, "limits"))
+        if len(limits) < len(_COUNTED):
+            return "Burstable"
+        requests = _amounts(part(each, "requests"))
+        if not requests or any(limits[name] != amount for name, amount in requests.items()):
+            return "Burstable"
+    return "Guaranteed"
 
 
 def _amounts(resources: Document) -> dict[str, Quantity]:

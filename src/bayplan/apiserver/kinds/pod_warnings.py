@@ -70,7 +70,7 @@ def template_warnings(template: Document, field: str) -> list[str]:
     if isinstance(seconds, int) and seconds < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         found.append(f"{field}spec.terminationGracePeriodSeconds: {text}")
-    for name in ("podAffinity", "podAntiAffinity"):
+    for name in ("podAffinity", "podAntiAffinity") if "affinity" in spec else ():
         affinity, here = part(spec, "affinity", name), f"{field}spec.affinity.{name}"
         for index, term in enumerate(parts(affinity, _REQUIRED)):
             if term.get("labelSelector") is None:
@@ -96,12 +96,13 @@ def _selector_warnings(spec: Document, field: str) -> Iterator[str]:
     for key in sorted(part(spec, "nodeSelector")):
         if key in DEPRECATED_LABELS:
             yield f"{field}.nodeSelector[{key}]: {DEPRECATED_LABELS[key]}"
-    affinity, here = part(spec, "affinity", "nodeAffinity"), f"{field}.affinity.nodeAffinity"
-    for index, term in enumerate(parts(part(affinity, _REQUIRED), "nodeSelectorTerms")):
-        yield from selector_term_warnings(term, f"{here}.{_REQUIRED}.nodeSelectorTerms[{index}]")
-    for index, term in enumerate(parts(affinity, _PREFERRED)):
-        place = f"{here}.{_PREFERRED}[{index}].preference"
-        yield from selector_term_warnings(part(term, "preference"), place, values=True)
+    if "affinity" in spec:
+        affinity, here = part(spec, "affinity", "nodeAffinity"), f"{field}.affinity.nodeAffinity"
+        for index, term in enumerate(parts(part(affinity, _REQUIRED), "nodeSelectorTerms")):
+            yield from selector_term_warnings(term, f"{here}.{_REQUIRED}.nodeSelectorTerms[{index}]")
+        for index, term in enumerate(parts(affinity, _PREFERRED)):
+            place = f"{here}.{_PREFERRED}[{index}].preference"
+            yield from selector_term_warnings(part(term, "preference"), place, values=True)
     for index, constraint in enumerate(parts(spec, "topologySpreadConstraints")):
         place, key = f"{field}.topologySpreadConstraints[{index}]", str(constraint.get("topologyKey"))
         if key in DEPRECATED_LABELS:
@@ -128,18 +129,22 @@ def _annotation_warnings(spec: Document, annotations: Document, field: str) -> I
 
 
 def _list_warnings(spec: Document, field: str) -> Iterator[str]:
-    for index, volume in enumerate(parts(spec, "volumes")):
-        for name in _VOLUMES:
-            if volume.get(name) is not None:
-                yield f"{field}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_VOLUMES[name]}"
-    yield from _overlaps(spec)
-    yield from _repeated(parts(spec, "hostAliases"), "ip", f"{field}.hostAliases")
-    secrets = parts(spec, "imagePullSecrets")
-    yield from _repeated(secrets, "name", f"{field}.imagePullSecrets")
-    for index, secret in enumerate(secrets):
-        if not secret.get("name"):
-            yield f'{field}.imagePullSecrets[{index}].name: invalid empty name ""'
-    yield from byte_warnings(part(spec, "overhead"), f"{field}.overhead")
+    if "volumes" in spec:
+        for index, volume in enumerate(parts(spec, "volumes")):
+            for name in _VOLUMES:
+                if volume.get(name) is not None:
+                    yield f"{field}.volumes[{index}].{_SHOWN_AS.get(name, name)}: {_VOLUMES[name]}"
+        yield from _overlaps(spec)
+    if "hostAliases" in spec:
+        yield from _repeated(parts(spec, "hostAliases"), "ip", f"{field}.hostAliases")
+    if "imagePullSecrets" in spec:
+        secrets = parts(spec, "imagePullSecrets")
+        yield from _repeated(secrets, "name", f"{field}.imagePullSecrets")
+        for index, secret in enumerate(secrets):
+            if not secret.get("name"):
+                yield f'{field}.imagePullSecrets[{index}].name: invalid empty name ""'
+    if "overhead" in spec:
+        yield from byte_warnings(part(spec, "overhead"), f"{field}.overhead")
 
 
 def _overlaps(spec: Document) -> Iterator[str]:
@@ -216,16 +221,21 @@ def _containers(spec: Document, field: str) -> list[tuple[Document, str]]:
 
 def _container_warnings(container: Document, field: str) -> Iterator[str]:
     resources = part(container, "resources")
-    for name in _BYTES:
-        for kind in ("limits", "requests"):
-            yield from byte_warnings(part(resources, kind), f"{field}.resources.{kind}", (name,))
+    if resources:
+        for name in _BYTES:
+            for kind in ("limits", "requests"):
+                amounts = part(resources, kind)
+                if name in amounts:
+                    yield from byte_warnings(amounts, f"{field}.resources.{kind}", (name,))
     seen = set[str]()
     for index, variable in enumerate(parts(container, "env")):
-        name, value = str(variable.get("name")), str(variable.get("value") or "")
-        builds_on = f"$({name})" in value and value != f"$({name})" and variable.get("valueFrom") is None
-        if name in seen and not builds_on:
-            text = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
-            yield f"{field}.env[{index}]: {text}"
+        name = str(variable.get("name"))
+        if name in seen:
+            value = str(variable.get("value") or "")
+            builds_on = f"$({name})" in value and value != f"$({name})" and variable.get("valueFrom") is None
+            if not builds_on:
+                text = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
+                yield f"{field}.env[{index}]: {text}"
         seen.add(name)
 
 

@@ -1,7 +1,8 @@
 """Cache of pod specs: pods of one template send the same spec thousands of times.
 
 The key is the exact JSON of the spec as sent, except the node name; the value is the decoded and defaulted spec, the fields that
-its client owns, and whether it is valid. Values that depend on the cluster (priority, tolerations) are not included: admission
+its client owns, and whether it is valid. A spec is cached when it is sent a second time; the first time, only a hash of it is
+remembered. Values that depend on the cluster (priority, tolerations) are not included: admission
 works on a copy. Specs whose label keys are merged with the pod's labels are not cached, because the merge changes them.
 """
 
@@ -52,7 +53,7 @@ class RememberedSpec(Emptied):
 
     Attributes:
         facts: the facts of the spec as sent.
-        repeats: whether the same spec was sent before.
+        repeats: whether it was sent without a node name, so that it may be the spec of a template.
     """
 
     __slots__ = ("facts", "repeats")
@@ -66,10 +67,11 @@ class RememberedSpec(Emptied):
 
 
 class SpecMemory:
-    """The most recent specs, by their JSON."""
+    """The most recent specs that were sent more than once, by their JSON."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, SpecFacts] = {}
+        self._sent_once: dict[int, None] = {}
 
     def recall(self, sent: Document, work_out: Callable[[], Document | None]) -> RememberedSpec | None:
         """Return the facts of a spec, from the cache or newly computed.
@@ -79,7 +81,7 @@ class SpecMemory:
             work_out: the function that returns the decoded and defaulted spec, or None if it must not be cached (unknown fields).
 
         Returns:
-            None if the spec cannot be cached; then it is processed like any other object.
+            None if the spec was not sent before or cannot be cached; then it is processed like any other object.
         """
         node_name = sent.get(_NODE_NAME)
         if isinstance(node_name, str) and node_name:
@@ -87,16 +89,28 @@ class SpecMemory:
         else:
             key, node_name = msgspec.json.encode(sent), ""
         facts = self._known.get(key)
-        repeats = facts is not None and not node_name
         if facts is None:
-            if any(each in key for each in _DEPENDENT):
+            if self._is_new(key) or any(each in key for each in _DEPENDENT):
                 return None
             spec = work_out()
             if spec is None:
                 return None
-            if len(self._known) >= _MOST:
-                # Remove a few at a time: freeing a thousand specs takes as long as fifty creates.
-                for oldest in list(islice(self._known, _FORGOTTEN)):
-                    del self._known[oldest]
+            _make_room(self._known)
             facts = self._known[key] = SpecFacts(spec)
-        return RememberedSpec(facts, node_name, repeats=repeats)
+        return RememberedSpec(facts, node_name, repeats=not node_name)
+
+    def _is_new(self, key: bytes) -> bool:
+        """Record that a spec was sent; return whether it is the first time. Equal hashes only cache a spec too early."""
+        number = hash(key)
+        if number in self._sent_once:
+            return False
+        _make_room(self._sent_once)
+        self._sent_once[number] = None
+        return True
+
+
+def _make_room(cache: dict[bytes, SpecFacts] | dict[int, None]) -> None:
+    """Remove the oldest entries of a full cache, a few at a time: freeing a thousand specs takes as long as fifty creates."""
+    if len(cache) >= _MOST:
+        for oldest in list(islice(cache, _FORGOTTEN)):
+            del cache[oldest]  # type: ignore[arg-type]

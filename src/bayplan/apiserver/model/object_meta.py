@@ -122,6 +122,8 @@ def drop_repeated_owners(metadata: Document, *, when: str = "") -> list[str]:
         when: when they were found, for the warning.
     """
     owners = parts(metadata, "ownerReferences")
+    if len(owners) < 2:
+        return []
     kept: dict[bytes, Document] = {}
     repeated: list[str] = []
     for owner in owners:
@@ -156,6 +158,8 @@ def check_annotations(annotations: Document, field: str) -> list[Cause]:
 
 
 def _check_owners(owners: list[Document], field: str) -> list[Cause]:
+    if not owners:
+        return []
     causes: list[Cause] = []
     controllers = [owner for owner in owners if owner.get("controller")]
     missing = {

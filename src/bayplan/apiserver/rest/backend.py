@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import cast
 
@@ -209,15 +209,19 @@ class Backend:
         stored = stored_form(resource, document)
         body: Document = {"metadata": metadata}
         body.update((name, value) for name, value in stored.items() if name not in ("kind", "apiVersion", "metadata"))
-        return Item(
-            raw=_encode(body),
-            revision=revision,
-            namespace=cast("str", metadata.get("namespace") or ""),
-            name=cast("str", metadata["name"]),
-            uid=cast("str", metadata.get("uid") or ""),
-            labels=cast("dict[str, str]", metadata.get("labels") or {}),
-            fields=selectable_values(resource.table, stored),
-        )
+        namespace, name = cast("str", metadata.get("namespace") or ""), cast("str", metadata["name"])
+        labels: Mapping[str, str] = cast("dict[str, str]", metadata.get("labels") or {})
+        fields: Mapping[str, str] = selectable_values(resource.table, stored)
+        uid = cast("str", metadata.get("uid") or "")
+        old = self.store.get(resource.table, (namespace, name))
+        if old is not None:
+            # The history holds both versions; they share what has not changed.
+            namespace, name, uid = old.namespace, old.name, old.uid if old.uid == uid else uid
+            labels, fields = (
+                old.labels if old.labels == labels else labels,
+                old.fields if old.fields == fields else fields,
+            )
+        return Item(_encode(body), revision, namespace, name, uid, labels, fields)
 
     def put(self, resource: Resource, document: Document) -> Item:
         """Store a document and return its item."""

@@ -104,6 +104,7 @@ class Watch:
         try:
             for write in store.since(self._resource.table, since):
                 self._on_write(write)
+                write.frames.clear()
         except Compacted as problem:
             self._ended = True
             yield self._error(problem)

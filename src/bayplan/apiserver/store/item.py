@@ -47,7 +47,7 @@ class Write(msgspec.Struct, gc=False, frozen=True):
         revision: the revision of the write.
         old: the item before, None for an added one.
         new: the item after; for a deletion the last document, with the revision of the deletion.
-        frames: the encoded forms for watches, by their key; shared by all equal watches.
+        frames: the encoded forms for watches, by their key, while the write is published; shared by all equal watches.
     """
 
     type: str

@@ -22,7 +22,7 @@ from bayplan.apiserver.store.table import Key, Table
 from bayplan.base.errors import InvariantError
 
 MAX_WRITES = 100_000
-MAX_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 128 * 1024 * 1024
 
 
 class Compacted(Exception):
@@ -225,6 +225,8 @@ class Store:
         listeners = self._listeners.get(write.table)
         if listeners is not None:
             listeners.emit(write)
+            # All watches have it now; with its frames, the history would take twice the memory.
+            write.frames.clear()
 
     def settled(self, revision: int) -> Awaitable[None] | None:
         """Return an awaitable until a revision may be published, or None if it may be."""

@@ -94,25 +94,31 @@ def table(*rules: Rule) -> Rule:
 
 def field(name: str, *checks: Check) -> Rule:
     """Check a field if it is present."""
+    check = checks[0] if len(checks) == 1 else _in_order(checks)
 
     def run(document: Document, path: str, out: Causes) -> None:
         value = document.get(name)
         if value is not None:
-            here = f"{path}.{name}" if path else name
-            for check in checks:
-                check(value, here, out)
+            check(value, f"{path}.{name}" if path else name, out)
+
+    return run
+
+
+def _in_order(checks: Sequence[Check]) -> Check:
+    def run(found: object, path: str, out: Causes) -> None:
+        for check in checks:
+            check(found, path, out)
 
     return run
 
 
 def value(name: str, *checks: Check, zero: object = "") -> Rule:
     """Check a field, with `zero` for one that is missing."""
+    check = checks[0] if len(checks) == 1 else _in_order(checks)
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
-        here = f"{path}.{name}" if path else name
-        for check in checks:
-            check(zero if found is None else found, here, out)
+        check(zero if found is None else found, f"{path}.{name}" if path else name, out)
 
     return run
 

@@ -221,14 +221,14 @@ _SCHEDULING = table(
 )
 _NAMES = table(
     _host_name,
-    value("serviceAccountName", if_filled(dns_subdomain)),
-    value("nodeName", if_filled(dns_subdomain)),
+    field("serviceAccountName", if_filled(dns_subdomain)),
+    field("nodeName", if_filled(dns_subdomain)),
     field("activeDeadlineSeconds", between(1, _INT32_MAX)),
-    value("hostname", if_filled(dns_label)),
-    value("subdomain", if_filled(dns_label)),
+    field("hostname", if_filled(dns_label)),
+    field("subdomain", if_filled(dns_label)),
     tolerations,
     each("hostAliases", value("ip", ip_address), field("hostnames", items(dns_subdomain))),
-    value("priorityClassName", if_filled(dns_subdomain)),
+    field("priorityClassName", if_filled(dns_subdomain)),
     field("runtimeClassName", dns_subdomain),
     field("preemptionPolicy", choice("PreemptLowerPriority", "Never")),
     lambda spec, path, out: (
