@@ -159,6 +159,57 @@ def test_metrics_and_behavior_of_an_autoscaler_survive_v1() -> None:
     assert client.call("GET", f"{v2}/m").at("metadata.annotations") is None
 
 
+def test_annotations_of_a_v1_autoscaler_are_written_as_go_writes_them() -> None:
+    client = Client()
+    target = {"name": "x", "apiVersion": "v1", "kind": "Service"}
+    selector = {
+        "matchExpressions": [{"values": ["v"], "operator": "In", "key": "k"}],
+        "matchLabels": {"b": "1", "a": "2"},
+    }
+    metric = {"name": "a<b", "selector": selector}
+    source = {"describedObject": target, "metric": metric, "target": {"type": "Value", "value": "1000m"}}
+    spec = {"maxReplicas": 2, "scaleTargetRef": _TARGET, "metrics": [{"type": "Object", "object": source}]}
+    v1, v2 = (f"/apis/autoscaling/{each}/namespaces/default/horizontalpodautoscalers" for each in ("v1", "v2"))
+    client.call("POST", v2, _object("HorizontalPodAutoscaler", spec))
+
+    annotations = client.call("GET", f"{v1}/m").at("metadata.annotations")
+
+    assert annotations == {
+        "autoscaling.alpha.kubernetes.io/metrics": (
+            '[{"type":"Object","object":{"target":{"kind":"Service","name":"x","apiVersion":"v1"},"metricName":"a\\u003cb",'
+            '"targetValue":"1","selector":{"matchLabels":{"a":"2","b":"1"},'
+            '"matchExpressions":[{"key":"k","operator":"In","values":["v"]}]}}}]'
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "wrong"),
+    [
+        pytest.param(
+            "metrics", '[{"type":"Pods","pods":{"metricName":"p","targetAverageValue":"2000m"}}]', "", id="an amount"
+        ),
+        pytest.param(
+            "metrics", '[{"type":"Object","object":{"target":{"kind":"S","name":"x"},"metricName":"m"}}]',
+            "spec.metrics[0].object.target.value", id="an absent amount is 0",
+        ),
+        pytest.param("behavior", '{"ScaleUp":{}}', "spec.behavior.scaleUp.policies", id="empty rules are rules"),
+        pytest.param("behavior", '{"ScaleUp":null}', "", id="no rules"),
+    ],
+)  # fmt: skip
+def test_annotations_of_a_v1_autoscaler_are_read_as_go_reads_them(name: str, text: str, wrong: str) -> None:
+    client = Client()
+    autoscaler = _object("HorizontalPodAutoscaler", {"maxReplicas": 2, "scaleTargetRef": _TARGET})
+    autoscaler["metadata"] = {"name": "m", "annotations": {f"autoscaling.alpha.kubernetes.io/{name}": text}}
+    v1, v2 = (f"/apis/autoscaling/{each}/namespaces/default/horizontalpodautoscalers" for each in ("v1", "v2"))
+
+    answer = client.call("POST", v1, autoscaler)
+
+    assert (answer.status, answer.at("details.causes.0.field")) == ((422, wrong) if wrong else (201, None))
+    if "2000m" in text:
+        assert client.call("GET", f"{v2}/m").at("spec.metrics.0.pods.target.averageValue") == "2"
+
+
 def test_a_changed_template_raises_the_generation_of_a_daemon_set() -> None:
     client = Client()
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE}
@@ -290,3 +341,18 @@ def test_a_service_that_becomes_internal_loses_its_node_ports() -> None:
     assert changed.at("spec.ports.0.nodePort") is None
     assert changed.at("spec.externalTrafficPolicy") is None
     assert changed.at("spec.clusterIP") == made.at("spec.clusterIP")
+
+
+def test_who_writes_the_status_of_a_v1_autoscaler_owns_the_annotations_that_show_its_metrics() -> None:
+    client = Client()
+    v1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
+    spec = {"maxReplicas": 2, "scaleTargetRef": _TARGET}
+    autoscaler = client.call("POST", v1, _object("HorizontalPodAutoscaler", spec)).document
+    autoscaler["status"] = {"currentReplicas": 1, "desiredReplicas": 1, "currentCPUUtilizationPercentage": 50}
+
+    client.call("PUT", f"{v1}/m/status", autoscaler)
+
+    entries = client.call("GET", f"{v1}/m").at("metadata.managedFields")
+    assert isinstance(entries, list)
+    (owned,) = (each["fieldsV1"] for each in entries if each.get("subresource") == "status")
+    assert "f:autoscaling.alpha.kubernetes.io/current-metrics" in owned["f:metadata"]["f:annotations"]

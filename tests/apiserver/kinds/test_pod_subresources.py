@@ -84,6 +84,79 @@ def test_other_resizes_are_refused(client: Client, containers: list[Document], w
     assert (answer.status, answer.at("message")) == (422, f'Pod "p" is invalid: {why}')
 
 
+ONLY_SIZES = "spec: Forbidden: only cpu and memory resources are mutable"
+
+
+def test_the_resize_policy_does_not_change(client: Client) -> None:
+    policy: Document = {"resourceName": "cpu", "restartPolicy": "RestartContainer"}
+    answer = resize(client, {"requests": {"cpu": "2"}}, resizePolicy=[policy])
+    assert answer.at("message") == f'Pod "p" is invalid: {ONLY_SIZES}'
+
+
+def test_a_container_with_claims_is_never_resized() -> None:
+    client = Client()
+    resources: Document = {"requests": {"cpu": "1"}, "claims": [{"name": "gpu"}]}
+    claims: list[Document] = [{"name": "gpu", "resourceClaimName": "gpu"}]
+    spec: Document = {"containers": [{"name": "c", "image": "i", "resources": resources}], "resourceClaims": claims}
+    assert client.post(PODS, {**pod("p"), "spec": spec}).status == 201
+    for requests, more in (({"cpu": "2"}, {}), ({}, {"image": "other"})):
+        answer = resize(client, {"requests": requests}, **more)
+        assert answer.at("message") == f'Pod "p" is invalid: {ONLY_SIZES}'
+
+
+def test_extended_resources_are_not_resized() -> None:
+    client = Client()
+    amounts: Document = {"cpu": "1", "example.com/gpu": "1"}
+    spec: Document = {
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": amounts, "limits": amounts}}]
+    }
+    assert client.post(PODS, {**pod("p"), "spec": spec}).status == 201
+    changed: Document = {"example.com/gpu": "2"}
+    answer = resize(client, {"requests": changed, "limits": changed})
+    assert answer.at("message") == f'Pod "p" is invalid: {ONLY_SIZES}'
+    assert resize(client, {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("resources", "why"),
+    [
+        pytest.param({"requests": {"cpu": "5"}}, "", id="more CPU"),
+        pytest.param(None, "spec.resources: Forbidden: pod-level resources cannot be removed", id="nothing"),
+        pytest.param(
+            {"requests": {"cpu": None}},
+            "spec.resources.requests: Forbidden: pod-level resource requests cannot be removed",
+            id="without CPU",
+        ),
+        pytest.param(
+            {"requests": {"hugepages-2Mi": "2Mi"}, "limits": {"hugepages-2Mi": "2Mi"}},
+            "spec: Forbidden: only cpu and memory resources are mutable at pod-level",
+            id="huge pages",
+        ),
+    ],
+)
+def test_resizes_of_a_whole_pod(resources: object, why: str) -> None:
+    client = Client()
+    own: Document = {"requests": {"cpu": "4", "memory": "1Gi"}}
+    spec: Document = {"containers": [{"name": "c", "image": "i"}], "resources": own}
+    assert client.post(PODS, {**pod("p"), "spec": spec}).status == 201
+    answer = client.patch(f"{PODS}/p/resize", {"spec": {"resources": resources}}, STRATEGIC)
+    if why:
+        assert (answer.status, why in str(answer.at("message"))) == (422, True), answer.at("message")
+    else:
+        assert (answer.status, answer.at("spec.resources.requests.cpu")) == (200, "5")
+
+
+def test_a_static_pod_is_not_resized(client: Client) -> None:
+    annotations: Document = {"kubernetes.io/config.mirror": "x"}
+    spec: Document = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
+    assert (
+        client.post(PODS, {**pod("s"), "metadata": {"name": "s", "annotations": annotations}, "spec": spec}).status
+        == 201
+    )
+    answer = client.patch(f"{PODS}/s/resize", {"metadata": {"labels": {"a": "b"}}})
+    assert answer.at("message") == 'Pod "s" is invalid: []: Forbidden: static pods cannot be resized'
+
+
 def test_a_node_that_cannot_resize_is_respected(client: Client) -> None:
     running: Document = {
         "name": "c",

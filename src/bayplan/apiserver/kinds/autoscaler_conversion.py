@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.scalars import canonical_quantity
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
@@ -46,8 +49,8 @@ def autoscaler_to_v2(autoscaler: Document) -> Document:
         metrics.append(_cpu_metric("target", spec["targetCPUUtilizationPercentage"]))
     stored["metrics"] = metrics or [_cpu_metric("target", _DEFAULT_UTILIZATION)]
     behavior = _read(annotations.get(_BEHAVIOR))
-    if isinstance(behavior, dict) and any(behavior.values()):
-        stored["behavior"] = {_lower(name): _rules_to_v2(rules) for name, rules in behavior.items() if rules}
+    if isinstance(behavior, dict) and any(rules is not None for rules in behavior.values()):
+        stored["behavior"] = {_lower(name): _rules_to_v2(each) for name, each in behavior.items() if each is not None}
     state = {name: status[name] for name in _STATUS if name in status}
     current: list[object] = [_metric_to_v2(each, current=True) for each in _read_list(annotations.get(_CURRENT))]
     if not current and status.get("currentCPUUtilizationPercentage") is not None:
@@ -138,7 +141,11 @@ def _metric_to_v2(metric: Document, *, current: bool = False) -> Document:
     if not isinstance(old, dict):
         return metric
     fields = _fields(source, "current" if current else "target")
-    amounts: Document = {inner: old[name] for name, inner in fields.items() if old.get(name) not in (None, "")}
+    shown = dict.fromkeys(_SHOWN.get((source, "current" if current else "target"), ()), "0")
+    amounts: Document = {
+        fields[name]: _canonical(fields[name], value)
+        for name, value in {**shown, **{name: old[name] for name in fields if old.get(name) not in (None, "")}}.items()
+    }
     if not current:
         if source == "object" and "averageValue" in amounts and amounts.get("value") == "0":
             del amounts["value"]
@@ -152,6 +159,16 @@ def _metric_to_v2(metric: Document, *, current: bool = False) -> Document:
         if source == "object":
             new["describedObject"] = old.get("target")
     return {"type": metric["type"], source: new}
+
+
+def _canonical(name: str, amount: object) -> object:
+    """Return an amount of a metric as storage returns it; one that is no quantity is rejected by validation."""
+    if name == "averageUtilization":
+        return amount
+    try:
+        return canonical_quantity(str(amount))
+    except DecodeError:
+        return amount
 
 
 def _target_type(source: str, amounts: Document) -> str:
@@ -216,6 +233,9 @@ def _metric_text(metrics: list[Document], *, current: bool = False) -> str:
     for metric in metrics:
         source = _SOURCES.get(str(metric.get("type")), "")
         inner: Document = dict.fromkeys(_SHOWN.get((source, prefix), ()), "0") | _part(metric, source)
+        for name, order in _STRUCTS.items():
+            if isinstance(inner.get(name), dict):
+                inner[name] = _ordered(_part(inner, name), order)
         names = [prefix + name if name[0].isupper() else name for name in _ORDER.get(source, ())]
         ordered.append({"type": metric.get("type"), source: {name: inner[name] for name in names if name in inner}})
     return _compact(ordered)
@@ -238,11 +258,30 @@ _SHOWN = {
     ("containerResource", "current"): ("currentAverageValue",),
     ("external", "current"): ("currentValue",),
 }
+_STRUCTS = {
+    "target": ("kind", "name", "apiVersion"),
+    "selector": ("matchLabels", "matchExpressions"),
+    "metricSelector": ("matchLabels", "matchExpressions"),
+}
+"""Fields of the structs inside of metrics, in Go's order."""
+_OMITTED = ("apiVersion", "matchLabels", "matchExpressions", "values")
+_EXPRESSION = ("key", "operator", "values")
 _CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
 
 
+def _ordered(struct: Document, order: tuple[str, ...]) -> Document:
+    """Return a struct with its fields in Go's order, the keys of its maps sorted, and without the empty fields that Go omits."""
+    found: Document = {name: struct.get(name) or "" for name in order if name not in _OMITTED or struct.get(name)}
+    labels = found.get("matchLabels")
+    if isinstance(labels, dict):
+        found["matchLabels"] = dict(sorted(labels.items()))
+    if "matchExpressions" in found:
+        found["matchExpressions"] = [_ordered(each, _EXPRESSION) for each in _parts(found, "matchExpressions")]
+    return found
+
+
 def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return json_text(value)
 
 
 def _read(text: object) -> object:

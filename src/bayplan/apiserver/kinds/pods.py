@@ -117,13 +117,11 @@ class PodStrategy(Strategy):
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
         """Check that only mutable fields have changed."""
-        if context.subresource in (RESIZE, EPHEMERAL):
-            if new.get("spec") == old.get("spec"):
-                return []
-            if context.subresource == EPHEMERAL:
-                return check_ephemeral(new, old)
+        if context.subresource == EPHEMERAL:
+            return check_ephemeral(new, old) if new.get("spec") != old.get("spec") else []
+        if context.subresource == RESIZE:
             causes = check_resize(new, old)
-            node = part(new, "spec").get("nodeName")
+            node = part(new, "spec").get("nodeName") if new.get("spec") != old.get("spec") else None
             if not causes and node and context.cluster.find("nodes", "", str(node)) is None:
                 # The plugin NodeDeclaredFeatureValidator requires features of the node.
                 raise forbidden(

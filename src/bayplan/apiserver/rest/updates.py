@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.model.errors import bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
@@ -74,4 +75,6 @@ def managers_after(
         managers = managed.decode(sent) or ({} if sent in ([], [{}]) else managers)
     metadata.pop("managedFields", None)
     request = writing.ownership(backend, info, options)
-    return managed.after_update(request, old, new, managers, is_create=False)
+    # Fields that conversion adds, such as annotations for fields of newer versions, have owners, too.
+    shown = from_storage(info.resource, to_storage(info.resource, new))
+    return managed.after_update(request, old, shown, managers, is_create=False)

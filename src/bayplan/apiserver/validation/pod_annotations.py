@@ -10,7 +10,7 @@ from bayplan.apiserver.validation.paths import descending_path
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
-_MIRROR = "kubernetes.io/config.mirror"
+MIRROR = "kubernetes.io/config.mirror"
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
@@ -24,9 +24,9 @@ def pod_annotations(annotations: Document, spec: Document, path: str, out: Cause
     """Check the annotations of a pod or template."""
     if not annotations:
         return
-    if _MIRROR in annotations and not spec.get("nodeName"):
+    if MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        out.append(invalid_value(f"{path}[{_MIRROR}]", go_value(annotations[_MIRROR]), detail))
+        out.append(invalid_value(f"{path}[{MIRROR}]", go_value(annotations[MIRROR]), detail))
     cost = annotations.get(_COST)
     if cost is not None and not _is_cost(str(cost)):
         out.append(invalid_value(f"{path}[{_COST}]", quote(str(cost)), "must be a 32bit integer"))
@@ -104,5 +104,5 @@ def pod_annotation_changes(new: Document, old: Document, path: str, out: Causes)
                 continue
             if key.startswith(_APP_ARMOR):
                 out.append(forbidden_value(f"{path}[{key}]", f"may not {verb} AppArmor annotations"))
-            if key == _MIRROR:
+            if key == MIRROR:
                 out.append(forbidden_value(f"{path}[{key}]", f"may not {verb} mirror pod annotation"))

@@ -22,7 +22,8 @@ _CHANGED = (
 _PADDED = "must not have leading or trailing whitespace"
 
 
-def _metadata_and_spec(pod: Document, path: str, out: Causes) -> None:
+def check_pod_metadata_and_spec(pod: Document, path: str, out: Causes) -> None:
+    """Check what creates, updates and resizes of a pod check alike."""
     metadata, spec = part(pod, "metadata"), part(pod, "spec")
     pod_annotations(part(metadata, "annotations"), spec, "metadata.annotations", out)
     check_pod_spec(spec, "spec", out, pod_name=str(metadata.get("name") or ""), is_pod=True)
@@ -40,7 +41,7 @@ def _metadata_and_spec(pod: Document, path: str, out: Causes) -> None:
 
 
 def _create(pod: Document, path: str, out: Causes) -> None:
-    _metadata_and_spec(pod, path, out)
+    check_pod_metadata_and_spec(pod, path, out)
     spec = part(pod, "spec")
     if spec.get("ephemeralContainers"):
         out.append(forbidden_value("spec.ephemeralContainers", "cannot be set on create"))
@@ -166,7 +167,7 @@ def _with_image(container: Document, image: object) -> Document:
 
 def _update(new: Document, old: Document, out: Causes) -> None:
     """Check that only mutable fields have changed."""
-    _metadata_and_spec(new, "", out)
+    check_pod_metadata_and_spec(new, "", out)
     spec, before = part(new, "spec"), part(old, "spec")
     annotations, annotations_before = (part(each, "metadata", "annotations") for each in (new, old))
     pod_annotation_changes(annotations, annotations_before, "metadata.annotations", out)
