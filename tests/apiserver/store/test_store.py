@@ -58,18 +58,27 @@ def test_history_ends_where_it_is_compacted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "want"),
+    ("options", "names", "want"),
     [
-        pytest.param({"max_writes": 3}, 7, id="by number"),
-        pytest.param({"max_bytes": 25}, 8, id="by bytes"),
+        pytest.param({"max_writes": 3}, "abcdefghij", 7, id="by number"),
+        pytest.param({"max_bytes": 25}, "aaaaaaaaaa", 8, id="by the bytes of replaced documents"),
+        pytest.param({"max_bytes": 25}, "abcdefghij", 0, id="current documents are in memory anyway"),
     ],
 )
-def test_history_is_bounded(options: dict[str, int], want: int) -> None:
+def test_history_is_bounded(options: dict[str, int], names: str, want: int) -> None:
     store = Store(**options)
-    for number in range(10):
-        put(store, f"p{number}", body=b"0123456789")
+    for name in names:
+        put(store, name, body=b"0123456789")
     assert store.compacted == want
     store.check_invariants()
+
+
+def test_the_history_holds_deleted_documents() -> None:
+    store = Store(max_bytes=25)
+    for name in "abc":
+        put(store, name, body=b"0123456789")
+        store.remove("pods", item(store, name, body=b"0123456789"))
+    assert store.compacted == 4
 
 
 def test_the_history_holds_no_frames_of_watches() -> None:

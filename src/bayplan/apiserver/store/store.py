@@ -22,7 +22,7 @@ from bayplan.apiserver.store.table import Key, Table
 from bayplan.base.errors import InvariantError
 
 MAX_WRITES = 100_000
-MAX_BYTES = 128 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 
 
 class Compacted(Exception):
@@ -64,7 +64,7 @@ class Store:
 
     Args:
         max_writes: the maximum number of writes in the history.
-        max_bytes: the maximum size of the documents that the history holds, in bytes.
+        max_bytes: the maximum size of the documents that only the history still holds, in bytes.
 
     Attributes:
         revision: the revision of the last write.
@@ -200,7 +200,7 @@ class Store:
         self.revision = write.revision
         table.log.append(write)
         self._order.append(write)
-        self._bytes += len(write.new.raw)
+        self._bytes += _bytes_held_by(write)
         while len(self._order) > self._most_writes or self._bytes > self._most_bytes:
             self._forget_oldest()
         if self.recorder is not None:
@@ -214,7 +214,7 @@ class Store:
     def _forget_oldest(self) -> None:
         oldest = self._order.popleft()
         self._tables[oldest.table].log.popleft()
-        self._bytes -= len(oldest.new.raw)
+        self._bytes -= _bytes_held_by(oldest)
         self.compacted = oldest.revision
 
     # --- watching -----------------------------------------------------------------------------------------------------
@@ -328,3 +328,9 @@ class Store:
             revisions
         ):
             raise InvariantError("the log of writes is out of order")
+
+
+def _bytes_held_by(write: Write) -> int:
+    """Return the size of the documents that a write in the history keeps in memory: replaced and deleted ones."""
+    deleted = len(write.new.raw) if write.type == DELETED else 0
+    return deleted if write.old is None else deleted + len(write.old.raw)
