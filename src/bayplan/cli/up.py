@@ -114,14 +114,10 @@ def up(
         mode=mode, algorithm_provider=algorithm_provider, plugins=plugin or (), feature_gates=feature_gates, seed=seed
     )
     file = configuration_file(mode, config, policy_config_file)
+    pods = kubelet_options(run_time)
     simulator_options = SimulatorOptions(
         scheduler=structs.replace(scheduler_options, config=file, enabled=scheduler),
-        bridge=BridgeOptions(
-            controllers=controllers,
-            kubelet=kubelet,
-            pods=kubelet_options(run_time),
-            event_ttl_ns=event_ttl_ns(event_ttl),
-        ),
+        bridge=BridgeOptions(controllers=controllers, kubelet=kubelet, pods=pods, event_ttl_ns=event_ttl_ns(event_ttl)),
         record_level=records.record_level,
         retention=parse_retention(retain),
         annotations=annotations,
