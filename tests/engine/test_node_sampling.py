@@ -64,9 +64,9 @@ def test_a_search_finds_what_visiting_one_by_one_finds(
         evaluated += 1
         if fits[row]:
             found.append(row)
-    rows, visits = sampling.search(order, feasible.view(np.uint8), wanted)
-    assert rows.tolist() == found
-    assert visits == evaluated
+    sample = sampling.search(order, feasible.view(np.uint8), wanted)
+    assert sample.array().tolist() == found
+    assert sample.visited == evaluated
     assert sampling.visited(order, evaluated).tolist() == [
         int(order[(start + step) % len(fits)]) for step in range(evaluated)
     ]
@@ -80,7 +80,7 @@ def _cycle(scheduler: Scheduler, pod: Pod, sampling: NodeSampling | None) -> Sch
 
 def _names(scheduler: Scheduler, result: ScheduleResult) -> list[str]:
     assert result.sample is not None
-    return [scheduler.state.nodes.names[row] or "" for row in result.sample.tolist()]
+    return [scheduler.state.nodes.names[row] or "" for row in result.sample.array().tolist()]
 
 
 def test_searches_go_round_the_nodes_zone_by_zone() -> None:

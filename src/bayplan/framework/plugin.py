@@ -37,11 +37,14 @@ if TYPE_CHECKING:
 
 
 class Reads(Flag):
-    """The columns that a rule reads; undeclared ones must not influence it.
+    """The data that a rule reads; undeclared data must not influence it.
 
     NODES: descriptions of nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host
-    ports in use. OBJECTS: anything else that params don't cover (the catalog, other nodes); such a rule is
-    evaluated in full in every cycle.
+    ports in use. COUNTERS: counters of pods (`ClusterState.counters`). CATALOG: objects other than nodes and pods.
+    OBJECTS: anything else that params don't cover (other nodes, single pods).
+
+    PreFilter and PreScore run again only if something that they read may have changed. A rule that reads COUNTERS, CATALOG or
+    OBJECTS is evaluated on all nodes in every cycle, unless its params or `refresh` report their changes.
     """
 
     NOTHING = 0
@@ -49,7 +52,9 @@ class Reads(Flag):
     USAGE = auto()
     PORTS = auto()
     OBJECTS = auto()
-    EVERYTHING = NODES | USAGE | PORTS | OBJECTS
+    COUNTERS = auto()
+    CATALOG = auto()
+    EVERYTHING = NODES | USAGE | PORTS | OBJECTS | COUNTERS | CATALOG
 
 
 @dataclass(frozen=True)

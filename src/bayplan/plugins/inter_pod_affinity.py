@@ -110,7 +110,7 @@ class InterPodAffinity(
 
     name = "InterPodAffinity"
     reads = Reads.NODES | Reads.USAGE
-    pre_reads = Reads.OBJECTS
+    pre_reads = Reads.COUNTERS | Reads.CATALOG
     reads_feasible = False
     compiles_requests = False
     compiles_volumes = False

@@ -77,7 +77,7 @@ class PodTopologySpread(
 
     name = "PodTopologySpread"
     reads = Reads.NODES | Reads.USAGE
-    pre_reads = Reads.OBJECTS
+    pre_reads = Reads.CATALOG
     reads_feasible = False
     compiles_requests = False
     compiles_volumes = False
@@ -104,7 +104,7 @@ class PodTopologySpread(
 
     def pre_filter_reads(self, spec: PodTopologySpreadSpec) -> Reads:
         """Constraints of the pod's own depend on nothing else."""
-        return Reads.OBJECTS if spec.from_catalog else Reads.NOTHING
+        return Reads.CATALOG if spec.from_catalog else Reads.NOTHING
 
     def pre_score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
         """As for PreFilter."""
