@@ -80,13 +80,16 @@ def _add_node(cluster: Cluster) -> None:
 def test_a_plugin_runs_again_if_what_it_reads_changed(
     reads: Reads, change: Callable[[Cluster], None], want: int
 ) -> None:
-    kind = type("Counted", (Counted,), {"pre_reads": reads, "runs": []})
-    cluster = Cluster([make_node(name).label(zone=name).capacity(cpu="8").obj() for name in "ab"], plugins=[kind])
+    class Kind(Counted):
+        pre_reads = reads
+        runs: ClassVar[list[str]] = []
+
+    cluster = Cluster([make_node(name).label(zone=name).capacity(cpu="8").obj() for name in "ab"], plugins=[Kind])
     probes = [make_pod(f"probe-{number}").req(cpu="100m").obj() for number in range(3)]
     for probe in probes[:2]:
         # The plan is adapted to the first pods of a kind, and then cached.
         cluster.schedule(probe)
     change(cluster)
-    kind.runs.clear()
+    Kind.runs.clear()
     cluster.schedule(probes[2])
-    assert kind.runs == ["pre_filter", "pre_score"] * want
+    assert Kind.runs == ["pre_filter", "pre_score"] * want

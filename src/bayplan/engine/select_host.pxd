@@ -10,6 +10,7 @@ cdef class Sample:
     cdef public Py_ssize_t[::1] rows
     cdef public Py_ssize_t count, visited
     cdef Py_ssize_t[::1] _best
+    cdef object _best_array
 
     @cython.locals(
         rows=Py_ssize_t[::1], best=Py_ssize_t[::1], highest=int64_t, ties=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t,
@@ -18,7 +19,7 @@ cdef class Sample:
     cpdef tuple best(self, int64_t[::1] total)
 
 cdef class BestOfSample:
-    cdef Py_ssize_t[::1] _rows
+    cdef object _rows
     cdef Py_ssize_t _count
     cdef bint _sorted
 

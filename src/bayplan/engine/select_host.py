@@ -50,8 +50,9 @@ class Sample:
         self.rows: Any = rows
         self.count = len(rows)
         self.visited = 0
-        # The rows with the highest total.
-        self._best: Any = np.empty(len(rows), dtype=np.intp)
+        # The rows with the highest total, as an object and typed.
+        self._best_array: Index = np.empty(len(rows), dtype=np.intp)
+        self._best: Any = self._best_array
 
     def array(self) -> Index:
         """Return intp, the rows."""
@@ -68,7 +69,7 @@ class Sample:
                     highest, ties = value, 0
                 best[ties] = row
                 ties += 1
-        return int(highest), BestOfSample(best, ties)
+        return int(highest), BestOfSample(self._best_array, ties)
 
 
 class BestOfSample:
@@ -79,7 +80,7 @@ class BestOfSample:
         count: the number of rows.
     """
 
-    def __init__(self, rows: Any, count: int) -> None:
+    def __init__(self, rows: Index, count: int) -> None:
         self._rows = rows
         self._count = count
         self._sorted = count < 2
@@ -89,7 +90,7 @@ class BestOfSample:
 
     def __getitem__(self, number: int) -> int:
         if not self._sorted:
-            np.asarray(self._rows)[: self._count].sort()
+            self._rows[: self._count].sort()
             self._sorted = True
         return int(self._rows[number])
 

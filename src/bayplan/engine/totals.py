@@ -291,7 +291,7 @@ class Totals:
             result = self._varying[number]
             weight, values = self._weights[number], result.raw
             if result.score_rule.normalizes:
-                result.score_rule.normalize_all(self.scales[self._numbers[number]], values, scratch)
+                result.score_rule.normalize_rows(self.scales[self._numbers[number]], values, rows, count, scratch)
                 values = scratch
             for place in range(count):
                 total[rows[place]] += weight * values[rows[place]]

@@ -33,7 +33,7 @@ from bayplan.objects.selectors import SelectorError, compile_required_node_affin
 from bayplan.plugins.normalize_score import ScaledScoreRule
 from bayplan.plugins.spread_constraints import HARD, SOFT, PodTopologySpreadHints, SpreadConstraint, SpreadConstraints
 from bayplan.plugins.spread_tables import ConstraintTable, SpreadGroups, SpreadTables
-from bayplan.state.arrays import Bools, Codes, Flags, Ints
+from bayplan.state.arrays import Bools, Codes, Flags, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Eligibility
 from bayplan.state.node_matcher import matching_rows
@@ -477,3 +477,12 @@ class SoftSpread(ScaledScoreRule):
             for row in range(self.columns.count):
                 if left_out[row]:
                     normalized[row] = 0
+
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
+        """Normalise some rows: those that are not scored last."""
+        left_out = scale[2]
+        ScaledScoreRule.normalize_rows(self, (scale[0], scale[1], b""), raw, rows, count, normalized)
+        if left_out:
+            for number in range(count):
+                if left_out[rows[number]]:
+                    normalized[rows[number]] = 0

@@ -149,7 +149,7 @@ class NodeTable:
         if known is None or known[0] != node_position:
             codes = self.label_column(key).codes[: self.count][self.alive[: self.count]]
             complete = bool((codes >= 0).all())
-            distinct = complete and len(np.unique(codes)) == len(codes)
+            distinct = complete and len(codes) > 0 and int(np.bincount(codes).max()) == 1
             known = self._coverage[key] = (node_position, Coverage(complete, distinct))
         return known[1]
 
