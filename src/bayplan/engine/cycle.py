@@ -242,7 +242,10 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
         if plan.pre.node_names is not None:
             order = order[plan.examined()[order]]
         filtered = plan.filtered
-        passes = filtered.flags if feasible is filtered.feasible else feasible.view(np.uint8)
+        if feasible is filtered.feasible:
+            passes = filtered.flags
+        else:
+            passes = feasible.view(np.uint8)
         sample = sampling.search(order, passes, wanted)
         evaluated = sample.visited
         visited = sampling.visited(order, evaluated) if failed or result.refused_row >= 0 else NO_ROWS

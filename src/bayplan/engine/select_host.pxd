@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 # Constants of the .py, as C numbers.
-cdef Py_ssize_t BLOCK
+cdef Py_ssize_t BLOCK, _MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT
 
 cpdef Py_ssize_t num_feasible_nodes_to_find(Py_ssize_t percentage, Py_ssize_t count) except -1
 
@@ -10,18 +10,20 @@ cdef class Sample:
     cdef public Py_ssize_t[::1] rows
     cdef public Py_ssize_t count, visited
     cdef Py_ssize_t[::1] _best
-    cdef object _best_array
 
     @cython.locals(
         rows=Py_ssize_t[::1], best=Py_ssize_t[::1], highest=int64_t, ties=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t,
         value=int64_t,
     )
     cpdef tuple best(self, int64_t[::1] total)
+    @cython.locals(
+        rows=Py_ssize_t[::1], low=Py_ssize_t, high=Py_ssize_t, pivot=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t, row=Py_ssize_t,
+    )
+    cpdef Py_ssize_t nth(self, Py_ssize_t ties, Py_ssize_t number) except -1
 
 cdef class BestOfSample:
-    cdef object _rows
+    cdef Sample _sample
     cdef Py_ssize_t _count
-    cdef bint _sorted
 
 cdef class NodeSampling:
     cdef public Py_ssize_t percentage_of_nodes_to_score, next_start

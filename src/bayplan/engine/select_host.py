@@ -23,16 +23,24 @@ NODES_PER_PERCENT = 125
 """Without a percentage, a search needs 50 % of the nodes in small clusters, 1 % less for every 125 nodes, but at least 5 %."""
 
 
+# The same as C numbers.
+_MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT = (
+    MIN_FEASIBLE_NODES,
+    MIN_PERCENTAGE,
+    ADAPTIVE_PERCENTAGE,
+    NODES_PER_PERCENT,
+)
+
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
 
 def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
     """Return how many feasible nodes are enough among `count`; with a percentage of 0, it depends on the cluster size."""
-    if count < MIN_FEASIBLE_NODES:
+    if count < _MIN_NODES:
         return count
     if percentage == 0:
-        percentage = max(ADAPTIVE_PERCENTAGE - count // NODES_PER_PERCENT, MIN_PERCENTAGE)
-    return max(count * percentage // 100, MIN_FEASIBLE_NODES)
+        percentage = max(_ADAPTIVE - count // _PER_PERCENT, _MIN_PERCENT)
+    return max(count * percentage // 100, _MIN_NODES)
 
 
 class Sample:
@@ -50,9 +58,8 @@ class Sample:
         self.rows: Any = rows
         self.count = len(rows)
         self.visited = 0
-        # The rows with the highest total, as an object and typed.
-        self._best_array: Index = np.empty(len(rows), dtype=np.intp)
-        self._best: Any = self._best_array
+        # The rows with the highest total.
+        self._best: Any = np.empty(len(rows), dtype=np.intp)
 
     def array(self) -> Index:
         """Return intp, the rows."""
@@ -69,30 +76,56 @@ class Sample:
                     highest, ties = value, 0
                 best[ties] = row
                 ties += 1
-        return int(highest), BestOfSample(self._best_array, ties)
+        return int(highest), BestOfSample(self, ties)
+
+    def nth(self, ties: int, number: int) -> int:
+        """Return the row that comes after `number` others among the `ties` rows with the highest total, in the order of rows.
+
+        Reorders them: Hoare's selection algorithm.
+        """
+        rows, low, high = self._best, 0, ties - 1
+        while low < high:
+            pivot = rows[(low + high) // 2]
+            left, right = low, high
+            while left <= right:
+                while rows[left] < pivot:
+                    left += 1
+                while rows[right] > pivot:
+                    right -= 1
+                if left <= right:
+                    row = rows[left]
+                    rows[left] = rows[right]
+                    rows[right] = row
+                    left += 1
+                    right -= 1
+            if number <= right:
+                high = right
+            elif number >= left:
+                low = left
+            else:
+                break
+        return int(rows[number])
 
 
 class BestOfSample:
     """Row numbers, ascending. Valid until the next search or `Sample.best`.
 
     Args:
-        rows: intp, a buffer with the rows in any order.
-        count: the number of rows.
+        sample: the sample.
+        count: the number of its rows with the highest total.
     """
 
-    def __init__(self, rows: Index, count: int) -> None:
-        self._rows = rows
+    def __init__(self, sample: Sample, count: int) -> None:
+        self._sample = sample
         self._count = count
-        self._sorted = count < 2
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, number: int) -> int:
-        if not self._sorted:
-            self._rows[: self._count].sort()
-            self._sorted = True
-        return int(self._rows[number])
+        if not 0 <= number < self._count:
+            raise IndexError("there are fewer best rows")
+        return int(self._sample.nth(self._count, number))
 
     def __iter__(self) -> Iterator[int]:
         return (self[number] for number in range(self._count))
