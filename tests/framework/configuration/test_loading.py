@@ -13,7 +13,6 @@ from bayplan.framework.configuration import (
     default_configuration,
     effective_document,
     load_configuration,
-    load_configuration_mapping,
 )
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.feature_gates import FeatureGates
@@ -69,10 +68,10 @@ def test_a_refused_configuration_says_where_it_stands() -> None:
 def test_the_default_configuration_is_that_of_a_bare_header() -> None:
     config = default_configuration()
     assert config == load_configuration(HEADER)
-    assert (config.parallelism, config.percentage_of_nodes_to_score) == (16, 0)
-    assert (config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds) == (1, 10)
-    assert (config.leader_election.resource_lock, config.client_connection.burst) == ("leases", 100)
-    assert (config.delay_cache_until_active, config.extenders) == (False, ())
+    assert (config.declared.parallelism, config.percentage_of_nodes_to_score) == (16, 0)
+    assert (config.declared.pod_initial_backoff_seconds, config.declared.pod_max_backoff_seconds) == (1, 10)
+    assert (config.declared.leader_election.resource_lock, config.declared.client_connection.burst) == ("leases", 100)
+    assert (config.declared.delay_cache_until_active, config.extenders) == (False, ())
     assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
 
 
@@ -82,14 +81,14 @@ def test_gates_change_the_default_configuration() -> None:
 
 
 def test_parsed_data_is_a_text_without_syntax() -> None:
-    parsed, read = load_configuration_mapping(yaml.safe_load(EXAMPLE)), load_configuration(EXAMPLE)
+    parsed, read = load_configuration(yaml.safe_load(EXAMPLE)), load_configuration(EXAMPLE)
     assert (parsed.profiles, parsed.extenders) == (read.profiles, read.extenders)
     assert effective_document(parsed) == effective_document(read)
 
 
 def test_parsed_data_without_a_kind_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="Object 'Kind' is missing in 'the given object'"):
-        load_configuration_mapping({})
+        load_configuration({})
 
 
 @pytest.mark.parametrize("text", [HEADER, EXAMPLE], ids=["header", "example"])

@@ -15,13 +15,11 @@ from bayplan.framework.configuration.loading import (
     effective_document,
     examine_configuration,
     load_configuration,
-    load_configuration_mapping,
 )
 from bayplan.framework.configuration.profiles import PluginWeight, ProfileConfiguration
 
 __all__ = [
     "load_configuration",
-    "load_configuration_mapping",
     "default_configuration",
     "SchedulerConfiguration",
     "ProfileConfiguration",
