@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 
@@ -109,6 +110,15 @@ class InterPodAffinity(
     """Filters and scores by the pods that are in a node's domains."""
 
     name = "InterPodAffinity"
+    texts = MappingProxyType(
+        {
+            AFFINITY: REASON_AFFINITY,
+            ANTI_AFFINITY: REASON_ANTI_AFFINITY,
+            EXISTING_ANTI_AFFINITY: REASON_EXISTING_ANTI_AFFINITY,
+            STATE_MISSING: 'error reading "PreFilterInterPodAffinity" from cycleState: not found',
+        }
+    )
+    error_without_pre_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     reads_feasible = False
@@ -147,14 +157,6 @@ class InterPodAffinity(
         """Return the rule for required terms."""
         return RequiredTerms(self, spec, cluster)
 
-    def reasons(self, spec: InterPodAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason of a rule."""
-        if verdict == STATE_MISSING:
-            return ('error reading "PreFilterInterPodAffinity" from cycleState: not found',)
-        if verdict == AFFINITY:
-            return (REASON_AFFINITY,)
-        return (REASON_ANTI_AFFINITY if verdict == ANTI_AFFINITY else REASON_EXISTING_ANTI_AFFINITY,)
-
     # PreScore and Score.
 
     def pre_score(self, spec: InterPodAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -187,10 +189,6 @@ class InterPodAffinity(
     def score_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule for weighed terms."""
         return WeighedTerms(self, spec, cluster)
-
-    def score_error(self, spec: InterPodAffinitySpec, params: Params | None) -> str:
-        """Return an error if PreScore is disabled, as upstream does."""
-        return 'failed to read "PreScoreInterPodAffinity" from cycleState: not found' if params is None else ""
 
     # Tables.
 

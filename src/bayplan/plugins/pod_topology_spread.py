@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,14 @@ class PodTopologySpread(
     """Filters by hard constraints and scores by soft ones."""
 
     name = "PodTopologySpread"
+    texts = MappingProxyType(
+        {
+            UNEVEN: REASON_CONSTRAINTS,
+            NO_LABEL: REASON_LABEL,
+            STATE_MISSING: 'reading "PreFilterPodTopologySpread" from cycleState: not found',
+        }
+    )
+    error_without_pre_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.OBJECTS
     reads_feasible = False
@@ -125,12 +134,6 @@ class PodTopologySpread(
         """Return the rule for hard constraints."""
         return HardSpread(self, spec, cluster)
 
-    def reasons(self, spec: PodTopologySpreadSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the text of an objection."""
-        if verdict == STATE_MISSING:
-            return ('reading "PreFilterPodTopologySpread" from cycleState: not found',)
-        return (REASON_LABEL if verdict == NO_LABEL else REASON_CONSTRAINTS,)
-
     # PreScore and Score.
 
     def pre_score(self, spec: PodTopologySpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -147,10 +150,6 @@ class PodTopologySpread(
     def requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
         """Return whether nodes that lack the key of a soft constraint get the score 0."""
         return bool(spec.pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
-
-    def score_error(self, spec: PodTopologySpreadSpec, params: Params | None) -> str:
-        """Return an error if PreScore is disabled, as upstream does."""
-        return 'error reading "PreScorePodTopologySpread" from cycleState: not found' if params is None else ""
 
     # Tables.
 

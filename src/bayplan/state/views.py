@@ -13,7 +13,7 @@ from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Counter
-from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 
 class Rows:
@@ -47,10 +47,6 @@ class Rows:
     def requested(self, resource: int) -> Ints:
         """Return the requests of the pods on each node for a resource."""
         return self.state.usage[FIRST_RESOURCE + resource, self._all]
-
-    def non_zero_requested(self, resource: int) -> Ints:
-        """Return requests of cpu (0) or memory (1), with the scoring defaults for containers without."""
-        return self.state.usage[NON_ZERO_CPU + resource, self._all]
 
     def pod_count(self) -> Ints:
         """Return the number of pods on each node."""

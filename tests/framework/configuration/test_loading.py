@@ -11,7 +11,6 @@ from bayplan.base.go_text.json import json_text
 from bayplan.framework.configuration import (
     declared_document,
     default_configuration,
-    effective_document,
     load_configuration,
 )
 from bayplan.framework.configuration.json_tree import JsonValue
@@ -83,7 +82,7 @@ def test_gates_change_the_default_configuration() -> None:
 def test_parsed_data_is_a_text_without_syntax() -> None:
     parsed, read = load_configuration(yaml.safe_load(EXAMPLE)), load_configuration(EXAMPLE)
     assert (parsed.profiles, parsed.extenders) == (read.profiles, read.extenders)
-    assert effective_document(parsed) == effective_document(read)
+    assert parsed.effective_document() == read.effective_document()
 
 
 def test_parsed_data_without_a_kind_is_refused() -> None:
@@ -94,16 +93,16 @@ def test_parsed_data_without_a_kind_is_refused() -> None:
 @pytest.mark.parametrize("text", [HEADER, EXAMPLE], ids=["header", "example"])
 def test_what_is_written_back_means_the_same(text: str) -> None:
     config = load_configuration(text)
-    for document in (declared_document(config.declared), effective_document(config)):
+    for document in (declared_document(config.declared), config.effective_document()):
         for again in (json.dumps(document), yaml.safe_dump(document)):
             loaded = load_configuration(again)
             assert loaded.profiles == config.profiles
             assert loaded.extenders == config.extenders
-            assert effective_document(loaded) == effective_document(config)
+            assert loaded.effective_document() == config.effective_document()
 
 
 def test_the_effective_configuration_has_what_is_used_and_nothing_else() -> None:
-    document = effective_document(load_configuration(EXAMPLE))
+    document = load_configuration(EXAMPLE).effective_document()
     assert document["parallelism"] == 8
     assert document["clientConnection"] == {
         "kubeconfig": "k",
@@ -134,7 +133,7 @@ def first(value: JsonValue) -> dict[str, JsonValue]:
 def test_the_default_configuration_is_that_of_a_running_scheduler() -> None:
     """Compare with /configz of a kube-scheduler without a configuration file."""
     served = json.loads(shared_path("reference", "kube-scheduler-configz.json").read_text())["componentconfig"]
-    document = effective_document(default_configuration())
+    document = default_configuration().effective_document()
     # The flags of the recording: no leader election, a path of its own.
     served["leaderElection"]["leaderElect"] = True
     served["clientConnection"]["kubeconfig"] = ""

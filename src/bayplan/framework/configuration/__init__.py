@@ -12,7 +12,6 @@ from bayplan.framework.configuration.loading import (
     SchedulerConfiguration,
     declared_document,
     default_configuration,
-    effective_document,
     examine_configuration,
     load_configuration,
 )
@@ -33,5 +32,4 @@ __all__ = [
     "Examination",
     "KubeSchedulerConfiguration",
     "declared_document",
-    "effective_document",
 ]

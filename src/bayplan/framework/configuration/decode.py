@@ -146,6 +146,8 @@ class _StructReader:
             with self.inside(go_type.struct.__name__, field, key):
                 default = absent_value(field, internal=self.internal)
                 values[field.attribute] = self.read(item, field.go_type, default)
+                if field.empty is not None and not self.internal:
+                    values[field.attribute] = values[field.attribute] or field.empty
         return go_type.struct(**values)
 
     @contextmanager

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
+from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.json_tree import JsonNode
 from bayplan.framework.configuration.plugin_arguments import PluginArguments
 from bayplan.framework.configuration.schema import ALWAYS, Arguments, DurationNs, Float32, Struct, Wire
@@ -79,12 +80,12 @@ class LeaderElectionConfiguration(Struct, frozen=True):
     go_package: ClassVar[str] = "v1alpha1"
 
     leader_elect: Annotated[bool, Wire(nil=True, always=True)] = False
-    lease_duration_ns: DurationNs = 0
-    renew_deadline_ns: DurationNs = 0
-    retry_period_ns: DurationNs = 0
-    resource_lock: Annotated[str, ALWAYS] = ""
-    resource_name: Annotated[str, ALWAYS] = ""
-    resource_namespace: Annotated[str, ALWAYS] = ""
+    lease_duration_ns: Annotated[DurationNs, Wire(empty=15 * SECOND_NS)] = 0
+    renew_deadline_ns: Annotated[DurationNs, Wire(empty=10 * SECOND_NS)] = 0
+    retry_period_ns: Annotated[DurationNs, Wire(empty=2 * SECOND_NS)] = 0
+    resource_lock: Annotated[str, Wire(empty="leases", always=True)] = ""
+    resource_name: Annotated[str, Wire(empty="kube-scheduler", always=True)] = ""
+    resource_namespace: Annotated[str, Wire(empty="kube-system", always=True)] = ""
 
 
 class ClientConnectionConfiguration(Struct, frozen=True):
@@ -94,9 +95,9 @@ class ClientConnectionConfiguration(Struct, frozen=True):
 
     kubeconfig: Annotated[str, ALWAYS] = ""
     accept_content_types: Annotated[str, ALWAYS] = ""
-    content_type: Annotated[str, ALWAYS] = ""
-    qps: Annotated[Float32, Wire(go_name="QPS", always=True)] = 0.0
-    burst: Annotated[Int32, ALWAYS] = 0
+    content_type: Annotated[str, Wire(empty="application/vnd.kubernetes.protobuf", always=True)] = ""
+    qps: Annotated[Float32, Wire(go_name="QPS", empty=50.0, always=True)] = 0.0
+    burst: Annotated[Int32, Wire(empty=100, always=True)] = 0
 
 
 class ExtenderManagedResource(Struct, frozen=True):

@@ -166,7 +166,7 @@ def load_configuration(
         return found.configuration
     if where and isinstance(source, str | bytes):
         # Only a rejected file needs the positions of its fields.
-        from bayplan.framework.configuration.refusal import refusal
+        from bayplan.framework.configuration.problems import refusal
 
         written = source if isinstance(source, str) else source.decode("utf-8", "replace")
         raise refusal(written, where, found, examine, [*IN_TREE_EXTENSION_POINTS, *plugin_names])
@@ -227,11 +227,6 @@ def _build(
 def declared_document(declared: KubeSchedulerConfiguration) -> dict[str, JsonValue]:
     """Return a declared configuration as v1, in upstream's order of fields."""
     return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(declared)}
-
-
-def effective_document(configuration: SchedulerConfiguration) -> dict[str, JsonValue]:
-    """Return a configuration as ``kube-scheduler --write-config-to`` writes it."""
-    return configuration.effective_document()
 
 
 def _name(entry: PluginConfig) -> bytes:

@@ -56,7 +56,7 @@ class ResourceSpec(Struct, frozen=True):
     """A resource that counts for a score, with its weight."""
 
     name: Annotated[str, ALWAYS] = ""
-    weight: Int64 = 0
+    weight: Annotated[Int64, Wire(empty=1)] = 0
 
 
 class UtilizationShapePoint(Struct, frozen=True):
@@ -136,7 +136,7 @@ class PodTopologySpreadArgs(Struct, frozen=True):
     """The constraints of pods that declare none: those of the system, or a list."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    defaulting_type: Annotated[str, _DEFAULTING_TYPE] = ""
+    defaulting_type: Annotated[str, _DEFAULTING_TYPE, Wire(empty=SYSTEM_DEFAULTING)] = ""
 
 
 class VolumeBindingArgs(Struct, frozen=True):

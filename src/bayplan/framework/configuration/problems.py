@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterator
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.base.errors import ConfigurationError
+from bayplan.framework.configuration.convert import convert_text
 from bayplan.framework.configuration.decode import Remark
 from bayplan.framework.configuration.field_errors import Step, steps_of
 from bayplan.framework.configuration.loading import Examination
@@ -95,6 +97,31 @@ def list_problems(
             break
         found = examine(positions.text())
     return sorted(problems, key=lambda problem: problem.place[:2])
+
+
+def refusal(
+    text: str, where: str, found: Examination, examine: Callable[[str], Examination], plugins: Collection[str]
+) -> ConfigurationError:
+    """Return the error for a rejected file; the arguments are those of `list_problems` and the name of the file."""
+    problems = list_problems(text, found, examine, plugins)
+    hint = "bayplan config convert" if is_older(text, found) else ""
+    if len(problems) == 1:
+        problem = problems[0]
+        what = f"{problem.place.path}: {problem.message}"
+        return ConfigurationError(what, where=problem.position(where), hint=hint or problem.quoted_hint)
+    lines = "".join(f"\n  {problem.line(where)}" for problem in problems)
+    return ConfigurationError(f"has {len(problems)} problems:{lines}", where=where, hint=hint)
+
+
+def is_older(text: str, found: Examination) -> bool:
+    """Return whether a configuration was rejected because it has an older version that can be converted."""
+    if not (found.error or "").startswith("no kind "):
+        return False
+    try:
+        convert_text(text)
+    except ConfigurationError:
+        return False
+    return True
 
 
 def problems_of(found: Examination, text: str) -> list[ConfigurationProblem]:

@@ -97,6 +97,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
         go_name: its Go name, if that is not the JSON name with a capital letter.
         embedded: name of the embedded struct that the field belongs to upstream; it appears in type errors.
         nil: the default in v1, for an unset pointer.
+        empty: the default in v1, in place of an empty value.
         v1_pointer: whether the field is a pointer in v1 only, as one with a default in `nil` is.
         always: whether it is written even if it is empty.
     """
@@ -105,6 +106,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     go_name: str = ""
     embedded: str = ""
     nil: object = None
+    empty: object = None
     v1_pointer: bool = False
     always: bool = False
 
@@ -121,6 +123,7 @@ class StructField(msgspec.Struct, frozen=True):
     go_name: str
     embedded: str
     nil: object
+    empty: object
     omit_empty: bool
 
 
@@ -159,7 +162,7 @@ def _field(attribute: str, annotation: object) -> StructField:
     first, *others = attribute.removesuffix("_ns").split("_")
     json = wire.json or first + "".join(word.capitalize() for word in others)
     go_name = wire.go_name or json[:1].upper() + json[1:]
-    return StructField(attribute, go_type, json, go_name, wire.embedded, wire.nil, not wire.always)
+    return StructField(attribute, go_type, json, go_name, wire.embedded, wire.nil, wire.empty, not wire.always)
 
 
 def _type_of(annotation: object) -> GoType:
@@ -234,6 +237,6 @@ def zero(go_type: GoType, *, internal: bool) -> object:
 
 def absent_value(field: StructField, *, internal: bool) -> object:
     """Return the value of a field that is not set: the default of a pointer in v1, otherwise the zero value."""
-    if isinstance(field.go_type, Pointer) and not internal:
-        return field.nil
+    if not internal and (field.empty is not None or isinstance(field.go_type, Pointer)):
+        return field.nil if field.empty is None else field.empty
     return zero(field.go_type, internal=internal)
