@@ -202,16 +202,19 @@ def objects_of(kind: type[T], old: object | None, new: object | None) -> tuple[T
 
 
 Hint: TypeAlias = Callable[..., HintAnswer]
+"""A `QueueingHint`, as a function or a method."""
 
 
-def hint(kind: type[object], *, old: bool = False, new: bool = False) -> Callable[[Callable[..., bool]], Hint]:
+def hint(
+    kind: type[object], *, old: bool = False, new: bool = False
+) -> Callable[[Callable[..., HintAnswer | bool]], Hint]:
     """Make a queueing hint of a function or method of the waiting pod and the old and the new object of an event.
 
     The function returns whether to queue the pod. It is called with objects of this kind only, or None for an addition or a
     deletion: other events are errors. With `old` or `new`, so are events without that object.
     """
 
-    def decorate(function: Callable[..., bool]) -> Hint:
+    def decorate(function: Callable[..., HintAnswer | bool]) -> Hint:
         @wraps(function)
         def checked(*args: object) -> HintAnswer:
             before, after = args[-2:]

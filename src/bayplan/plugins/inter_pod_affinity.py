@@ -293,6 +293,7 @@ class RequiredTerms(FilterRule):
         self._affinity: list[DomainTable] = []
         self._anti: list[DomainTable] = []
         self._existing: list[DomainTable] = []
+        self._tables: list[DomainTable] = []
         self._matches_itself = self._first_of_group = False
         # Counts pods added to, or removed from, a domain of several nodes.
         self._stamp = -1
@@ -306,25 +307,18 @@ class RequiredTerms(FilterRule):
             self._affinity = [table for _, table in tables.all_required]
             self._anti = [table for _, table in tables.anti]
             self._existing = [table for _, table in tables.required_of_others]
+            self._tables = [*self._affinity, *self._anti, *self._existing]
             self._matches_itself = tables.matches_itself
             moved = True
         stamp, first = 0, self._matches_itself
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            table.refresh()
+            if not table.distinct:
+                stamp += table.positive_version
         for number in range(len(self._affinity)):
             table = self._affinity[number]
-            table.refresh()
             first = first and table.positive == 0
-            if not table.distinct:
-                stamp += table.positive_version
-        for number in range(len(self._anti)):
-            table = self._anti[number]
-            table.refresh()
-            if not table.distinct:
-                stamp += table.positive_version
-        for number in range(len(self._existing)):
-            table = self._existing[number]
-            table.refresh()
-            if not table.distinct:
-                stamp += table.positive_version
         if stamp != self._stamp or first != self._first_of_group:
             moved = True
         self._stamp, self._first_of_group = stamp, first

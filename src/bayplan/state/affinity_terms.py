@@ -79,14 +79,14 @@ def pod_terms(pod: Pod) -> PodTerms:
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
     lists: dict[TermKind, Iterable[tuple[PodAffinityTerm, int]]] = {}
-    for terms, required, preferred in (
+    for terms, hard, soft in (
         (affinity.pod_affinity, TermKind.REQUIRED_AFFINITY, TermKind.PREFERRED_AFFINITY),
         (affinity.pod_anti_affinity, TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY),
     ):
         if terms is not None:
-            lists[required] = [(item, 0) for item in terms.required_during_scheduling_ignored_during_execution]
+            lists[hard] = [(item, 0) for item in terms.required_during_scheduling_ignored_during_execution]
             weighted = terms.preferred_during_scheduling_ignored_during_execution
-            lists[preferred] = [(item.pod_affinity_term, item.weight) for item in weighted]
+            lists[soft] = [(item.pod_affinity_term, item.weight) for item in weighted]
     found: dict[TermKind, tuple[AffinityTerm, ...]] = {}
     errors = []
     for kind in TermKind:
@@ -96,7 +96,8 @@ def pod_terms(pod: Pod) -> PodTerms:
         except SelectorError as problem:
             found[kind] = ()
             errors.append(str(problem))
-    return PodTerms(*found.values(), ", ".join(errors))
+    required, required_anti, preferred, preferred_anti = (found[kind] for kind in TermKind)
+    return PodTerms(required, required_anti, preferred, preferred_anti, ", ".join(errors))
 
 
 def _compile(kind: TermKind, term: PodAffinityTerm, weight: int, namespace: str) -> AffinityTerm:

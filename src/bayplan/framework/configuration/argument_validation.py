@@ -12,7 +12,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.durations import format_duration
 from bayplan.framework.configuration.defaults import binding_conditions_enabled
 from bayplan.framework.configuration.encode import encode_list
-from bayplan.framework.configuration.field_errors import Named, Path, without_repeats
+from bayplan.framework.configuration.field_errors import Named, Path
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
     LIST_DEFAULTING,
@@ -60,7 +60,7 @@ def validate_arguments(path: Path, args: PluginArguments, feature_gates: Feature
             errors = _pod_topology_spread(path, args)
         case VolumeBindingArgs():
             errors = _volume_binding(path, args, feature_gates)
-    return without_repeats(errors)
+    return list(dict.fromkeys(errors))
 
 
 def _in_range(path: Path, value: int, largest: int) -> Iterator[str]:

@@ -31,7 +31,6 @@ from bayplan.framework.configuration.schema import (
     StructField,
     absent_value,
     fields_of,
-    is_versioned,
     type_name,
     zero,
 )
@@ -129,7 +128,7 @@ class _StructReader:
     def nested(self, node: JsonNode, go_type: Nested, absent: object, *, root: bool) -> object:
         if not isinstance(node, JsonObject):
             return self.refused(node, go_type, absent)
-        fields, by_go_name = fields_of(go_type.struct), self.internal and is_versioned(go_type.struct)
+        fields, by_go_name = fields_of(go_type.struct), self.internal and issubclass(go_type.struct, Struct)
         known = {field.go_name if by_go_name else field.json: field for field in fields}
         values = {field.attribute: absent_value(field, internal=self.internal) for field in fields}
         seen: set[str] = set()

@@ -5,7 +5,7 @@ A field error is a text: ``path: Invalid value: 0: must be greater than 0``. `Pa
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from bayplan.base.go_text.json import json_string, json_text
@@ -79,8 +79,3 @@ class Path:
         """Return the error for a value that is not one of the supported ones."""
         choices = ", ".join(map(quote, supported))
         return f"{self.text}: Unsupported value: {_shown(value)}: supported values: {choices}"
-
-
-def without_repeats(messages: Iterable[str]) -> list[str]:
-    """Drop duplicate messages."""
-    return list(dict.fromkeys(messages))

@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration.custom_plugins import enable_plugin
 from bayplan.framework.configuration.decode import DecodeError, Remark
 from bayplan.framework.configuration.document import (
     Extender,
@@ -86,12 +85,12 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     def with_plugins(
         self, plugins: Iterable[tuple[str, int]], extension_points_of: ExtensionPointsOf
     ) -> "SchedulerConfiguration":
-        """Enable custom plugins, given as names and weights, in every profile; see `enable_plugin`."""
+        """Enable custom plugins, given as names and weights, in every profile; see `ProfileConfiguration.with_plugin`."""
         profiles = self.profiles
         for name, weight in plugins:
             points = extension_points_of(name) or ()
             profiles = tuple(
-                enable_plugin(profile, declared, name, weight, points)
+                profile.with_plugin(name, weight, points, declared)
                 for profile, declared in zip(profiles, self.declared.profiles, strict=True)
             )
         return replace(self, profiles=profiles)

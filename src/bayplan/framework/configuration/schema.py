@@ -127,11 +127,6 @@ class StructField(msgspec.Struct, frozen=True):
     omit_empty: bool
 
 
-def is_versioned(struct: type[object]) -> bool:
-    """Return whether a struct has a separate internal version."""
-    return issubclass(struct, Struct)
-
-
 _FIELDS: dict[type[object], tuple[StructField, ...]] = {}
 
 

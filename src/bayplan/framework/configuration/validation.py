@@ -16,7 +16,7 @@ from bayplan.framework.configuration.document import (
     PluginSet,
 )
 from bayplan.framework.configuration.encode import encode_arguments, encode_struct
-from bayplan.framework.configuration.field_errors import Named, Path, without_repeats
+from bayplan.framework.configuration.field_errors import Named, Path
 from bayplan.framework.configuration.plugin_arguments import argument_type_of
 from bayplan.framework.configuration.schema import fields_of
 from bayplan.framework.feature_gates import FeatureGates
@@ -56,7 +56,7 @@ def _document(path: Path, document: KubeSchedulerConfiguration, feature_gates: F
 
 
 def _leader_election(path: Path, election: LeaderElectionConfiguration) -> Iterator[str]:
-    yield from without_repeats(_election_fields(path, election))
+    yield from dict.fromkeys(_election_fields(path, election))
     if election.resource_lock != "leases":
         yield path["resourceLock"].invalid(election.resource_lock, 'resourceLock value must be "leases"')
 
