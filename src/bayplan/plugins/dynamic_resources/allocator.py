@@ -6,9 +6,10 @@ are tried in combinations, not in permutations. Upstream gives up after some sec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
@@ -27,6 +28,10 @@ MAX_DEVICES = 32
 
 MAX_STEPS = 1_000_000
 """Devices tried before a search ends as if upstream's time for it had run out."""
+
+
+Undo: TypeAlias = list[Callable[[], object]]
+"""The inverses of the changes made by taking a device."""
 
 
 class SearchTimedOut(Exception):
@@ -183,7 +188,7 @@ class Allocator:
             outcome = self._devices(claim, request, wish, taken + 1, place + 1)
             if outcome is Outcome.SOLVED:
                 return outcome
-            undo.close()
+            _give_back(undo)
             if outcome is Outcome.TOO_MANY:
                 return outcome
         return Outcome.UNSOLVED
@@ -197,7 +202,7 @@ class Allocator:
             return Outcome.UNSOLVED
         outcome = self._devices(claim, request, wish, taken + 1, 0)
         if outcome is not Outcome.SOLVED:
-            undo.close()
+            _give_back(undo)
         return outcome
 
     def _step(self) -> None:
@@ -217,42 +222,50 @@ class Allocator:
         consuming = self._consuming.get(device.id, {})
         return fits(device.source.capacity, wish.wish.capacity, self._use.consumed(device.id), consuming)
 
-    def _take(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, *, must: bool) -> ExitStack | None:
-        """Take a device if it is free, untainted and meets the constraints; return what gives it back when closed, or None.
+    def _take(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
+        """Take a device if it is free, untainted and meets the constraints; return how to give it back, or None.
 
         Raises:
             AllocationFailed: with `must`, if a constraint is not satisfied.
         """
+        undo: Undo = []
+        if self._can_take(claim, wish, device, pool, undo, must=must):
+            return undo
+        _give_back(undo)
+        return None
+
+    def _can_take(
+        self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, undo: Undo, *, must: bool
+    ) -> bool:
         source, admin = device.source, bool(wish.wish.admin_access)
         shared = self._features.consumable_capacity and bool(source.allow_multiple_allocations)
         if (not admin or not shared) and self._is_in_use(device.id, claim, admin):
-            return None
+            return False
         if device.consumes and not self._features.partitionable_devices:
-            return None
-        with ExitStack() as undo:
-            in_part = device.id in self._consuming or self._use.has_consumed(device.id)
-            if device.consumes and not (shared and in_part):
-                if not self._counters.draw(device, pool):
-                    return None
-                undo.callback(self._counters.give_back, device, pool)
-            if self._features.device_taints and keeps_away(device.taints, wish.wish.asked.tolerations):
-                return None
-            names = (wish.wish.parent, wish.wish.name) if wish.wish.parent else (wish.wish.name, "")
-            for constraint in self._constraints[claim]:
-                if not constraint.add(*names, device):
-                    if must:
-                        raise AllocationFailed(
-                            f"claim {self._claims[claim].key}, request {wish.wish.name}: "
-                            f"cannot add device {device} because a claim constraint would not be satisfied"
-                        )
-                    return None
-                undo.callback(constraint.remove, *names)
-            if self._features.consumable_capacity and not self._has_capacity(device, wish):
-                return None
-            self._note(claim, wish, device, undo, shared=shared)
-            return undo.pop_all()
+            return False
+        in_part = device.id in self._consuming or self._use.has_consumed(device.id)
+        if device.consumes and not (shared and in_part):
+            if not self._counters.draw(device, pool):
+                return False
+            undo.append(partial(self._counters.give_back, device, pool))
+        if self._features.device_taints and keeps_away(device.taints, wish.wish.asked.tolerations):
+            return False
+        names = (wish.wish.parent, wish.wish.name) if wish.wish.parent else (wish.wish.name, "")
+        for constraint in self._constraints[claim]:
+            if not constraint.add(*names, device):
+                if must:
+                    raise AllocationFailed(
+                        f"claim {self._claims[claim].key}, request {wish.wish.name}: "
+                        f"cannot add device {device} because a claim constraint would not be satisfied"
+                    )
+                return False
+            undo.append(partial(constraint.remove, *names))
+        if self._features.consumable_capacity and not self._has_capacity(device, wish):
+            return False
+        self._note(claim, wish, device, undo, shared=shared)
+        return True
 
-    def _note(self, claim: int, wish: CheckedWish, device: PoolDevice, undo: ExitStack, *, shared: bool) -> None:
+    def _note(self, claim: int, wish: CheckedWish, device: PoolDevice, undo: Undo, *, shared: bool) -> None:
         """Record that a device is taken."""
         consumed: Amounts = {}
         if shared:
@@ -260,15 +273,15 @@ class Allocator:
             before = self._consuming.get(device.id)
             self._consuming[device.id] = _sum(before or {}, consumed)
             if before is None:
-                undo.callback(self._consuming.pop, device.id)
+                undo.append(partial(self._consuming.pop, device.id))
             else:
-                undo.callback(self._consuming.__setitem__, device.id, before)
+                undo.append(partial(self._consuming.__setitem__, device.id, before))
         else:
             takers = self._taking.setdefault(device.id, [])
             takers.append(claim)
-            undo.callback(takers.remove, claim)
+            undo.append(partial(takers.remove, claim))
         self._chosen[claim].append(ChosenDevice(wish, device, shared, consumed))
-        undo.callback(self._chosen[claim].pop)
+        undo.append(self._chosen[claim].pop)
 
     def _result(self, claim: int) -> ChosenClaim:
         wishes = tuple(
@@ -276,6 +289,11 @@ class Allocator:
             for number, alternatives in enumerate(self._wishes[claim])
         )
         return ChosenClaim(tuple(self._chosen[claim]), wishes)
+
+
+def _give_back(undo: Undo) -> None:
+    for each in reversed(undo):
+        each()
 
 
 def _sum(known: Amounts, added: Amounts) -> Amounts:
