@@ -5,14 +5,10 @@ A rule uses NumPy, and the view's `quotient` and `trunc` if ``//``, ``round`` or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.counters import Counter
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 
@@ -67,22 +63,6 @@ class Rows:
     def label(self, key: str) -> Index:
         """Return each node's code in the column of a label key; -1 if it lacks the key."""
         return self.state.nodes.label_column(key).codes[self._all]
-
-    def counts(self, counter: Counter) -> Ints:
-        """Return the number of pods on each node in a counter: part of the usage (`Reads.USAGE`)."""
-        return counter.values[self._all]
-
-    def matches(self, requirement: Requirement) -> Bools:
-        """Return which nodes' labels match a requirement of a selector."""
-        column = self.state.nodes.label_column(requirement.key)
-        return column.table(requirement)[column.codes[self._all]]
-
-    def named(self, names: Sequence[str]) -> Bools:
-        """Return which nodes have one of these names."""
-        hit = np.zeros(self.state.nodes.count, dtype=np.bool_)
-        row_of = self.state.nodes.row_of
-        hit[[row_of[name] for name in names if name in row_of]] = True
-        return hit[self._all]
 
     def has_image(self, name: str) -> Bools:
         """Return which nodes have an image, by the name that nodes report."""
