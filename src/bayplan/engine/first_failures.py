@@ -117,12 +117,11 @@ class FirstFailures:
         """Evaluate one row, with its nominated pods, if any, and without them."""
         self.asked_rows += 1
         value = own = self._own(row)
-        if self._examined[row] and row in crowd.infos:
-            pods = crowd.pods_at(row)
-            if pods:
-                counting = trial.first_failure_with(row, pods)
-                if counting != _PASSES:
-                    value = counting
+        pods = crowd.pods_at(row) if self._examined[row] else None
+        if pods:
+            counting = trial.first_failure_with(row, pods)
+            if counting != _PASSES:
+                value = counting
         if value != own:
             self.overrides[row] = value
         else:
