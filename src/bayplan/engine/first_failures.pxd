@@ -14,6 +14,7 @@ cdef int64_t _PASSES
 cdef class FirstFailures:
     cdef Plan _plan
     cdef ChangedRows _changed_rows
+    cdef Trial _trial
     cdef public object values, feasible, examined
     cdef public dict counts, overrides, shut
     cdef int64_t[::1] _values
@@ -30,5 +31,5 @@ cdef class FirstFailures:
     @cython.locals(parts=list, number=Py_ssize_t, result=FilterResult)
     cdef int64_t _own(self, Py_ssize_t row) except? -2
     @cython.locals(value=int64_t, own=int64_t, before=int64_t, counting=int64_t)
-    cdef void _ask(self, Py_ssize_t row, Crowd crowd, Trial trial) except *
+    cdef void _ask(self, Py_ssize_t row, Crowd crowd) except *
     cdef void _count(self, int64_t value, Py_ssize_t difference) except *
