@@ -12,7 +12,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.loading import default_configuration, load_configuration
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import PostFilterResult
+from bayplan.framework.diagnosis import Candidate, PostFilterResult
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.status import Status
 from bayplan.objects.defaults import default_object
@@ -27,17 +27,23 @@ TERMINATING = "2026-01-01T00:00:00Z"
 
 @dataclass
 class Preemption:
-    """The results of one cycle: those of filtering and of PostFilter, PostFilter's status, the pod's message."""
+    """The results of one cycle: those of filtering and of PostFilter, PostFilter's status, the pod's message.
+
+    Attributes:
+        shortlist: all candidates. best_nodes: those that are equally good.
+    """
 
     result: ScheduleResult
     found: PostFilterResult | None
     status: Status | None
     message: str
+    shortlist: list[Candidate]
+    best_nodes: list[str]
 
     @property
     def candidates(self) -> dict[str, tuple[str, ...]]:
         """Return the victims by candidate node."""
-        return {each.node_name: each.victims for each in (self.found.candidates if self.found else ())}
+        return {each.node_name: each.victims for each in self.shortlist}
 
 
 def scheduler_of(
@@ -77,9 +83,12 @@ def preempt(scheduler: Scheduler, pod: Pod) -> Preemption:
     state = CycleState()
     result = schedule_pod(plan, pod, state, scheduler.nominated_pods, first_by_name)
     if result.diagnosis is None:
-        return Preemption(result, None, None, result.failure.message if result.failure is not None else "")
+        return Preemption(result, None, None, result.failure.message if result.failure is not None else "", [], [])
     found, status = scheduler.run_post_filter_plugins(profile, pod, result.diagnosis, state)
-    return Preemption(result, found, status, result.diagnosis.message())
+    names, shortlist = scheduler.state.nodes.names, found.shortlist if found is not None else None
+    candidates = shortlist.candidates(names) if shortlist else []
+    best_nodes = shortlist.best_nodes(names) if shortlist else []
+    return Preemption(result, found, status, result.diagnosis.message(), candidates, best_nodes)
 
 
 def node(name: str = "n1", cpu: str = "4", **more: str) -> NodeBuilder:

@@ -14,7 +14,7 @@ from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.what_if import PASSES, filter_rows_with
+from bayplan.engine.what_if import PASSES, first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.state.pod_info import PodInfo
@@ -113,7 +113,7 @@ def check_against_filters(plan: Plan, got: FirstFailures, pods: dict[int, list[P
     first, verdicts = plan.filtered.first_failures()
     own = np.where((first >= 0) & plan.examined(), first << 16 | verdicts, PASSES)
     want = own.copy()
-    for row, (failure,) in ((row, filter_rows_with(plan, [(row, pods[row])])) for row in pods):
+    for row, failure in ((row, first_failure_with(plan, row, pods[row])) for row in pods):
         if failure != PASSES and plan.examined()[row]:
             want[row] = failure
     assert got.values.tolist() == want.tolist()

@@ -130,10 +130,30 @@ def test_the_status_of_a_node() -> None:
 )
 def test_rows_by_code(code: Code, want: list[bool]) -> None:
     diagnosis = make([CPU, TAINT, None, (0, ERROR_BIT | 4), PODS], absent=NARROWED, overrides={4: error("e")})
-    assert diagnosis.rows_with(code).tolist() == want
+    assert rows_with(diagnosis, code) == want
 
 
 def test_rows_by_code_after_a_rejection_by_pre_filter() -> None:
     diagnosis = make([CPU, CPU], pre_filter=unresolvable("no"))
-    assert diagnosis.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == [True, True]
-    assert diagnosis.rows_with(Code.UNSCHEDULABLE).tolist() == [False, False]
+    assert rows_with(diagnosis, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) == [True, True]
+    assert rows_with(diagnosis, Code.UNSCHEDULABLE) == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "want"),
+    [
+        pytest.param(make([CPU, PODS]), None, id="all nodes"),
+        pytest.param(
+            make([CPU, PODS], overrides={1: error("e")}), [True, False], id="an extender rejected one of them"
+        ),
+        pytest.param(make([CPU, None], absent=NARROWED), [True, False], id="PreFilter left one out"),
+        pytest.param(make([CPU, TAINT]), [True, False], id="nothing helps on one"),
+    ],
+)
+def test_no_rows_are_listed_if_all_nodes_have_a_code(diagnosis: Diagnosis, want: list[bool] | None) -> None:
+    assert rows_with(diagnosis, Code.UNSCHEDULABLE) == want
+
+
+def rows_with(diagnosis: Diagnosis, code: Code) -> list[bool] | None:
+    rows = diagnosis.rows_with(code)
+    return None if rows is None else rows.tolist()

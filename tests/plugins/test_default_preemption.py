@@ -119,14 +119,14 @@ def test_rule_7_which_pods_a_budget_protects(
     objects = [running("free", "2", 2), running("db", "2", 1).label(labels), budget(selector, allowed)]
     found = preempt(scheduler_of([node(), *objects]), preemptor().obj())
     assert found.found is not None
-    assert [(each.victims, each.pdb_violations) for each in found.found.candidates] == [(want, violations)]
+    assert [(each.victims, each.pdb_violations) for each in found.shortlist] == [(want, violations)]
 
 
 def test_a_budget_is_violated_where_there_is_no_other_way() -> None:
     objects = [node(), running("db", "3", 1).label(app="db"), budget({"app": "db"}, 0)]
     found = preempt(scheduler_of(objects), preemptor().obj())
     assert found.found is not None
-    assert [(each.victims, each.pdb_violations) for each in found.found.candidates] == [(("default/db",), 1)]
+    assert [(each.victims, each.pdb_violations) for each in found.shortlist] == [(("default/db",), 1)]
 
 
 def test_pods_that_are_known_to_be_on_their_way_out_cost_no_budget() -> None:
@@ -207,10 +207,10 @@ def test_rule_3_only_what_is_unschedulable_and_no_more_can_be_helped(
 )
 def test_which_candidate_is_best(first: list[PodBuilder], second: list[PodBuilder], want: list[str]) -> None:
     objects = [node("n1"), node("n2"), *first, *second, budget({"app": "db"}, 0)]
-    found = preempt(scheduler_of(objects), preemptor("4").obj()).found
-    assert found is not None
-    assert list(found.equals) == want
-    assert found.nominated_node_name == want[0]
+    preemption = preempt(scheduler_of(objects), preemptor("4").obj())
+    assert preemption.found is not None
+    assert preemption.best_nodes == want
+    assert preemption.found.nominated_node_name == want[0]
 
 
 # Eligible pods.

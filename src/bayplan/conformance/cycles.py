@@ -8,7 +8,7 @@ real scheduler's program adds for the record (every filter alone, scores of a si
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
 
 import numpy as np
 from msgspec import structs
@@ -253,15 +253,16 @@ def _record_preemption(
     if profile.post_filter:
         candidates = _candidates(profile, pod, result.diagnosis, cycle_state)
         found, status = scheduler.run_post_filter_plugins(profile, pod, result.diagnosis, cycle_state)
+        names: list[str] = []
         if found is not None and found.nominated_node_name:
-            found = _first_of_all_starts(profile, pod, result.diagnosis, cycle_state, found)
+            found, names = _first_of_all_starts(profile, pod, result.diagnosis, cycle_state, found)
         node = found.nominated_node_name if found is not None else None
         victims: list[Json] = list(found.victims) if found is not None else []
         preemption: JsonObject = {
             "code": status.code.text,
             "reasons": list(status.reasons),
             "nominatedNode": node or None,
-            "nominatedNodes": list(found.equals) if found is not None else [],
+            "nominatedNodes": list[Json](names),
             "victims": victims,
             "candidates": candidates,
         }
@@ -292,8 +293,9 @@ def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: C
 
 def _first_of_all_starts(
     profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState, found: PostFilterResult
-) -> PostFilterResult:
-    """Return the recording's choice if some candidates are enough: of all possible ones the first by name."""
+) -> tuple[PostFilterResult, list[str]]:
+    """Return the recording's choice and all possible ones by name: the first of them if some candidates are enough."""
+    results = [found]
     for plugin in profile.post_filter:
         if not isinstance(plugin, DefaultPreemption):
             continue
@@ -303,10 +305,9 @@ def _first_of_all_starts(
                 plugin.evaluator.preempt(pod, diagnosis, cycle_state, offset=offset)[0] for offset in range(count)
             )
             results = [result for result in starts if result is not None and result.nominated_node_name]
-            names = sorted({name for result in results for name in result.equals})
-            first = min(results, key=lambda result: result.nominated_node_name or "")
-            return plugin.start(pod, replace(first, equals=names))
-    return found
+            found = plugin.start(pod, min(results, key=lambda result: result.nominated_node_name or ""))
+    names = plugin.handle.cluster.nodes.names
+    return found, sorted({name for each in results if each.shortlist for name in each.shortlist.best_nodes(names)})
 
 
 def _look_at_all_candidates(scheduler: Scheduler, written: Json) -> None:

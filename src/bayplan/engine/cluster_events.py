@@ -26,6 +26,7 @@ from bayplan.framework.status import Code, Status
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.state.pod_info import takes_the_same
 
 if TYPE_CHECKING:
     from bayplan.engine.scheduler import Scheduler
@@ -98,7 +99,7 @@ class ClusterEvents:
     def _update_assigned_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> None:
         state = self._scheduler.state
         if key in state.pods:
-            if _takes_the_same(old, new):
+            if takes_the_same(old, new):
                 state.renew_pod(state.pods[key], new)
             else:
                 state.update_pod(new)
@@ -207,17 +208,3 @@ class ClusterEvents:
         if resource is not None:
             action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
             self._scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now_ns)
-
-
-def _takes_the_same(old: Pod, new: Pod) -> bool:
-    """Return whether two versions of a pod are equal in all that the columns hold."""
-    if old.spec is not new.spec and old.spec != new.spec:
-        return False
-    before, after = old.metadata, new.metadata
-    if before.labels != after.labels or (before.deletion_timestamp is None) != (after.deletion_timestamp is None):
-        return False
-    # Container statuses show a resize in progress.
-    return (old.status.container_statuses, old.status.init_container_statuses) == (
-        new.status.container_statuses,
-        new.status.init_container_statuses,
-    )

@@ -14,7 +14,7 @@ from bayplan.engine.nominated_pods import NOBODY, Crowd, NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import NO_ROWS, NodeSampling, Pick, Sample, Ties, tie_set
-from bayplan.engine.what_if import PASSES, filter_rows_with
+from bayplan.engine.what_if import PASSES, first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
@@ -136,7 +136,8 @@ def schedule_pod(
     if result.failure is not None:
         return result
     if result.feasible_nodes == 0:
-        result.diagnosis = diagnose(plan, result, first_failures(plan, crowd, nominated_pods.log))
+        failures = result.first_failures or first_failures(plan, crowd, nominated_pods.log)
+        result.diagnosis = diagnose(plan, result, failures)
         # The message comes from the diagnosis, after PostFilter has run.
         result.failure = Status(Code.UNSCHEDULABLE)
         cycle_state.write(PLAN, plan)
@@ -267,7 +268,7 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: Schedule
     if row is None:
         return False
     counting = crowd.pods_at(row)
-    failure = filter_rows_with(plan, [(row, counting)])[0] if counting else PASSES
+    failure = first_failure_with(plan, row, counting) if counting else PASSES
     if failure == PASSES:
         number, verdict = plan.filtered.first_failure_at(row)
     else:

@@ -41,6 +41,7 @@ class FirstFailures:
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
         self._plan = plan
         self._changed_rows = ChangedRows(plan, nominations)
+        self._trial: Trial | None = None
         self.values: Ints = np.full(0, PASSES, dtype=np.int64)
         self.feasible: Bools = np.zeros(0, dtype=np.bool_)
         self.examined: Bools = self.feasible
@@ -61,18 +62,17 @@ class FirstFailures:
             rows: list[int] = crowd.rows.tolist()
         else:
             rows = changed
-        if not rows:
-            return
-        trial = Trial(self._plan)
         try:
             for row in rows:
-                self._ask(row, crowd, trial)
+                self._ask(row, crowd)
         except BaseException:
             # Results for other rows are lost.
             self._changed_rows.forget()
             raise
         finally:
-            trial.close()
+            if self._trial is not None:
+                self._trial.close()
+                self._trial = None
 
     def _ask_all(self) -> None:
         """Copy the verdicts of the plan's filters for all rows, without nominated pods."""
@@ -113,16 +113,17 @@ class FirstFailures:
                     return number << 16 | int(result.codes[row])
         return -1
 
-    def _ask(self, row: int, crowd: Crowd, trial: Trial) -> None:
+    def _ask(self, row: int, crowd: Crowd) -> None:
         """Evaluate one row, with its nominated pods, if any, and without them."""
         self.asked_rows += 1
         value = own = self._own(row)
-        if self._examined[row] and row in crowd.infos:
-            pods = crowd.pods_at(row)
-            if pods:
-                counting = trial.first_failure_with(row, pods)
-                if counting != _PASSES:
-                    value = counting
+        pods = crowd.pods_at(row) if self._examined[row] else None
+        if pods:
+            if self._trial is None:
+                self._trial = Trial(self._plan)
+            counting = self._trial.first_failure_with(row, pods)
+            if counting != _PASSES:
+                value = counting
         if value != own:
             self.overrides[row] = value
         else:

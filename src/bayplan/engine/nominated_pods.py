@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayplan.engine.nominator import NominatedPod, Nominator
+from bayplan.engine.nominator import Nominator
 from bayplan.engine.queued_pod import uid_of
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import PodInfo
+from bayplan.state.pod_info import PodInfo, takes_the_same
 from bayplan.state.row_log import RowLog
 
 
@@ -28,9 +28,7 @@ class Crowd:
         own_row: the row that the pod itself is nominated to, or -1; also an attribute.
     """
 
-    __slots__ = ("_own_uid", "floor", "infos", "own_row")
-
-    def __init__(self, infos: Mapping[int, Mapping[str, PodInfo]], floor: int, own_uid: str, own_row: int) -> None:
+    def __init__(self, infos: dict[int, dict[str, PodInfo]], floor: int, own_uid: str, own_row: int) -> None:
         self.infos = infos
         self._own_uid = own_uid
         self.floor = floor
@@ -46,10 +44,12 @@ class Crowd:
 
     def pods_at(self, row: int) -> list[PodInfo]:
         """Return the pods that count on a row, oldest nomination first."""
-        infos = self.infos.get(row)
-        if not infos:
-            return []
-        return [info for uid, info in infos.items() if info.priority >= self.floor and uid != self._own_uid]
+        infos: dict[str, PodInfo] | None = self.infos.get(row)
+        found: list[PodInfo] = []
+        for uid, info in infos.items() if infos else ():
+            if info.priority >= self.floor and uid != self._own_uid:
+                found.append(info)
+        return found
 
 
 NOBODY = Crowd({}, 0, "", -1)
@@ -73,48 +73,50 @@ class NominatedPods:
         self._pods = pods
         self._infos: dict[int, dict[str, PodInfo]] = {}
         self._node_position = -1
+        self._prepared: PodInfo | None = None
         self.log = RowLog()
 
     def __call__(self, pod: Pod) -> Crowd:
         """Return the nominated pods that count when a pod is filtered: other pods of at least its priority."""
-        if not len(self._nominator) and not self._infos:
+        if not self._nominator.node_by_uid and not self._infos:
             return NOBODY
         self._follow()
-        return Crowd(self._infos, pod.spec.priority or 0, uid_of(pod), self.row_of(pod))
+        uid = uid_of(pod)
+        node_name = self._nominator.node_by_uid.get(uid)
+        own_row = self._state.nodes.row_of.get(node_name, -1) if node_name else -1
+        return Crowd(self._infos, pod.spec.priority or 0, uid, own_row)
 
-    def row_of(self, pod: Pod) -> int:
-        """Return the row that a pod itself is nominated to, or -1."""
-        node_name = self._nominator.node_by_uid.get(uid_of(pod))
-        return self._state.nodes.row_of.get(node_name, -1) if node_name else -1
+    def prepare(self, info: PodInfo) -> None:
+        """Provide the record of a pod that may be nominated next, so that its requests are not computed again."""
+        self._prepared = info
 
     def _follow(self) -> None:
         """Apply the nominator's changes."""
-        row_of = self._state.nodes.row_of
+        state = self._state
         changed = self._nominator.take_changed_nodes()
-        if self._node_position != self._state.node_log.end:
-            self._node_position = self._state.node_log.end
+        if self._node_position != state.node_log.end:
+            self._node_position = state.node_log.end
             self._infos = {}
             changed = list(self._nominator)
         for node_name in changed:
-            row = row_of.get(node_name)
+            row = state.nodes.row_of.get(node_name)
             if row is None:
                 continue
-            old = self._infos.get(row, {})
+            old = self._infos.pop(row, {})
             self.log.append(row)
-            infos = {}
+            infos: dict[str, PodInfo] = {}
             for nominated in self._nominator.on_node(node_name):
-                info = self._info(nominated, old)
-                if info is not None:
-                    infos[nominated.uid] = info
-            self._infos[row] = infos
-            if not infos:
-                del self._infos[row]
+                pod = self._pods.get(nominated.key)
+                if pod is not None:
+                    infos[nominated.uid] = self._info(pod, nominated.key, old.get(nominated.uid))
+            if infos:
+                self._infos[row] = infos
 
-    def _info(self, nominated: NominatedPod, old: Mapping[str, PodInfo]) -> PodInfo | None:
-        pod = self._pods.get(nominated.key)
-        if pod is None:
-            return None
-        known = old.get(nominated.uid)
-        if known is not None and known.pod is pod:
-            return known
-        return self._state.pod_info(pod)
+    def _info(self, pod: Pod, key: str, known: PodInfo | None) -> PodInfo:
+        """Return the record of a pod: the known or the prepared one, if it is that of this pod."""
+        if known is None and self._prepared is not None and self._prepared.key == key:
+            known = self._prepared
+        if known is None or not takes_the_same(known.pod, pod):
+            return self._state.pod_info(pod)
+        known.renew(pod)
+        return known

@@ -336,10 +336,6 @@ class RuleSet:
         self._moved = False
         return moved
 
-    def stamp(self) -> tuple[int, ...]:
-        """Return a value that changes when a rule has run on all rows again, or other results take part."""
-        return (id(self.results), *self._epochs)
-
 
 class RuleResults:
     """The results that plans share; they live as long as some plan refers to them.

@@ -1,6 +1,8 @@
 cimport cython
 
+from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.log_reader cimport LogReader
+from bayplan.engine.nominated_pods cimport Crowd
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.rule_result cimport FilterResult
 from bayplan.state.pod_moves cimport PodMoves
@@ -10,6 +12,8 @@ cdef class Trial:
     cdef list _numbers, _parts, _moving
     cdef public PodMoves moves
 
+    @cython.locals(number=Py_ssize_t, part=FilterResult, looks_at_pods=bint)
+    cdef bint _choose_filters(self, list parts) except -1
     @cython.locals(number=Py_ssize_t, part=FilterResult, verdict=int)
     cpdef Py_ssize_t first_failure(self, Py_ssize_t row) except -2
     @cython.locals(length=Py_ssize_t)
@@ -24,5 +28,8 @@ cdef class ChangedRows:
     cdef object _stamp
 
     cpdef void forget(self) except *
-    @cython.locals(plan=Plan, whole=bint, part=FilterResult, own_row=Py_ssize_t, count=Py_ssize_t, rows=list)
-    cpdef list take(self, object crowd, object stamp=*)
+    @cython.locals(
+        filtered=FilteredRows, whole=bint, part=FilterResult, own_row=Py_ssize_t, count=Py_ssize_t, changed=Py_ssize_t[::1],
+        rows=dict, number=Py_ssize_t, row=Py_ssize_t,
+    )
+    cpdef list take(self, Crowd crowd, object stamp=*)

@@ -31,15 +31,25 @@ class Trial:
     """
 
     def __init__(self, plan: Plan) -> None:
-        parts: list[FilterResult] = plan.filtered.results
         self._plan = plan
-        # The filters that can fail on some row, in order, with their numbers.
-        self._numbers = [number for number, part in enumerate(parts) if part.failing or not part.static]
-        self._parts = [parts[number] for number in self._numbers]
-        self._moving = [part for part in parts if not part.static]
-        # Rules that read more than the logged columns may read single pods, too.
-        looks_at_pods = any(part.rule.looks_at_pods or not part.incremental for part in self._moving)
-        self.moves = PodMoves(plan.state, with_pods=looks_at_pods)
+        # The filters that can fail on some row, in order, with their numbers; and those whose results pods can change.
+        self._numbers: list[int] = []
+        self._parts: list[FilterResult] = []
+        self._moving: list[FilterResult] = []
+        self.moves = PodMoves(plan.state, with_pods=self._choose_filters(plan.filtered.results))
+
+    def _choose_filters(self, parts: list[FilterResult]) -> bool:
+        """Choose the filters to run; return whether one may read single pods, as those do that read more than logged columns."""
+        looks_at_pods = False
+        for number in range(len(parts)):
+            part = parts[number]
+            if part.failing or not part.static:
+                self._numbers.append(number)
+                self._parts.append(part)
+            if not part.static:
+                self._moving.append(part)
+                looks_at_pods = looks_at_pods or part.rule.looks_at_pods or not part.incremental
+        return looks_at_pods
 
     def first_failure(self, row: int) -> int:
         """Return the first filter that fails on a row now, as ``number << 16 | verdict``; or `PASSES`."""
@@ -72,11 +82,11 @@ class Trial:
             part.rule.before_changes(part.params)
 
 
-def filter_rows_with(plan: Plan, pods_by_row: Sequence[tuple[int, Sequence[PodInfo]]]) -> list[int]:
-    """Filter each of some rows as if pods ran there; return per row what `Trial.first_failure` does."""
+def first_failure_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> int:
+    """Return what `Trial.first_failure` does, as if some more pods were on the row."""
     trial = Trial(plan)
     try:
-        return [trial.first_failure_with(row, pods) for row, pods in pods_by_row]
+        return trial.first_failure_with(row, pods)
     finally:
         trial.close()
 
@@ -100,28 +110,31 @@ class ChangedRows:
         self._stamp = None
 
     def take(self, crowd: Crowd, stamp: Hashable = None) -> list[int] | None:
-        """Return the rows that may have changed since the last call (with repetitions), or None if all may have.
+        """Return the rows that may have changed since the last call, each once, or None if all may have.
 
         Args:
             crowd: the nominated pods that count now.
             stamp: anything else that the results depend on.
         """
-        plan = self._plan
-        now = (stamp, plan.state.node_log.end, plan.state.columns.capacity, plan.filtered.rules.stamp())
+        filtered = self._plan.filtered
+        # Rules that ran on all rows, other rules, and changed nodes make the plan combine all rows again.
+        now = (stamp, filtered.combined)
         whole = now != self._stamp
-        for part in plan.filtered.results:
+        for part in filtered.rules.results:
             # Pods on other rows can change such a rule's result for this row, and no log names the rows.
             if part.rule.reads_others or not part.incremental:
                 whole = True
         own_row = self._own_row
         self._stamp, self._own_row = now, crowd.own_row
-        count = self._changes.take(plan.state.columns.count)
+        count = self._changes.take(len(filtered.flags))
         if whole or count < 0:
             return None
-        rows = [int(row) for row in self._changes.rows[:count]]
+        changed = self._changes.rows
+        rows: dict[int, None] = {}
+        for number in range(count):
+            rows[changed[number]] = None
         # A pod does not count on the row it is nominated to itself, but does when the next pod is evaluated.
-        if own_row >= 0:
-            rows.append(own_row)
-        if crowd.own_row >= 0:
-            rows.append(crowd.own_row)
-        return rows
+        for row in (own_row, crowd.own_row):
+            if row >= 0:
+                rows[row] = None
+        return list(rows)

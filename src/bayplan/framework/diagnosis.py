@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from bayplan.framework.status import Code, Status, verdict_code
@@ -14,6 +14,7 @@ from bayplan.state.arrays import Bools, Ints
 
 if TYPE_CHECKING:
     from bayplan.framework.preemption.account import PreemptionAccount
+    from bayplan.framework.preemption.shortlist import Shortlist
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
@@ -63,12 +64,15 @@ class Diagnosis:
             return self.explain(value >> 16, value & 0xFFFF) if value >= 0 else None
         return self.absent_status
 
-    def rows_with(self, code: Code) -> Bools:
-        """Return bool[rows], the nodes with a status of this code; may include freed rows."""
+    def rows_with(self, code: Code) -> Bools | None:
+        """Return bool[rows], the nodes with a status of this code; may include freed rows. None if all nodes have one."""
         if self.pre_filter_status is not None:
             return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
-        alike = [value for value in self._counted() if verdict_code(value & 0xFFFF) is code]
-        if len(alike) == len(self._counted()):
+        counted = self._counted()
+        alike = [value for value in counted if verdict_code(value & 0xFFFF) is code]
+        if len(alike) == len(counted):
+            if sum(counted.values()) == self.num_all_nodes and not self.overrides:
+                return None
             rows = self.values >= 0
         elif alike:
             rows = np.isin(self.values, alike)
@@ -83,10 +87,12 @@ class Diagnosis:
 
     def groups(self) -> Iterator[tuple[Status, int]]:
         """Yield each distinct status of examined nodes with the number of nodes that have it."""
-        counts = dict(self._counted())
-        for row in self.overrides:
-            if self.examined[row] and self.values[row] >= 0:
-                counts[int(self.values[row])] -= 1
+        counts = self._counted()
+        if self.overrides:
+            counts = dict(counts)
+            for row in self.overrides:
+                if self.examined[row] and self.values[row] >= 0:
+                    counts[int(self.values[row])] -= 1
         for value, count in counts.items():
             if count:
                 yield self.explain(value >> 16, value & 0xFFFF), count
@@ -109,16 +115,16 @@ class Diagnosis:
             text += told_reasons(self._histogram())
         return f"{text} {self.post_filter_message}" if self.post_filter_message else text
 
-    def _histogram(self) -> Counter[str]:
-        reasons: Counter[str] = Counter()
+    def _histogram(self) -> dict[str, int]:
+        reasons: dict[str, int] = {}
         known = 0
         for status, count in self.groups():
             known += count
             for reason in status.reasons:
-                reasons[reason] += count
+                reasons[reason] = reasons.get(reason, 0) + count
         if self.absent_status is not None and known < self.num_all_nodes:
             for reason in self.absent_status.reasons:
-                reasons[reason] += self.num_all_nodes - known
+                reasons[reason] = reasons.get(reason, 0) + self.num_all_nodes - known
         return reasons
 
 
@@ -142,20 +148,17 @@ class Candidate:
     pdb_violations: int = 0
 
 
-@dataclass(frozen=True)
-class PostFilterResult:
+class PostFilterResult(msgspec.Struct, frozen=True):
     """The result of PostFilter.
 
     Attributes:
         nominated_node_name: the node for the pod once there is room; "" clears its nomination, None leaves it unchanged.
         victims: keys of the pods to evict, most important first.
-        candidates: all nodes found, in the order of the search.
-        equals: those as good as the chosen one, by name.
+        shortlist: all nodes found; valid until the cluster changes.
         nominations_to_clear: keys of pods of lower priority whose nomination to that node is cleared.
     """
 
     nominated_node_name: str | None = None
     victims: tuple[str, ...] = ()
-    candidates: Collection[Candidate] = ()
-    equals: Collection[str] = ()
+    shortlist: Shortlist | None = None
     nominations_to_clear: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.plugin_arguments import DefaultPreemptionArgs
@@ -21,6 +22,7 @@ from bayplan.framework.status import SUCCESS, Status, unresolvable
 from bayplan.objects.pod import Pod
 
 WAITING = "waiting for the preemption for this pod to be finished"
+HELD_BACK = unresolvable(WAITING)
 DEFAULT_ARGS = DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100)
 
 
@@ -59,19 +61,18 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         """Record that the evictions for a pod begin; return what remains to be done."""
         if not self._asynchronous or not found.victims:
             return found
-        evicted = [key for key in found.victims if not self._is_terminating(key)]
-        if not evicted:
-            # All victims are already terminating: upstream starts nothing, and clears no nominations, either.
-            return replace(found, nominations_to_clear=())
-        # Other victims may be gone before the last one is evicted.
-        self._last_victims[_uid_of(pod)] = evicted[-1]
-        return found
+        for key in reversed(found.victims):
+            victim = self._dry_runs.newest(key)
+            if victim is not None and victim.metadata.deletion_timestamp is None:
+                # Other victims may be gone before the last one is evicted.
+                self._last_victims[_uid_of(pod)] = key
+                return found
+        # All victims are already terminating: upstream starts nothing, and clears no nominations, either.
+        return replace(found, nominations_to_clear=())
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Hold a pod back from the choice of its victims until the last of them is terminating."""
-        if self._last_victims and self.is_running_preemption(pod):
-            return unresolvable(WAITING)
-        return SUCCESS
+        return HELD_BACK if self._last_victims and self.is_running_preemption(pod) else SUCCESS
 
     def is_running_preemption(self, pod: Pod) -> bool:
         """Return whether evictions for this pod are still in progress."""
@@ -92,10 +93,6 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         victim = self._dry_runs.newest(key)
         # A victim that is not bound yet is requeued immediately.
         return victim is not None and bool(victim.spec.node_name) and victim.metadata.deletion_timestamp is None
-
-    def _is_terminating(self, key: str) -> bool:
-        victim = self._dry_runs.newest(key)
-        return victim is None or victim.metadata.deletion_timestamp is not None
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register deleted pods: they end the wait in `pre_enqueue`. The filters decide whether to retry."""

@@ -84,9 +84,10 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
         return NO_VOLUMES
     metadata = pod.metadata
     volumes = []
-    ephemeral = False
+    named = ephemeral = False
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
+            named = True
             volumes.append(PodVolume(volume, volume.persistent_volume_claim.claim_name))
         elif volume.ephemeral is not None:
             ephemeral = True
@@ -100,13 +101,7 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
     if not shared:
         key = (metadata.namespace, name, uid, _encode([item.source for item in volumes]))
     return PodVolumes(
-        key,
-        metadata.namespace,
-        name,
-        uid,
-        tuple(volumes),
-        has_claims=any(item.claim is not None for item in volumes),
-        has_named_claims=any(item.claim is not None and not item.ephemeral for item in volumes),
+        key, metadata.namespace, name, uid, tuple(volumes), has_claims=named or ephemeral, has_named_claims=named
     )
 
 

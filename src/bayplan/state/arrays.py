@@ -29,11 +29,6 @@ SMALL = 1 << 46
 """Below this limit, a product with 100 is exact in float64, and plain Python numbers behave like Go's int64."""
 
 
-def all_true(flags: Bools) -> bool:
-    """Return whether no flag is False; for a few flags it takes a third of the time of numpy's own functions."""
-    return not len(flags) or bool(flags.item(flags.argmin()))
-
-
 def largest_amount(amounts: Ints) -> int:
     """Return the largest of some amounts, or at least `SMALL` if any is negative: such amounts are not small either."""
     if len(amounts) == 0:

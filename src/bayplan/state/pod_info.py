@@ -138,3 +138,17 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r}, row={self.row})"
+
+
+def takes_the_same(old: Pod, new: Pod) -> bool:
+    """Return whether two versions of a pod are equal in all that the columns hold."""
+    if old.spec is not new.spec and old.spec != new.spec:
+        return False
+    before, after = old.metadata, new.metadata
+    if before.labels != after.labels or (before.deletion_timestamp is None) != (after.deletion_timestamp is None):
+        return False
+    # Container statuses show a resize in progress.
+    return (old.status.container_statuses, old.status.init_container_statuses) == (
+        new.status.container_statuses,
+        new.status.init_container_statuses,
+    )

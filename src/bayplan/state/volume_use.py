@@ -30,7 +30,7 @@ class VolumeUse:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._position = -1
-        self.pods_on: dict[int, tuple[PodInfo, ...]] = {}
+        self.pods_on: dict[int, list[PodInfo]] = {}
         self.claim_users: dict[str, int] = {}
         self.name_users: dict[str, int] = {}
         # By kind and name of a disk, the rows that use it, and the number of volumes there with its name.
@@ -38,12 +38,8 @@ class VolumeUse:
 
     def follow(self) -> Collection[int]:
         """Update everything; return the rows that may have changed."""
-        log = self._state.usage_log
-        if self._position == log.end:
-            return ()
-        logged = log.since(self._position) if self._position >= 0 else None
-        self._position = log.end
-        rows: Collection[int] = range(len(self._state.pods_on)) if logged is None else dict.fromkeys(logged)
+        rows = moved_rows(self._state, self._position)
+        self._position = self._state.usage_log.end
         for row in rows:
             self._look_at(row)
         return rows
@@ -59,18 +55,16 @@ class VolumeUse:
                 yield rows
 
     def _look_at(self, row: int) -> None:
-        infos = tuple([info for info in self._state.pods_on[row].values() if has_volumes(info.pod.spec.volumes)])
-        before = self.pods_on.get(row, ())
-        if infos == before:
-            return
-        for info in before:
+        infos = pods_with_volumes(self._state, row)
+        before, same = self.pods_on.pop(row, []), 0
+        while same < min(len(before), len(infos)) and before[same] is infos[same]:
+            same += 1
+        for info in before[same:]:
             self._count(info, row, -1)
-        for info in infos:
+        for info in infos[same:]:
             self._count(info, row, 1)
         if infos:
             self.pods_on[row] = infos
-        else:
-            del self.pods_on[row]
 
     def _count(self, info: PodInfo, row: int, change: int) -> None:
         namespace = info.pod.metadata.namespace
@@ -108,6 +102,20 @@ def _disk_names(volume: Volume) -> Iterator[tuple[str, str]]:
         yield "iscsi", volume.iscsi.iqn
     if volume.rbd is not None:
         yield "rbd", volume.rbd.image
+
+
+def moved_rows(state: ClusterState, position: int) -> Collection[int]:
+    """Return the rows on which pods were added or removed since a position in the log of usage; all rows for -1."""
+    log = state.usage_log
+    if position == log.end:
+        return ()
+    logged = log.since(position) if position >= 0 else None
+    return range(len(state.pods_on)) if logged is None else dict.fromkeys(logged)
+
+
+def pods_with_volumes(state: ClusterState, row: int) -> list[PodInfo]:
+    """Return the pods on a row that have claims or disks."""
+    return [info for info in state.pods_on[row].values() if has_volumes(info.pod.spec.volumes)]
 
 
 def has_volumes(volumes: tuple[Volume, ...]) -> bool:

@@ -11,9 +11,9 @@ from bayplan.framework.plugin import Params, PreFilterResult
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.plugins.pod_claims import PodVolumes
-from bayplan.plugins.volume_binding.plugin import STATE_KEY, CycleClaims, VolumeBinding, VolumeNeeds
+from bayplan.plugins.volume_binding.plugin import STATE_KEY, VolumeBinding
 from bayplan.plugins.volume_binding.solution import BIND_CONFLICT, NODE_CONFLICT, VOLUME_MISSING
-from bayplan.plugins.volume_binding.solve import sort_claims
+from bayplan.plugins.volume_binding.solve import VolumeNeeds, sort_claims
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 
@@ -42,9 +42,9 @@ class CheckVolumeBinding(VolumeBinding):
         claims = sort_claims(spec, cluster.catalog, self._claims, self._volumes)
         if isinstance(claims, Status):
             return PreFilterResult((claims.message,))
-        params = (self.needs(claims),)
-        state.write(STATE_KEY, CycleClaims(params))
-        return PreFilterResult(params)
+        needs = self.needs(claims)
+        state.write(STATE_KEY, needs)
+        return PreFilterResult((needs,))
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
         """Return the rule for the volumes."""

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
+from bayplan.engine.nominated_pods cimport Crowd
 from bayplan.engine.what_if cimport ChangedRows
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.what_if cimport Trial
@@ -22,22 +23,21 @@ cdef class DryRun:
     cdef public object table
     cdef int64_t[:, ::1] _table
     cdef public Py_ssize_t asked_rows, known_rows
-    cdef object _crowd, _budgets
+    cdef Crowd _crowd
+    cdef object _budgets
     cdef bint _has_budgets
     cdef Trial _trial
-    cdef dict _statuses
     cdef RowLog _pod_log
     cdef Py_ssize_t _started_position
 
     @cython.locals(
-        row=Py_ssize_t, changed=list, started=list, order=Py_ssize_t[::1], safe_rows=Py_ssize_t[::1], violating_rows=Py_ssize_t[::1],
-        known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, violating_count=Py_ssize_t, asked=Py_ssize_t,
-        visited=Py_ssize_t,
+        row=Py_ssize_t, changed=list, started=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
+        known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, asked=Py_ssize_t, visited=Py_ssize_t,
     )
-    cpdef object search(self, object rows, Py_ssize_t wanted, object crowd, object budgets)
+    cpdef object search(self, object rows, Py_ssize_t wanted, Crowd crowd, object budgets)
     cpdef list _refused(self, object rows)
     cdef void _play(self, Py_ssize_t row) except *
-    @cython.locals(info=PodInfo, found=list)
+    @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)
     cdef list _potential_victims(self, Py_ssize_t row)
     @cython.locals(
         moves=PodMoves, nominated=list, info=PodInfo, failure=Py_ssize_t, guarded=Py_ssize_t, order=list, victims=list,

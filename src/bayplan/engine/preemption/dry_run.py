@@ -45,8 +45,9 @@ class DryRun:
         self._plan = plan
         self._priority = plan.priority
         self._changed_rows = ChangedRows(plan, nominations)
-        # The victims of each row, or why it is no candidate; and whether neither (0), the victims (1) or the latter (2) are cached.
-        self._found: list[list[PodInfo] | Status | None] = []
+        # The victims of each row, or why it is no candidate (an int: the failure of a filter); and whether neither (0), the victims
+        # (1) or the latter (2) are cached.
+        self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
         self.table = new_table(0)
         self._table: Any = self.table
@@ -58,7 +59,6 @@ class DryRun:
         self._started_position = self._pod_log.end
         self._pods_on = plan.state.pods_on
         self._trial: Trial | None = None
-        self._statuses: dict[int, Status] = {}
 
     def search(self, rows: Index, wanted: int, crowd: Crowd, budgets: DisruptionBudgets) -> Shortlist:
         """Dry-run rows, in this order, until `wanted` candidates are found; the plan's filters must have run in this cycle.
@@ -87,11 +87,11 @@ class DryRun:
                 self._known[row] = 0
             for row in started:
                 self._known[row] = 0
-        self._trial, self._statuses, self._pods_on = None, {}, self._plan.state.pods_on
-        safe: Index = np.empty(wanted, dtype=np.intp)
-        violating: Index = np.empty(wanted, dtype=np.intp)
-        order, safe_rows, violating_rows, known, table = rows, safe, violating, self._known, self._table
-        safe_count = violating_count = asked = visited = 0
+        self._trial, self._pods_on = None, self._plan.state.pods_on
+        chosen: Index = np.empty(wanted, dtype=np.intp)
+        violating: list[int] = []
+        order, safe, known, table = rows, chosen, self._known, self._table
+        safe_count = asked = visited = 0
         while visited < len(order):
             row = order[visited]
             visited += 1
@@ -100,26 +100,32 @@ class DryRun:
                 asked += 1
             if known[row] == _REFUSED:
                 continue
-            if not table[0, row]:
-                safe_rows[safe_count] = row
+            if not table[row, 0]:
+                safe[safe_count] = row
                 safe_count += 1
-            elif violating_count < wanted:
-                violating_rows[violating_count] = row
-                violating_count += 1
-            if safe_count and safe_count + violating_count >= wanted:
+            elif len(violating) < wanted:
+                violating.append(int(row))
+            if safe_count and safe_count + len(violating) >= wanted:
                 break
         self.asked_rows += asked
         self.known_rows += visited - asked
-        chosen: Index = np.concatenate((safe[:safe_count], violating[:violating_count]))
+        chosen = chosen[:safe_count]
+        if violating:
+            chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
         return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows[:visited]))
 
     def _refused(self, rows: Index) -> list[tuple[Status, Index]]:
         """Return why evaluated rows are no candidates, with the rows of each status."""
         refused: dict[Status, list[int]] = {}
+        statuses: dict[int, Status] = {}
         for row in rows.tolist():
-            status = self._found[row]
-            if isinstance(status, Status):
-                refused.setdefault(status, []).append(row)
+            reason = self._found[row]
+            if isinstance(reason, int):
+                if reason not in statuses:
+                    statuses[reason] = self._status_of(reason)
+                reason = statuses[reason]
+            if isinstance(reason, Status):
+                refused.setdefault(reason, []).append(row)
         return [(status, np.array(found, dtype=np.intp)) for status, found in refused.items()]
 
     def _play(self, row: int) -> None:
@@ -145,17 +151,24 @@ class DryRun:
     def _potential_victims(self, row: int) -> list[PodInfo]:
         """Return the pods of lower priority on a row, most important first."""
         found = [info for info in self._pods_on[row].values() if info.priority < self._priority]
-        return sort_slice(found, importance)
+        for number in range(1, len(found)):
+            before, info = found[number - 1], found[number]
+            if before.priority < info.priority or (
+                before.priority == info.priority and before.started_at() > info.started_at()
+            ):
+                return sort_slice(found, importance)
+        # Go's sort leaves sorted items as they are.
+        return found
 
     def _spare(self, row: int, potential: list[PodInfo]) -> None:
         assert self._trial is not None
         moves = self._trial.moves
-        nominated = self._crowd.pods_at(row) if self._crowd is not None and row in self._crowd.infos else None
+        nominated = self._crowd.pods_at(row) if self._crowd is not None else None
         for info in potential:
             moves.remove(info, row)
         failure = self._first_failure(row, nominated)
         if failure != _PASSES:
-            self._found[row] = self._status_of(failure)
+            self._found[row] = failure
             self._known[row] = _REFUSED
             return
         order, guarded = potential, 0
@@ -196,10 +209,7 @@ class DryRun:
 
     def _status_of(self, failure: int) -> Status:
         """Return the status of a failing filter; an Error has the message with which it would end a cycle."""
-        known = self._statuses.get(failure)
-        if known is None:
-            number, verdict = failure >> 16, failure & 0xFFFF
-            is_error = verdict_code(verdict) is Code.ERROR
-            known = self._plan.filter_error(number, verdict) if is_error else self._plan.explain(number, verdict)
-            self._statuses[failure] = known
-        return known
+        number, verdict = failure >> 16, failure & 0xFFFF
+        if verdict_code(verdict) is Code.ERROR:
+            return self._plan.filter_error(number, verdict)
+        return self._plan.explain(number, verdict)

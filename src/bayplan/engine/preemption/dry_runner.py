@@ -13,8 +13,9 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Index, all_true
+from bayplan.state.arrays import Bools, Index
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.pod_info import PodInfo
 
 PLAN = "Plan"
 """Cycle state key under which a cycle that found no node stores its plan."""
@@ -63,12 +64,10 @@ class DryRunner:
         pods = (self._pods.get(nominated.key) for nominated in self._nominator.on_node(node_name))
         return [pod for pod in pods if pod is not None]
 
-    def in_visiting_order(self, rows: Bools) -> Index:
-        """Return the numbers of the rows that are set, in the order in which the scheduler visits nodes."""
+    def in_visiting_order(self, rows: Bools | None) -> Index:
+        """Return the nodes whose rows are set, or all nodes, in the order in which the scheduler visits them."""
         order = self._cluster.nodes.tree.order(self._cluster.nodes.row_of)
-        chosen = rows.take(order)
-        # Usually all nodes are requested.
-        return order if all_true(chosen) else order.compress(chosen)
+        return order if rows is None else order[rows[order]]
 
     def draw(self, count: int) -> int:
         """Return a random integer from 0 up to, but excluding, `count`."""
@@ -86,6 +85,10 @@ class DryRunner:
         if plan is None or self._nominated is None:
             raise TypeError("preemption outside of a cycle of this scheduler")
         crowd = self._nominated(pod)
+        if not pod.spec.overhead:
+            key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            info = PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
+            self._nominated.prepare(info)
         if not isinstance(plan.dry_run, DryRun):
             plan.dry_run = DryRun(plan, self._nominated.log)
         return plan.dry_run.search(rows, wanted, crowd, budgets)

@@ -29,8 +29,8 @@ class DryRuns(Protocol):
         """Return the pods that are nominated to a node, oldest nomination first."""
         ...
 
-    def in_visiting_order(self, rows: Bools) -> Index:
-        """Return the numbers of the rows that are set, in the order in which the scheduler visits nodes."""
+    def in_visiting_order(self, rows: Bools | None) -> Index:
+        """Return the nodes whose rows are set, or all nodes, in the order in which the scheduler visits them."""
         ...
 
     def find_candidates(

@@ -7,7 +7,7 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-pre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bayplan.framework.preemption.account import account_of
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.dry_runs import DryRuns
 from bayplan.framework.preemption.extenders import call_extenders
-from bayplan.framework.preemption.shortlist import Candidates, NodeNames, Shortlist
+from bayplan.framework.preemption.shortlist import Shortlist
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
@@ -76,37 +76,32 @@ class Evaluator:
         ineligible = self.why_not_eligible(pod, diagnosis)
         if ineligible:
             return None, unschedulable(ineligible)
-        rows = self.potential_nodes(diagnosis)
-        self._attach_account(diagnosis, rows, None, None, "")
+        rows, nodes = self.potential_nodes(diagnosis), self._dry_runs.cluster.nodes
         shortlist: Shortlist | None = None
+        left: Shortlist | None = None
+        chosen = ""
+        # Recorders call it before the cluster changes.
+        diagnosis.preemption = lambda: account_of(rows, shortlist, left, chosen, nodes.names, len(nodes))
         if len(rows):
             # Upstream starts at a random node, so that preemption does not always disturb the same ones.
             if offset is None:
                 offset = self._dry_runs.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
             shortlist = self.find_candidates(pod, state, np.concatenate((rows[offset:], rows[:offset])), wanted)
-        self._attach_account(diagnosis, rows, shortlist, None, "")
         if shortlist is None or not len(shortlist):
             return self._nothing_found(shortlist)
         left = shortlist
         if self._extenders:
             answer = call_extenders(self._extenders, pod, shortlist, self._dry_runs.cluster)
             if isinstance(answer, Status):
+                left = None
                 return None, answer
             left = answer
-            self._attach_account(diagnosis, rows, shortlist, left, "")
             if not len(left):
                 return None, unschedulable(NO_CANDIDATE_LEFT)
-        chosen = self._chosen(pod, left)
-        self._attach_account(diagnosis, rows, shortlist, left, chosen.nominated_node_name or "")
-        return chosen, SUCCESS
-
-    def _attach_account(
-        self, diagnosis: Diagnosis, rows: Index, found: Shortlist | None, left: Shortlist | None, chosen: str
-    ) -> None:
-        """Attach the account of the search to the diagnosis; recorders call it before the cluster changes."""
-        nodes = self._dry_runs.cluster.nodes
-        diagnosis.preemption = lambda: account_of(rows, found, left, chosen, nodes.names, len(nodes))
+        found = self._chosen(pod, left)
+        chosen = found.nominated_node_name or ""
+        return found, SUCCESS
 
     def why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Return why a pod must not preempt others, or "".
@@ -133,8 +128,7 @@ class Evaluator:
 
     def potential_nodes(self, diagnosis: Diagnosis) -> Index:
         """Return the rows, in visiting order, whose status preemption could change."""
-        rows = diagnosis.rows_with(Code.UNSCHEDULABLE)
-        return self._dry_runs.in_visiting_order(rows & self._dry_runs.cluster.nodes.alive)
+        return self._dry_runs.in_visiting_order(diagnosis.rows_with(Code.UNSCHEDULABLE))
 
     def number_of_candidates(self, count: int) -> int:
         """Return how many candidates are enough among `count` potential nodes."""
@@ -145,12 +139,12 @@ class Evaluator:
         """Dry-run preemption on rows, in this order, until enough candidates are found."""
         return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted)
 
-    def candidates_everywhere(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> Collection[Candidate]:
+    def candidates_everywhere(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> Sequence[Candidate]:
         """Return every node where the pod could preempt others, even beyond the number needed; for explanations and comparisons."""
         rows = self.potential_nodes(diagnosis)
         if self.why_not_eligible(pod, diagnosis) or not len(rows):
             return ()
-        return Candidates(self.find_candidates(pod, state, rows, len(rows)), self._dry_runs.cluster.nodes.names)
+        return self.find_candidates(pod, state, rows, len(rows)).candidates(self._dry_runs.cluster.nodes.names)
 
     def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
         refusals = shortlist.refused() if shortlist is not None else ()
@@ -173,17 +167,16 @@ class Evaluator:
     def _chosen(self, pod: Pod, shortlist: Shortlist) -> PostFilterResult:
         names = self._dry_runs.cluster.nodes.names
         best = shortlist.best()
-        row = self._dry_runs.pick(np.sort(shortlist.rows[best]))
-        place = int(best[shortlist.rows[best] == row][0])
+        ties = shortlist.rows[best]
+        row = self._dry_runs.pick(np.sort(ties))
         name = names[row] or ""
         priority = pod.spec.priority or 0
         lower = [other for other in self._dry_runs.nominated_to(name) if (other.spec.priority or 0) < priority]
         return PostFilterResult(
             nominated_node_name=name,
-            victims=tuple(info.key for info in shortlist.victims_at(place)),
-            candidates=Candidates(shortlist, names),
-            equals=NodeNames(shortlist.rows[best], names),
-            nominations_to_clear=tuple(f"{other.metadata.namespace}/{other.metadata.name}" for other in lower),
+            victims=tuple([info.key for info in shortlist.victims_at(int(best[(ties == row).argmax()]))]),
+            shortlist=shortlist,
+            nominations_to_clear=tuple([f"{other.metadata.namespace}/{other.metadata.name}" for other in lower]),
         )
 
 

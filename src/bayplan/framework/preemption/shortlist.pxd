@@ -17,8 +17,7 @@ cdef class Shortlist:
     cdef int64_t[:, ::1] _table
 
     @cython.locals(
-        count=Py_ssize_t, ties=Py_ssize_t, leader=Py_ssize_t, number=Py_ssize_t, order=cython.int, best=Py_ssize_t[::1],
+        places=Py_ssize_t[::1], table=int64_t[:, ::1], best=Py_ssize_t[::1], ties=Py_ssize_t, leader=Py_ssize_t, number=Py_ssize_t,
+        place=Py_ssize_t, criterion=Py_ssize_t,
     )
     cpdef object best(self)
-    @cython.locals(table=int64_t[:, ::1], criterion=Py_ssize_t)
-    cdef int _compare(self, Py_ssize_t left, Py_ssize_t right) noexcept

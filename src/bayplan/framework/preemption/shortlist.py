@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,16 +25,16 @@ _CRITERIA = len(CRITERIA)
 
 
 def new_table(places: int) -> Ints:
-    """Return int64[criteria, places] for `fill`."""
-    return np.zeros((len(CRITERIA), places), dtype=np.int64)
+    """Return int64[places, criteria] for `fill`."""
+    return np.zeros((places, len(CRITERIA)), dtype=np.int64)
 
 
 def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> None:
-    """Write a candidate's criteria to its column of a table; smaller is better.
+    """Write a candidate's criteria to its row of a table; smaller is better.
 
     Args:
-        table: int64[criteria, places].
-        place: the column.
+        table: int64[places, criteria].
+        place: the row of the table.
         victims: sorted by importance, never empty.
         violations: the number of them that a disruption budget protects.
     """
@@ -42,11 +42,11 @@ def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> Non
     for number in range(len(victims)):
         info = victims[number]
         priorities += info.priority + _OFFSET
-    table[0, place] = violations
-    table[1, place] = first.priority
-    table[2, place] = priorities
-    table[3, place] = len(victims)
-    table[4, place] = -first.started_at()
+    table[place, 0] = violations
+    table[place, 1] = first.priority
+    table[place, 2] = priorities
+    table[place, 3] = len(victims)
+    table[place, 4] = -first.started_at()
 
 
 class Shortlist:
@@ -55,7 +55,7 @@ class Shortlist:
     Args:
         rows: intp, one row per candidate; also an attribute.
         places: intp, the index of each candidate in the table and in the victims.
-        table: int64[criteria, places], see `fill`.
+        table: int64[places, criteria], see `fill`.
         victims: the victims of each candidate by place, most important first.
         refused: the function that returns why other nodes are not candidates, with their rows (intp); also an attribute.
     """
@@ -79,33 +79,41 @@ class Shortlist:
 
     def violations_at(self, number: int) -> int:
         """Return how many of them a disruption budget protects."""
-        return int(self.table[0, self.places[number]])
+        return int(self.table[self.places[number], 0])
 
     def compared(self) -> Ints:
         """Return int64[criteria, candidates], as in `CRITERIA`: smaller is better."""
-        return self.table[:, self.places]
+        return self.table[self.places].T
 
     def best(self) -> Index:
         """Return the numbers of the candidates that are best by upstream's criteria, applied in order."""
-        count, ties, leader = len(self._places), 0, 0
-        found: Index = np.empty(count, dtype=np.intp)
+        places, table = self._places, self._table
+        found: Index = np.empty(len(places), dtype=np.intp)
         best: Any = found
-        for number in range(count):
-            order = self._compare(self._places[number], self._places[leader])
-            if order < 0:
-                leader, ties = number, 0
-            if order <= 0:
+        ties = leader = 0
+        for number in range(len(places)):
+            place, criterion = places[number], 0
+            while criterion < _CRITERIA and table[place, criterion] == table[leader, criterion]:
+                criterion += 1
+            if not number or (criterion < _CRITERIA and table[place, criterion] < table[leader, criterion]):
+                leader, ties, criterion = place, 0, _CRITERIA
+            if criterion == _CRITERIA:
                 best[ties] = number
                 ties += 1
         return found[:ties]
 
-    def _compare(self, left: int, right: int) -> int:
-        """Return -1 if the left place is better, 1 if the right one is, 0 if they are equal."""
-        table = self._table
-        for criterion in range(_CRITERIA):
-            if table[criterion, left] != table[criterion, right]:
-                return -1 if table[criterion, left] < table[criterion, right] else 1
-        return 0
+    def candidates(self, names: Sequence[str | None]) -> list[Candidate]:
+        """Return the candidates with the names of their nodes, given by row."""
+        return [
+            Candidate(
+                names[row] or "", tuple([info.key for info in self.victims_at(number)]), self.violations_at(number)
+            )
+            for number, row in enumerate(self.rows.tolist())
+        ]
+
+    def best_nodes(self, names: Sequence[str | None]) -> list[str]:
+        """Return the names of the best candidates' nodes, sorted."""
+        return sorted(names[row] or "" for row in self.rows[self.best()].tolist())
 
 
 def shortlist_of(found: Sequence[tuple[int, list[PodInfo], int]]) -> Shortlist:
@@ -115,51 +123,3 @@ def shortlist_of(found: Sequence[tuple[int, list[PodInfo], int]]) -> Shortlist:
         fill(table, place, victims, violations)
     rows = np.array([row for row, _, _ in found], dtype=np.intp)
     return Shortlist(rows, np.arange(len(found)), table, [victims for _, victims, _ in found])
-
-
-class Candidates(Collection[Candidate]):
-    """A shortlist as candidates with names, created on demand because most are never used.
-
-    Valid until the cluster changes.
-
-    Args:
-        shortlist: the candidates.
-        names: node names by row.
-    """
-
-    def __init__(self, shortlist: Shortlist, names: Sequence[str | None]) -> None:
-        self._shortlist = shortlist
-        self._names = names
-
-    def __len__(self) -> int:
-        return len(self._shortlist)
-
-    def __iter__(self) -> Iterator[Candidate]:
-        for number, row in enumerate(self._shortlist.rows.tolist()):
-            victims = tuple(info.key for info in self._shortlist.victims_at(number))
-            yield Candidate(self._names[row] or "", victims, self._shortlist.violations_at(number))
-
-    def __contains__(self, item: object) -> bool:
-        return any(candidate == item for candidate in self)
-
-
-class NodeNames(Collection[str]):
-    """Rows as node names in alphabetical order, resolved on demand. Valid until nodes change.
-
-    Args:
-        rows: intp.
-        names: node names by row.
-    """
-
-    def __init__(self, rows: Index, names: Sequence[str | None]) -> None:
-        self._rows = rows
-        self._names = names
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._names[row] or "" for row in self._rows.tolist()))
-
-    def __contains__(self, item: object) -> bool:
-        return any(name == item for name in self)

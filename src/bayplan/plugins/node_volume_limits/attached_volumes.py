@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from bayplan.objects.pod import Pod
 from bayplan.objects.storage import (
     CSINode,
     PersistentVolume,
@@ -23,7 +22,7 @@ from bayplan.plugins.pod_claims import pod_volumes
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
-from bayplan.state.volume_use import VolumeUse
+from bayplan.state.volume_use import moved_rows, pods_with_volumes
 
 NO_LIMIT = 1 << 62
 READ = (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)
@@ -36,7 +35,6 @@ class OfPod(NamedTuple):
     """The volumes of one pod on a node, and which claims and volumes were read for them."""
 
     info: PodInfo
-    pod: Pod
     names: CsiNames
     read: tuple[str, ...]
 
@@ -49,31 +47,27 @@ class AttachedVolumes:
         limited: those whose CSINode has a limit for some driver.
         limits: int64[capacity] per driver, `NO_LIMIT` where a node has none.
         counts: int64[capacity] per driver, volumes of pods on the node and further volumes that are attached to it.
-        rows_of: the rows whose pods use a volume, by its unique name.
+        rows_of: the rows whose pods use a volume, by its unique name, and the number of these pods.
         errors: rows on which the volumes of a pod are unknown, with the reason.
         version: changes if something changed in rows that the log of usage does not name.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
-        self._use = VolumeUse(cluster)
-        # By row, then by the identity of a pod's record, which the entry holds.
-        self._of_pods: dict[int, dict[int, OfPod]] = {}
-        self._by_pods: dict[int, dict[str, str]] = {}
+        self._position = -1
+        self._of_pods: dict[int, list[OfPod]] = {}
         self._attached: dict[int, dict[str, str]] = {}
         self._attached_volumes: dict[str, None] = {}
-        self._counted: dict[int, dict[str, int]] = {}
         self._versions: dict[type[Struct], int] = dict.fromkeys(READ, -1)
         self._nodes_seen = (-1, -1, -1)
         self._writes = -1
-        # Which rows read a claim, or a volume, through the pods on them: by key, with prefixes that keep both apart.
-        self._readers: dict[str, dict[int, None]] = {}
-        self._read_by: dict[int, tuple[str, ...]] = {}
+        # By claim or volume, with prefixes that keep both apart, the rows whose pods read it, and how often.
+        self._readers: dict[str, dict[int, int]] = {}
         self.has_csi_node: Bools = np.zeros(0, dtype=np.bool_)
         self.limited: Bools = np.zeros(0, dtype=np.bool_)
         self.limits: dict[str, Ints] = {}
         self.counts: dict[str, Ints] = {}
-        self.rows_of: dict[str, dict[int, None]] = {}
+        self.rows_of: dict[str, dict[int, int]] = {}
         self.errors: dict[int, str] = {}
         self.version = 0
 
@@ -92,11 +86,13 @@ class AttachedVolumes:
     def follow(self) -> None:
         """Update all columns."""
         cluster, catalog = self._cluster, self._cluster.catalog
-        stale: dict[int, None] = dict.fromkeys(self._use.follow())
+        moved = moved_rows(cluster, self._position)
+        self._position = cluster.usage_log.end
         if self._writes == catalog.writes and self._nodes_seen[1:] == (cluster.node_log.end, cluster.nodes.capacity):
-            for row in stale:
+            for row in moved:
                 self._look_at(row, placed=True)
             return
+        stale: dict[int, None] = dict.fromkeys(moved)
         self._writes = catalog.writes
         placed = len(stale)
         nodes_seen = (catalog.version(CSINode), cluster.node_log.end, cluster.nodes.capacity)
@@ -104,7 +100,7 @@ class AttachedVolumes:
         if nodes_changed:
             self._nodes_seen = nodes_seen
             self._read_nodes()
-            stale.update(dict.fromkeys((*self._use.pods_on, *self._counted)))
+            stale.update(dict.fromkeys(self._of_pods))
         written = {kind: self._written(kind) for kind in READ}
         if nodes_changed or written[VolumeAttachment] != [] or self._are_attached(written[PersistentVolume]):
             stale.update(dict.fromkeys(self._attached))
@@ -112,10 +108,10 @@ class AttachedVolumes:
             stale.update(dict.fromkeys(self._attached))
         claims, volumes = written[PersistentVolumeClaim], written[PersistentVolume]
         if written[StorageClass] != [] or claims is None or volumes is None:
-            stale.update(dict.fromkeys(self._use.pods_on))
+            stale.update(dict.fromkeys(self._of_pods))
         else:
             for key in (*(CLAIM + claim for claim in claims), *(VOLUME + volume for volume in volumes)):
-                stale.update(self._readers.get(key, {}))
+                stale.update(dict.fromkeys(self._readers.get(key, ())))
         if nodes_changed or len(stale) > placed:
             self.version += 1
         for row in stale:
@@ -176,43 +172,35 @@ class AttachedVolumes:
 
     def _look_at(self, row: int, *, placed: bool = False) -> None:
         """Find the volumes of one node; if only pods were `placed` or removed, find those of the new pods."""
-        migrated = bool(self.has_csi_node[row])
-        names: dict[str, str] = {}
-        read: dict[str, None] = {}
-        self.errors.pop(row, None)
-        known = self._of_pods.get(row, {}) if placed else {}
-        of_pods: dict[int, OfPod] = {}
-        for info in self._use.pods_on.get(row, ()):
-            found = known.get(id(info))
-            if found is None or found.info is not info or found.pod is not info.pod:
-                found = self._of_pod(info, migrated=migrated)
-            of_pods[id(info)] = found
-            read.update(dict.fromkeys(found.read))
-            if found.names.error:
-                self.errors.setdefault(row, found.names.error)
-            names.update(found.names.drivers)
+        infos, known, same = pods_with_volumes(self._cluster, row), self._of_pods.pop(row, []), 0
+        while placed and same < min(len(known), len(infos)) and known[same].info is infos[same]:
+            same += 1
+        for of_pod in known[same:]:
+            self._count(row, of_pod, -1)
+        if not placed:
+            for counts in self.counts.values():
+                counts[row] = 0
+            for driver in self._attached.get(row, {}).values():
+                self.counts_of(driver)[row] += 1
+        of_pods = known[:same]
+        for info in infos[same:]:
+            of_pod = self._of_pod(info, migrated=bool(self.has_csi_node[row]))
+            self._count(row, of_pod, 1)
+            of_pods.append(of_pod)
         if of_pods:
             self._of_pods[row] = of_pods
-        else:
-            self._of_pods.pop(row, None)
-        self._note_readers(row, read)
-        before = self._by_pods.get(row, {})
-        for name in before.keys() - names.keys():
-            del self.rows_of[name][row]
-            if not self.rows_of[name]:
-                del self.rows_of[name]
-        for name in names:
-            if name not in before:
-                self.rows_of.setdefault(name, {})[row] = None
-        self._by_pods[row] = names
-        counted: dict[str, int] = {}
-        for driver in (self._attached.get(row, {}) | names).values():
-            counted[driver] = counted.get(driver, 0) + 1
-        for driver in self._counted.get(row, {}):
-            self.counts[driver][row] = 0
-        for driver, count in counted.items():
-            self.counts_of(driver)[row] = count
-        self._counted[row] = counted
+        self.errors.pop(row, None)
+        for of_pod in of_pods:
+            if of_pod.names.error:
+                self.errors.setdefault(row, of_pod.names.error)
+
+    def _count(self, row: int, of_pod: OfPod, change: int) -> None:
+        """Add (1) or remove (-1) the volumes of a pod on a row."""
+        for name, driver in of_pod.names.drivers.items():
+            if _add(self.rows_of, name, row, change) and name not in self._attached.get(row, ()):
+                self.counts_of(driver)[row] += change
+        for key in of_pod.read:
+            _add(self._readers, key, row, change)
 
     def _of_pod(self, info: PodInfo, *, migrated: bool) -> OfPod:
         catalog, volumes = self._cluster.catalog, pod_volumes(info.pod, shared=True)
@@ -222,14 +210,15 @@ class AttachedVolumes:
                 key = f"{volumes.namespace}/{volume.claim}"
                 claim = catalog.get(PersistentVolumeClaim, key)
                 read += [CLAIM + key, VOLUME + (claim.spec.volume_name if claim is not None else "")]
-        return OfPod(info, info.pod, csi_names(volumes, catalog, migrated=migrated, new_pod=False), tuple(read))
+        return OfPod(info, csi_names(volumes, catalog, migrated=migrated, new_pod=False), tuple(read))
 
-    def _note_readers(self, row: int, read: dict[str, None]) -> None:
-        for key in self._read_by.get(row, ()):
-            if key not in read:
-                del self._readers[key][row]
-                if not self._readers[key]:
-                    del self._readers[key]
-        for key in read:
-            self._readers.setdefault(key, {})[row] = None
-        self._read_by[row] = tuple(read)
+
+def _add(users: dict[str, dict[int, int]], key: str, row: int, change: int) -> bool:
+    """Count a user (1) or its end (-1) on a row; return whether it is the first or was the last there."""
+    rows = users.setdefault(key, {})
+    count = rows[row] = rows.get(row, 0) + change
+    if not count:
+        del rows[row]
+        if not rows:
+            del users[key]
+    return count == (1 if change > 0 else 0)

@@ -17,7 +17,7 @@ cdef class AttachableVolumes(FilterRule):
     cdef list _limits
     cdef uint8_t[::1] _has_csi_node
     cdef int _problem_on_plain, _problem_on_migrated
-    cdef bint _has_errors, _needs_drivers
+    cdef bint _has_errors, _needs_drivers, _in_use
 
     cpdef bint refresh(self) except -1
     cpdef void after_changes(self, object params) except *

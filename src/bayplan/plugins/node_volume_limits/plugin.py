@@ -174,7 +174,7 @@ class DriverLimit:
         in_use: per other volume the rows whose pods use it.
     """
 
-    def __init__(self, limits: Ints, counts: Ints, fresh: int, in_use: list[dict[int, None]]) -> None:
+    def __init__(self, limits: Ints, counts: Ints, fresh: int, in_use: list[dict[int, int]]) -> None:
         self._limits: Any = limits
         self._counts: Any = counts
         self._fresh = fresh
@@ -202,7 +202,7 @@ class AttachableVolumes(FilterRule):
         self._limits: list[DriverLimit] = []
         self._has_csi_node: Any = None
         self._problem_on_plain = self._problem_on_migrated = 0
-        self._has_errors = self._needs_drivers = False
+        self._has_errors = self._needs_drivers = self._in_use = False
 
     def refresh(self) -> bool:
         """Update the columns; return whether written objects affect other rows than the logs name."""
@@ -223,11 +223,17 @@ class AttachableVolumes(FilterRule):
         attached = self._attached
         attached.follow()
         found = self.params if self.params is not None else self._plugin.examine(self._spec)
-        self._plain, self._migrated = cast("tuple[Wanted, Wanted]", found)
+        plain, migrated = cast("tuple[Wanted, Wanted]", found)
+        # A pod of unknown volumes on a node is an error, if the new pod brings volumes.
+        self._has_errors = bool(attached.errors) and bool(migrated.counts)
+        was_in_use, self._in_use = self._in_use, not attached.rows_of.keys().isdisjoint(migrated.drivers)
+        known = self._version == attached.version and (plain, migrated) == (self._plain, self._migrated)
+        if known and not was_in_use and not self._in_use:
+            # As many volumes as before, and no node has one of them.
+            return
+        self._plain, self._migrated = plain, migrated
         self._problem_on_plain, self._problem_on_migrated = self._plain.problem, self._migrated.problem
         self._has_csi_node = attached.has_csi_node.view(np.uint8)
-        # A pod of unknown volumes on a node is an error, if the new pod brings volumes.
-        self._has_errors = bool(attached.errors) and bool(self._migrated.counts)
         self._needs_drivers = bool(self._plain.needed or self._migrated.needed)
         self._limits = []
         if not self._migrated.problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 
 from bayplan.framework.configuration.plugin_arguments import VolumeBindingArgs
@@ -48,8 +47,8 @@ from bayplan.plugins.volume_binding.matching import ReachableRows
 from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution, capacity_score
 from bayplan.plugins.volume_binding.solve import (
     MIGRATED_PLUGINS,
-    BoundVolume,
     SortedClaims,
+    VolumeNeeds,
     bound_volume,
     claims_error,
     solve,
@@ -68,28 +67,6 @@ RESERVED_KEY = "VolumeBinding/reserved"
 NOT_FOUND = "not found"
 STATE_MISSING = 0x2000 | ERROR_BIT
 KEPT_SOLUTIONS = 8
-
-
-class VolumeNeeds(msgspec.Struct, frozen=True):
-    """Everything that determines the volumes of a pod on each node; compared by value.
-
-    Attributes:
-        bound: per bound claim from which nodes its volume can be reached.
-        delayed: claims that wait for their first consumer.
-        classes: the storage classes of these, in the same order.
-        versions: the versions of the other objects that are read, and of the assumed volumes.
-    """
-
-    bound: tuple[BoundVolume, ...]
-    delayed: tuple[PersistentVolumeClaim, ...]
-    classes: tuple[StorageClass, ...]
-    versions: tuple[int, ...]
-
-
-class CycleClaims(msgspec.Struct, frozen=True):
-    """What PreFilter passes to Reserve: the params of Filter."""
-
-    params: Params
 
 
 class VolumeBinding(
@@ -126,7 +103,7 @@ class VolumeBinding(
         self._hints = BindingHints()
         self._by_class = VolumesByClass(catalog)
         self._texts: dict[str, int] = {}
-        self._solutions: list[tuple[Params, int, Solution]] = []
+        self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
         # Whether the profile runs PreFilter and Filter: upstream's state of a cycle is missing, or empty, where not.
         self._pre_filters = False
         self._filters = False
@@ -154,14 +131,14 @@ class VolumeBinding(
         self._pre_filters = True
         if not spec.has_claims:
             return SKIP
-        params = self._examine(spec, cluster)
-        if isinstance(params, Status):
-            return params
-        state.write(STATE_KEY, CycleClaims(params))
-        return PreFilterResult(params)
+        needs = self._examine(spec, cluster)
+        if isinstance(needs, Status):
+            return needs
+        state.write(STATE_KEY, needs)
+        return PreFilterResult((needs,))
 
-    def _examine(self, spec: PodVolumes, cluster: ClusterState) -> Params | Status:
-        """Return the params of a pod with claims, or why it is rejected."""
+    def _examine(self, spec: PodVolumes, cluster: ClusterState) -> VolumeNeeds | Status:
+        """Return the needs of a pod with claims, or why it is rejected."""
         catalog = cluster.catalog
         text = claims_error(spec, catalog)
         if text:
@@ -169,7 +146,7 @@ class VolumeBinding(
         claims = sort_claims(spec, catalog, self._claims, self._volumes)
         if isinstance(claims, Status):
             return claims
-        return (self.needs(claims),)
+        return self.needs(claims)
 
     def needs(self, claims: SortedClaims) -> VolumeNeeds:
         """Return what the choice of volumes for some claims depends on."""
@@ -190,22 +167,22 @@ class VolumeBinding(
     def verdicts(self, params: Params) -> Codes:
         """Return uint16[rows], the verdicts about all nodes: the same array as long as nothing changes that they depend on."""
         self._filters = True
-        return self._solution(params).verdicts(self._number_of)
+        needs = params[0]
+        assert isinstance(needs, VolumeNeeds)
+        return self._solution(needs).verdicts(self._number_of)
 
     def _number_of(self, text: str) -> int:
         return min(self._texts.setdefault(text, len(self._texts) + FIRST_ERROR), LAST_ERROR)
 
-    def _solution(self, params: Params) -> Solution:
-        """Return the volumes of a pod on all nodes, worked out once for each params."""
+    def _solution(self, needs: VolumeNeeds) -> Solution:
+        """Return the volumes of a pod on all nodes, worked out once for equal needs."""
         cluster = self.handle.cluster
         position = cluster.node_log.end
         for known, known_position, solution in self._solutions:
-            if known_position == position and known == params:
+            if known_position == position and known == needs:
                 return solution
-        needs = params[0]
-        assert isinstance(needs, VolumeNeeds)
         solution = solve(needs, cluster, self._reachable, self._volumes_of_class)
-        self._solutions = [(params, position, solution), *self._solutions[: KEPT_SOLUTIONS - 1]]
+        self._solutions = [(needs, position, solution), *self._solutions[: KEPT_SOLUTIONS - 1]]
         return solution
 
     def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
@@ -237,14 +214,17 @@ class VolumeBinding(
             return error(NOT_FOUND)
         if not spec.has_claims or not self._filters:
             return ()
-        return self._examine(spec, cluster)
+        needs = self._examine(spec, cluster)
+        return needs if isinstance(needs, Status) else (needs,)
 
     def score(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Ints:
         """Return 0 to 100 by the storage that is used; 0 where no volume is chosen."""
         scores = np.zeros(len(rows), dtype=np.int64)
         if not params or not self._scores:
             return scores
-        solution = self._solution(params)
+        needs = params[0]
+        assert isinstance(needs, VolumeNeeds)
+        solution = self._solution(needs)
         passing = solution.verdicts(self._number_of) == 0
         for place, row in enumerate(rows.row_numbers().tolist()):
             if passing[row]:
@@ -272,11 +252,11 @@ class VolumeBinding(
 
     def _decision(self, state: CycleState, node_name: str) -> Decision | None:
         """Return the pod's volumes on a node, or None if PreFilter or Filter did not run for it."""
-        cycle = state.read(STATE_KEY, CycleClaims)
-        if cycle is None or not self._filters:
+        needs = state.read(STATE_KEY, VolumeNeeds)
+        if needs is None or not self._filters:
             return None
         row = self.handle.cluster.nodes.row_of.get(node_name)
-        return None if row is None else self._solution(cycle.params).decision(row)
+        return None if row is None else self._solution(needs).decision(row)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Undo Reserve; if it was not reached, drop what Filter chose, as upstream does."""

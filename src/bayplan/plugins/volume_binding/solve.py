@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -148,23 +147,20 @@ class BoundVolume(msgspec.Struct, frozen=True):
 EVERYWHERE = BoundVolume()
 
 
-class Claims(Protocol):
-    """The claims of a pod (`VolumeNeeds`)."""
+class VolumeNeeds(msgspec.Struct, frozen=True):
+    """Everything that determines the volumes of a pod on each node; compared by value.
 
-    @property
-    def bound(self) -> tuple[BoundVolume, ...]:
-        """Return from which nodes the volume of each bound claim can be reached."""
-        ...
+    Attributes:
+        bound: per bound claim from which nodes its volume can be reached.
+        delayed: claims that wait for their first consumer.
+        classes: the storage classes of these, in the same order.
+        versions: the versions of the other objects that are read, and of the assumed volumes.
+    """
 
-    @property
-    def delayed(self) -> tuple[PersistentVolumeClaim, ...]:
-        """Return the claims that wait for their first consumer."""
-        ...
-
-    @property
-    def classes(self) -> tuple[StorageClass, ...]:
-        """Return the storage classes of those, in the same order."""
-        ...
+    bound: tuple[BoundVolume, ...]
+    delayed: tuple[PersistentVolumeClaim, ...]
+    classes: tuple[StorageClass, ...]
+    versions: tuple[int, ...]
 
 
 def bound_volume(
@@ -187,7 +183,7 @@ def bound_volume(
 
 
 def solve(
-    claims: Claims, cluster: ClusterState, reachable: ReachableRows, volumes_of_class: VolumesOfClass
+    claims: VolumeNeeds, cluster: ClusterState, reachable: ReachableRows, volumes_of_class: VolumesOfClass
 ) -> Solution:
     """Return a pod's volumes on all nodes."""
     solution = Solution(cluster.nodes.count)
@@ -200,7 +196,9 @@ def solve(
 # Bound claims.
 
 
-def _check_bound_claims(claims: Claims, cluster: ClusterState, reachable: ReachableRows, solution: Solution) -> None:
+def _check_bound_claims(
+    claims: VolumeNeeds, cluster: ClusterState, reachable: ReachableRows, solution: Solution
+) -> None:
     """Note on which nodes a bound volume can't be reached or is missing; the first claim that fails is the last looked at."""
     going = np.ones(cluster.nodes.count, dtype=np.bool_)
     for volume in claims.bound:
@@ -238,7 +236,7 @@ def _migrated_rows(plugin: str, cluster: ClusterState) -> Bools:
 
 
 def _find_volumes(
-    claims: Claims,
+    claims: VolumeNeeds,
     cluster: ClusterState,
     reachable: ReachableRows,
     volumes_of_class: VolumesOfClass,

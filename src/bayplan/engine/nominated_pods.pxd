@@ -1,0 +1,28 @@
+cimport cython
+from libc.stdint cimport int64_t
+
+from bayplan.state.cluster_state cimport ClusterState
+from bayplan.state.pod_info cimport PodInfo
+from bayplan.state.row_log cimport RowLog
+
+cdef class Crowd:
+    cdef public dict infos
+    cdef public int64_t floor
+    cdef public Py_ssize_t own_row
+    cdef object _own_uid
+
+    @cython.locals(infos=dict, found=list, info=PodInfo)
+    cpdef list pods_at(self, object row)
+
+cdef class NominatedPods:
+    cdef ClusterState _state
+    cdef object _nominator, _pods
+    cdef dict _infos
+    cdef Py_ssize_t _node_position
+    cdef PodInfo _prepared
+    cdef public RowLog log
+
+    cpdef void prepare(self, PodInfo info) except *
+    @cython.locals(state=ClusterState, infos=dict)
+    cdef void _follow(self) except *
+    cdef PodInfo _info(self, object pod, object key, PodInfo known)
