@@ -22,12 +22,12 @@ BLOCK = re.compile(r"^ *```(?:sh|console)\n(.*?)^ *```$", re.MULTILINE | re.DOTA
 PAGES = sorted(["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name != "cli.md")])
 OWN_TESTS = {
     "docs/messages.md": "tests/project/test_messages.py",
-    "docs/gpu-sharing.md": "tests/contrib/test_gpu_sharing.py",
+    "docs/gpu-sharing.md": "tests/project/test_snippets.py",
     "docs/planning.md": "tests/project/test_planning_page.py",
     "docs/questions.md": "tests/project/test_questions_page.py",
-    "docs/reports.md": "tests/reports/test_page.py",
-    "docs/scenarios.md": "tests/cli/test_test.py",
-    "docs/sweeps.md": "tests/sweeps/test_sweep.py",
+    "docs/reports.md": "tests/project/test_snippets.py",
+    "docs/scenarios.md": "tests/project/test_snippets.py",
+    "docs/sweeps.md": "tests/project/test_snippets.py",
     "docs/tutorial.md": "tests/project/test_tutorial.py",
     "docs/tutorial-ci.md": "tests/project/test_run_pages.py",
     "docs/tutorial-import.md": "tests/app/test_tutorial_import.py",
@@ -152,3 +152,4 @@ def test_pages_have_commands_and_the_other_ones_have_tests() -> None:
     assert {page for page, _ in COMMANDS} >= {"README.md", "docs/index.md", "docs/results.md", "docs/unblock.md"}
     named = [*OWN_TESTS.values(), *(reason.rpartition(" ")[2] for reason in ELSEWHERE.values())]
     assert [name for name in named if not (ROOT / name).exists()] == []
+    assert [page for page, test in OWN_TESTS.items() if Path(page).stem not in (ROOT / test).read_text("utf-8")] == []
