@@ -118,15 +118,20 @@ class Cluster:
 
     @classmethod
     def open(cls, *paths: str, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
-        """Return the current state of a cluster: files, a result directory, a running Bayplan by its URL, or ``context="NAME"``.
+        """Return the current state of a cluster: files, a result directory, a Bayplan server by its URL, or ``context="NAME"``.
 
         Args:
             paths: see `bayplan.app.sources.cluster_source.SourceOptions`, whose other fields are `options`.
             record_level: the detail of recorded decisions.
 
         Raises:
-            InputError: the source can't be read.
+            InputError: the source can't be read, or a plugin is not named.
         """
+        for plugin in options.get("plugins", ()):
+            if not isinstance(plugin, str):
+                name = getattr(plugin, "__name__", repr(plugin))
+                hint = f"'FILE.py:{name}', or Cluster.load(..., plugins=[{name}])"
+                raise InputError("plugins", got=f"the class {name}", wanted="names of plugins", hint=hint)
         return cls.of(open_source(SourceOptions(paths=paths, **options)), record_level=record_level)
 
     @classmethod
@@ -307,7 +312,7 @@ class Cluster:
         )
 
     def removable_nodes(self, *, prices: Mapping[str, float] | None = None, force: bool = False) -> RemovalAnswer:
-        """Return which nodes can be drained and removed with every pod still placed.
+        """Return which nodes can be drained and removed with every placed pod still placed.
 
         Args:
             prices: the price by node; 1 each by default.

@@ -141,7 +141,7 @@ def test_a_command_of_a_page_runs(
 @pytest.mark.parametrize("page", ["README.md", "docs/unblock.md"])
 def test_a_dump_has_all_kinds_that_are_read_except_those_that_a_cluster_may_lack(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", "")
-    (kinds,) = re.findall(r"^kubectl get -A -o yaml > dump.yaml (\S+)$", text, re.MULTILINE)
+    (kinds,) = re.findall(r"^kubectl get -A -o yaml (\S+) > dump.yaml$", text, re.MULTILINE)
     read = {kind_of(struct) for struct in LISTED_KINDS}
     optional = {kind.plural for kind in read if kind.group == "resource.k8s.io" or kind.plural == "podgroups"}
     assert set(kinds.split(",")) == {kind.plural for kind in read} - optional

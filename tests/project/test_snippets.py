@@ -134,14 +134,14 @@ def test_a_scenario(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
         "metadata": {"name": "web", "namespace": "shop"},
         "spec": spec,
     }
-    (folder / "ci").mkdir()
+    (folder / "scenarios").mkdir()
     (scenario,) = blocks("scenarios")
-    (folder / "ci" / "zone.yaml").write_text(scenario, encoding="utf-8")
-    (folder / "ci" / "nodes.yaml").write_text(yaml.safe_dump_all(nodes), encoding="utf-8")
-    (folder / "ci" / "shop.yaml").write_text(yaml.safe_dump(shop), encoding="utf-8")
+    (folder / "scenarios" / "zone.yaml").write_text(scenario, encoding="utf-8")
+    (folder / "scenarios" / "nodes.yaml").write_text(yaml.safe_dump_all(nodes), encoding="utf-8")
+    (folder / "scenarios" / "shop.yaml").write_text(yaml.safe_dump(shop), encoding="utf-8")
     (command,) = lines("scenarios", "bayplan test")
     words = shlex.split(command)[1:]
-    words[words.index("ci/*.yaml")] = "ci/zone.yaml"
+    words[words.index("scenarios/*.yaml")] = "scenarios/zone.yaml"
     assert "the shop loses a zone" in run(words, capfd)
     assert (folder / "results.xml").exists()
 

@@ -75,7 +75,7 @@ AllowOrigin: TypeAlias = Annotated[
     typer.Option(
         "--allow-origin",
         metavar="ORIGIN",
-        help="Origin of another web page that may write; repeatable. [default: none]",
+        help="Web origin whose pages may write; repeatable. [default: none]",
     ),
 ]
 RateLimit: TypeAlias = Annotated[

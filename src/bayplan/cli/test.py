@@ -39,7 +39,7 @@ def test(
     A scenario changes a cluster step by step (create, scale, drain, fail a zone, ...) and asserts the outcome. All files are
     checked before the first scenario runs. Each failed assertion is printed with expected and actual values, and why pods wait.
 
-    Files: bayplan's own format (docs/scenarios.md), Scenario objects of kube-scheduler-simulator (KEP-140), and configurations
+    Files: Bayplan's own format (docs/scenarios.md), Scenario objects of kube-scheduler-simulator (KEP-140), and configurations
     of scheduler_perf.
 
     Exit code: 0 if all assertions hold, 1 if one does not, 2 on bad input.
