@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """A cluster with a scheduler, without time: pods are scheduled when they are added, and bound at once.
+    """A cluster with a scheduler, without time: `schedule` places waiting pods and binds them at once.
 
     Args:
         objects: the nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
@@ -83,7 +83,7 @@ class Cluster:
         record_level: the detail of recorded decisions.
 
     Raises:
-        InputError: the objects are not in a list, or a configuration or plugin is invalid.
+        InputError: an object, a configuration or a plugin is invalid.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class Cluster:
         """Explain why a pod waits, or where it would be placed if it were scheduled again in the current cluster. Nothing changes.
 
         Args:
-            target: a pod (name, ``namespace/name``), or a workload for its first waiting pod, or else its first.
+            target: a pod (name, ``namespace/name``), or a workload: its first waiting pod, or its first pod if none waits.
             node: the node to follow through all plugins, with the smallest change that would avoid each rejection.
             best: the number of nodes whose scores are compared.
 
@@ -280,7 +280,7 @@ class Cluster:
             mix: the workloads or pods with their proportions.
             preempts: whether copies may evict pods of lower priority.
             limit: the number of copies after which the search ends.
-            seeds: the number of additional seeds, for a range.
+            seeds: additional seeds to try; the answer is then a range.
 
         Raises:
             InputError: a workload does not exist.

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from bayplan.cli.record_level import Level
+from bayplan.cli.simulation_options import Level
 
 PATH_HELP = "Initial objects: manifests or dumps, as files, folders, patterns or - (stdin)."
 

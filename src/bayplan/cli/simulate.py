@@ -14,7 +14,6 @@ from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
-from bayplan.cli.record_level import Level
 from bayplan.cli.simulation_options import (
     INPUT_HELP,
     AlgorithmProvider,
@@ -24,6 +23,7 @@ from bayplan.cli.simulation_options import (
     Descheduler,
     DeschedulingInterval,
     FeatureGates,
+    Level,
     MaxPods,
     ModeOption,
     Plugins,

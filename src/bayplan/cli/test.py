@@ -9,8 +9,7 @@ import typer
 from bayplan.app.scenario_runs import ScenarioOptions, run_scenarios
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
-from bayplan.scenarios.junit import junit_xml
-from bayplan.scenarios.result_text import result_lines
+from bayplan.scenarios.results import junit_xml, result_lines
 
 
 def test(
