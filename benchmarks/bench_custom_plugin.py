@@ -14,7 +14,7 @@ from bayplan.base.garbage_collector import rare_collections
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
@@ -61,9 +61,7 @@ def scheduler_with_plugin(*, sampled: bool) -> Scheduler:
         "percentageOfNodesToScore": 0 if sampled else 100,
         "profiles": [profile],
     }
-    configuration = load_configuration_mapping(
-        document, extension_points_of=registry.extension_points_for_configuration
-    )
+    configuration = load_configuration(document, extension_points_of=registry.extension_points_for_configuration)
     return assemble_scheduler(
         configuration, registry, feature_gates=FeatureGates(), seed=1, record_level=RecordLevel.SUMMARY
     )

@@ -19,7 +19,7 @@ from bayplan.base.garbage_collector import rare_collections
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.configuration.loading import default_configuration, load_configuration_mapping
+from bayplan.framework.configuration.loading import default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode_json
@@ -94,7 +94,7 @@ def first_plugins_scheduler(level: RecordLevel, *, sampled: bool = False) -> Sch
         "percentageOfNodesToScore": 0 if sampled else 100,
         "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
     }
-    configuration = load_configuration_mapping(document)
+    configuration = load_configuration(document)
     return assemble_scheduler(
         configuration, in_tree_registry(), feature_gates=FeatureGates(), seed=1, record_level=level
     )
@@ -102,7 +102,7 @@ def first_plugins_scheduler(level: RecordLevel, *, sampled: bool = False) -> Sch
 
 def default_profile_scheduler(level: RecordLevel) -> Scheduler:
     """Return a scheduler with the whole default profile that scores all nodes, seeded."""
-    configuration = load_configuration_mapping(
+    configuration = load_configuration(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",

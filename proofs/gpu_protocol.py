@@ -23,7 +23,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import Outcome, RecordLevel
 from bayplan.engine.select_host import first_by_name
 from bayplan.formats.trace import Trace
-from bayplan.framework.configuration.loading import SchedulerConfiguration, load_configuration_mapping
+from bayplan.framework.configuration.loading import SchedulerConfiguration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
 from bayplan.objects.pod import Pod
@@ -70,7 +70,7 @@ def configuration(policy: type[GpuPolicy], arguments: dict[str, object]) -> Sche
     profile: dict[str, object] = {"schedulerName": "default-scheduler", "plugins": plugins}
     if arguments:
         profile["pluginConfig"] = [{"name": name, "args": arguments}]
-    return load_configuration_mapping(
+    return load_configuration(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",

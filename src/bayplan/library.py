@@ -50,7 +50,6 @@ from bayplan.framework.configuration.loading import (
     SchedulerConfiguration,
     default_configuration,
     load_configuration,
-    load_configuration_mapping,
 )
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
@@ -419,10 +418,8 @@ def _setup_of(
         loaded = classic_scheduler_configuration(classic, check_tls=check_extender_tls)
     elif configuration is None:
         loaded = default_configuration(gates, extension_points_of=points)
-    elif isinstance(configuration, str):
-        loaded = load_configuration(configuration, feature_gates=gates, extension_points_of=points)
     else:
-        loaded = load_configuration_mapping(configuration, feature_gates=gates, extension_points_of=points)
+        loaded = load_configuration(configuration, feature_gates=gates, extension_points_of=points)
     connections = ExtenderConnections(loaded.extenders) if classic is None else connect_extenders(loaded)
     setup = SchedulerSetup(
         mode=Mode.CURRENT if classic is None else Mode.CLASSIC,

@@ -16,6 +16,7 @@ from bayplan.engine.plan import Plan
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import Sample
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
@@ -104,8 +105,8 @@ def said_by(plan: Plan) -> dict[str, object]:
         sample = np.flatnonzero(plan.filtered.feasible)[::2].astype(np.intp)
         # A sample is scaled by itself, and then all totals are summed up again: mostly only rows that changed shall be.
         if plan.scores_samples and state.usage_log.end % 3 == 0:
-            total, best = plan.score_sample(sample)
-            found["sample"] = (total, best.tolist())
+            total, best = plan.score_sample(Sample(sample))
+            found["sample"] = (total, list(best))
     return found
 
 

@@ -10,7 +10,7 @@ from bayplan.engine.cycle import ScheduleResult, schedule_pod
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
-from bayplan.framework.configuration.loading import default_configuration, load_configuration_mapping
+from bayplan.framework.configuration.loading import default_configuration, load_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import PostFilterResult
 from bayplan.framework.feature_gates import FeatureGates
@@ -55,7 +55,7 @@ def scheduler_of(
             "kind": "KubeSchedulerConfiguration",
             **config,
         }
-        configuration = load_configuration_mapping(document, feature_gates=feature_gates)
+        configuration = load_configuration(document, feature_gates=feature_gates)
     scheduler = assemble_scheduler(
         configuration,
         in_tree_registry(),

@@ -13,7 +13,7 @@ from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondi
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
-from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.events import ClusterEvent, QueueingHint
@@ -189,7 +189,7 @@ def make_scheduler(
     }
     if not post_filter:
         points["postFilter"] = {"disabled": [{"name": "*"}]}
-    configuration = load_configuration_mapping(
+    configuration = load_configuration(
         {**HEADER, "profiles": [{"schedulerName": "default-scheduler", "plugins": points}]},
         extension_points_of=registry.extension_points_for_configuration,
     )

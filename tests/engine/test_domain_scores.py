@@ -13,6 +13,7 @@ from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
+from bayplan.engine.select_host import Sample
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
@@ -177,7 +178,7 @@ def test_a_sample_is_scored_as_if_it_were_all(seed: int) -> None:
         chosen = np.zeros_like(plan.filtered.feasible)
         chosen[sample] = True
         wanted = score_over(plan, chosen).total
-        highest, best = plan.score_sample(sample)
-        assert (highest, best.tolist()) == (wanted.max(), np.flatnonzero(wanted == wanted.max()).tolist())
+        highest, best = plan.score_sample(Sample(sample))
+        assert (highest, list(best)) == (wanted.max(), np.flatnonzero(wanted == wanted.max()).tolist())
         compared += 1
     assert compared

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.select_host import NodeSampling, first_by_name, num_feasible_nodes_to_find
+from bayplan.engine.select_host import NodeSampling, Sample, first_by_name, num_feasible_nodes_to_find
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_node, make_pod
@@ -64,9 +64,9 @@ def test_a_search_finds_what_visiting_one_by_one_finds(
         evaluated += 1
         if fits[row]:
             found.append(row)
-    rows, visits = sampling.search(order, feasible.view(np.uint8), wanted)
-    assert rows.tolist() == found
-    assert visits == evaluated
+    sample = sampling.search(order, feasible.view(np.uint8), wanted)
+    assert sample.array().tolist() == found
+    assert sample.visited == evaluated
     assert sampling.visited(order, evaluated).tolist() == [
         int(order[(start + step) % len(fits)]) for step in range(evaluated)
     ]
@@ -80,7 +80,7 @@ def _cycle(scheduler: Scheduler, pod: Pod, sampling: NodeSampling | None) -> Sch
 
 def _names(scheduler: Scheduler, result: ScheduleResult) -> list[str]:
     assert result.sample is not None
-    return [scheduler.state.nodes.names[row] or "" for row in result.sample.tolist()]
+    return [scheduler.state.nodes.names[row] or "" for row in result.sample.array().tolist()]
 
 
 def test_searches_go_round_the_nodes_zone_by_zone() -> None:
@@ -145,3 +145,17 @@ def test_a_nominated_node_that_fails_counts_as_looked_at_once() -> None:
     scheduler = scheduler_of(nodes)
     result = _cycle(scheduler, make_pod("p").req(cpu="1").nominated("n140").obj(), NodeSampling(10))
     assert (result.feasible_nodes, result.evaluated_nodes) == (100, 101)
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=60, unique=True),
+    st.lists(st.integers(0, 3), min_size=31, max_size=31),
+)
+def test_the_best_of_a_sample_are_its_best_rows_in_the_order_of_rows(rows: list[int], totals: list[int]) -> None:
+    total = np.array(totals, dtype=np.int64)
+    highest, best = Sample(np.array(rows, dtype=np.intp)).best(total)
+    want = [row for row in sorted(rows) if totals[row] == max(totals[each] for each in rows)]
+    assert highest == totals[want[0]]
+    assert len(best) == len(want)
+    assert [best[number] for number in reversed(range(len(want)))] == want[::-1]
+    assert list(best) == want

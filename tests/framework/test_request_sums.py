@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.plugins.registry import in_tree_registry
 
@@ -30,7 +30,7 @@ def test_sums_are_counted_over_the_plugins_of_a_profile(
         "kind": "KubeSchedulerConfiguration",
         "profiles": [profile],
     }
-    configuration = load_configuration_mapping(document, feature_gates=feature_gates)
+    configuration = load_configuration(document, feature_gates=feature_gates)
     made = assemble_scheduler(configuration, in_tree_registry(), feature_gates=feature_gates).profiles["s"]
     made.count_request_sums(runs)
     assert (made.plugins["ImageLocality"].earlier_sums, made.sums_before_binding) == want

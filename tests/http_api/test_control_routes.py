@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bayplan.framework.configuration import effective_document
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.session import SyncStatus, status_document
 from tests.http_api.lab import Lab, node, pod, run
@@ -79,7 +78,7 @@ def test_a_configuration_holds_at_once_and_waiting_pods_are_tried_again() -> Non
         await lab.settle()
         tried = len(lab.server.decisions.numbers_of("default/huge"))
         answer = await lab.send("PUT", "/config", MOST_ALLOCATED)
-        assert answer["effective"] == effective_document(lab.server.settings.configuration)
+        assert answer["effective"] == lab.server.settings.configuration.effective_document()
         score = answer["extension_points"]["default-scheduler"]["score"]
         assert "PodTopologySpread" not in [each["plugin"] for each in score]
         assert (await lab.get("/config"))["text"] == MOST_ALLOCATED

@@ -16,7 +16,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
-from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
 from bayplan.live.decision_store import DecisionStore
@@ -106,7 +106,7 @@ class Cluster:
         """Return a scheduler for an empty cluster: default plugins, and those of this cluster."""
         registry = GuardedRegistry(in_tree_registry().with_plugins(*self.plugins).plugins, self.runner)
         points = registry.extension_points_for_configuration
-        configuration = load_configuration_mapping(HEADER, extension_points_of=points)
+        configuration = load_configuration(HEADER, extension_points_of=points)
         configuration = configuration.with_plugins([(plugin.name, 1) for plugin in self.plugins], points)
         return assemble_scheduler(
             configuration,

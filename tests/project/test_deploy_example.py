@@ -55,9 +55,9 @@ def test_the_configuration_is_one_and_its_lease_is_where_the_role_allows_it() ->
     [config] = of_kind("ConfigMap")
     found = load_configuration(config["data"]["config.yaml"])
     assert [profile.scheduler_name for profile in found.profiles] == ["bayplan"]
-    assert found.leader_election.leader_elect
+    assert found.declared.leader_election.leader_elect
     [role] = of_kind("Role")
-    assert found.leader_election.resource_namespace == role["metadata"]["namespace"]
+    assert found.declared.leader_election.resource_namespace == role["metadata"]["namespace"]
 
 
 def test_the_command_is_one_that_the_program_knows() -> None:

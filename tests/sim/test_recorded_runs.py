@@ -19,7 +19,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.select_host import first_by_name
-from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode, find_kind
@@ -80,7 +80,7 @@ def operations(steps: list[dict[str, Any]]) -> list[tuple[int, Operation]]:
 def replay(recorded: dict[str, Any], queue_type: type[SchedulingQueue]) -> Simulator:
     """Return a simulator that has gone through a recorded run, up to two seconds after its last step."""
     gates = FeatureGates()
-    configuration = load_configuration_mapping({**HEADER, **(recorded["config"] or {})}, feature_gates=gates)
+    configuration = load_configuration({**HEADER, **(recorded["config"] or {})}, feature_gates=gates)
     scheduler = assemble_scheduler(
         configuration,
         in_tree_registry(),

@@ -62,7 +62,7 @@ class LiveDryRun:
             self.settings.connections.close()
 
     async def _run(self) -> Agreement:
-        declared = self.settings.configuration.client_connection
+        declared = self.settings.configuration.declared.client_connection
         access = await open_access(
             self.options.kubeconfig or (Path(declared.kubeconfig) if declared.kubeconfig else None),
             self.options.context,

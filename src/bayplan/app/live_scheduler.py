@@ -116,7 +116,7 @@ class LiveScheduler:
     # --- its life -----------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        named = self.settings.configuration.client_connection.kubeconfig
+        named = self.settings.configuration.declared.client_connection.kubeconfig
         kubeconfig = self.options.kubeconfig or (Path(named) if named else None)
         access = await open_access(kubeconfig, self.options.context)
         async with self._connection(access) as main, self._connection(access) as events:
@@ -139,7 +139,7 @@ class LiveScheduler:
                         await health.stop()
 
     def _connection(self, access: ClusterAccess, request_seconds: float = 60.0) -> ApiConnection:
-        declared = self.settings.configuration.client_connection
+        declared = self.settings.configuration.declared.client_connection
         return ApiConnection(
             access,
             user_agent=USER_AGENT,
@@ -152,7 +152,7 @@ class LiveScheduler:
     async def _schedule(
         self, access: ClusterAccess, main: ApiConnection, events: ApiConnection, feed: ClusterFeed
     ) -> None:
-        if not self.settings.configuration.delay_cache_until_active:
+        if not self.settings.configuration.declared.delay_cache_until_active:
             await feed.wait_until_synced()
         if not self._elects:
             await self._work(main, events, feed)
@@ -238,10 +238,10 @@ class LiveScheduler:
     @property
     def _elects(self) -> bool:
         wanted = self.options.leader_elect
-        return self.settings.configuration.leader_election.leader_elect if wanted is None else wanted
+        return self.settings.configuration.declared.leader_election.leader_elect if wanted is None else wanted
 
     def _election(self) -> LeaderElectionOptions:
-        declared = self.settings.configuration.leader_election
+        declared = self.settings.configuration.declared.leader_election
         return LeaderElectionOptions(
             resource_name=declared.resource_name,
             resource_namespace=declared.resource_namespace,

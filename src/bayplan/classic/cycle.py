@@ -18,7 +18,7 @@ from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_no
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.nominated_pods import Crowd, NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.select_host import NodeSampling, Pick
+from bayplan.engine.select_host import NodeSampling, Pick, Sample
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE
 from bayplan.framework.extender import Extender
@@ -151,10 +151,11 @@ def find_nodes_that_fit(plan: Plan, crowd: Crowd, result: ClassicResult, setting
         visited = order
         result.order = order[feasible[order]]
     else:
-        result.order, evaluated = sampling.search(order, feasible.view(np.uint8), wanted)
+        sample = sampling.search(order, feasible.view(np.uint8), wanted)
+        result.order, evaluated = sample.array(), sample.visited
         visited = sampling.visited(order, evaluated)
         if len(result.order) < np.count_nonzero(feasible):
-            common.sample, common.sample_span = result.order, (sampling.next_start, evaluated)
+            common.sample, common.sample_span = sample, (sampling.next_start, evaluated)
         sampling.advance(evaluated, len(order))
     common.feasible_nodes, common.evaluated_nodes = len(result.order), len(visited)
     common.failure = _predicate_errors(plan, result.failing[:, visited], settings)
@@ -259,8 +260,8 @@ def prioritize_nodes(
         return
     counts_nominated = common.nominated_failures is not None
     if common.sample is not None and common.extended is None and not counts_nominated and plan.scores_samples:
-        common.total, found = plan.score_sample(result.order)
-        in_order: Index = result.order[np.isin(result.order, found)]
+        common.total, found = plan.score_sample(Sample(result.order))
+        in_order: Index = result.order[np.isin(result.order, list(found))]
         common.row, common.ties = settings.pick(state, in_order), found
         return
     feasible: Bools = np.zeros(state.nodes.capacity, dtype=np.bool_)

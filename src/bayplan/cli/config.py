@@ -14,12 +14,11 @@ from bayplan.cli.simulation_options import FeatureGates, Plugins
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.bounded_reading import MAX_CONFIGURATION_BYTES, read_bounded, read_configuration_bytes
 from bayplan.framework import feature_gates as gates
-from bayplan.framework.configuration import Examination, effective_document, examine_configuration
+from bayplan.framework.configuration import Examination, examine_configuration
 from bayplan.framework.configuration.convert import convert_text
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.json_tree import JsonValue
-from bayplan.framework.configuration.problems import ConfigurationProblem, list_problems
-from bayplan.framework.configuration.refusal import is_older
+from bayplan.framework.configuration.problems import ConfigurationProblem, is_older, list_problems
 from bayplan.framework.registry import Registry
 from bayplan.plugins.registry import in_tree_registry
 
@@ -81,7 +80,7 @@ def _examine(text: str, chosen: gates.FeatureGates, registry: Registry) -> Exami
 def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry, as_json: bool) -> bool:
     found = _examine(text, chosen, registry)
     problems = _problems(text, found, chosen, registry)
-    effective = effective_document(found.configuration) if found.configuration is not None else None
+    effective = found.configuration.effective_document() if found.configuration is not None else None
     if as_json:
         _print_json({"stage": found.stage, "problems": _plain(problems), "configuration": effective})
         return found.stage is None

@@ -23,7 +23,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.formats.result_annotations import encode
-from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.live.decision_store import DecisionStore
 from bayplan.plugins.registry import in_tree_registry
@@ -79,7 +79,7 @@ class _Run(E2eRun):
         self._connections.close()
 
     def _start_scheduler(self) -> None:
-        configuration = load_configuration_mapping(cast("dict[str, object]", self._case["config"]))
+        configuration = load_configuration(cast("dict[str, object]", self._case["config"]))
         self._connections = ExtenderConnections(configuration.extenders)
         pick, queue_type = following(self._case)
         scheduler = assemble_scheduler(

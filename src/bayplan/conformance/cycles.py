@@ -26,7 +26,7 @@ from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
-from bayplan.framework.configuration.loading import default_configuration, load_configuration_mapping
+from bayplan.framework.configuration.loading import default_configuration, load_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.feature_gates import FeatureGates
@@ -62,7 +62,7 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
     written = case.get("config")
     configuration = default_configuration(gates)
     if isinstance(written, dict):
-        configuration = load_configuration_mapping(dict[str, object](written), feature_gates=gates)
+        configuration = load_configuration(dict[str, object](written), feature_gates=gates)
     scheduler = assemble_scheduler(
         configuration,
         registry,

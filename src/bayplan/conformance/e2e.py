@@ -36,7 +36,7 @@ from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick, first_by_name
 from bayplan.engine.select_host import Ties
-from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
 from bayplan.objects.kinds import KINDS
@@ -204,7 +204,7 @@ class E2eRun:
 
     def _start_scheduler(self) -> None:
         config = cast("JsonObject", self._case.get("config") or {})
-        configuration = load_configuration_mapping({**_HEADER, **config})
+        configuration = load_configuration({**_HEADER, **config})
         pick, queue_type = following(self._case)
         scheduler = assemble_scheduler(
             configuration,

@@ -26,7 +26,7 @@ from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.extender.connections import ExtenderConnections
-from bayplan.framework.configuration.loading import load_configuration_mapping
+from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.pod import Pod
@@ -67,7 +67,7 @@ class _World:
         gates = FeatureGates()
         written = case["config"]
         assert isinstance(written, dict)
-        configuration = load_configuration_mapping(dict[str, object](written), feature_gates=gates)
+        configuration = load_configuration(dict[str, object](written), feature_gates=gates)
         self.connections = ExtenderConnections(configuration.extenders)
         self._follow: dict[str, Json] = {}
         self.scheduler: Scheduler = assemble_scheduler(

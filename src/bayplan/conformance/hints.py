@@ -14,7 +14,7 @@ import msgspec
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.engine.assemble import assemble_scheduler, request_gates
-from bayplan.framework.configuration.loading import default_configuration, load_configuration_mapping
+from bayplan.framework.configuration.loading import default_configuration, load_configuration
 from bayplan.framework.events import (
     ACTION_BY_TEXT,
     ActionType,
@@ -92,7 +92,7 @@ def _plugins_in(setting: bytes) -> Mapping[str, Plugin[object]]:
     gates = FeatureGates.from_mapping(found["gates"])
     configuration = default_configuration(gates)
     if found["config"] is not None:
-        configuration = load_configuration_mapping(found["config"], feature_gates=gates)
+        configuration = load_configuration(found["config"], feature_gates=gates)
     scheduler = assemble_scheduler(configuration, in_tree_registry(), feature_gates=gates)
     for document in found["cluster"]:
         scheduler.handle(None, kinds.decode(document), 0)

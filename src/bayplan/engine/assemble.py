@@ -139,8 +139,8 @@ def _sampling(configuration: SchedulerConfiguration, extenders: Sequence[Extende
 
 def _queue_options(configuration: SchedulerConfiguration, feature_gates: FeatureGates, start_ns: int) -> QueueOptions:
     return QueueOptions(
-        initial_backoff_ns=configuration.pod_initial_backoff_seconds * SECOND_NS,
-        max_backoff_ns=configuration.pod_max_backoff_seconds * SECOND_NS,
+        initial_backoff_ns=configuration.declared.pod_initial_backoff_seconds * SECOND_NS,
+        max_backoff_ns=configuration.declared.pod_max_backoff_seconds * SECOND_NS,
         pop_from_backoff=feature_gates.enabled("SchedulerPopFromBackoffQ"),
         start_ns=start_ns,
     )

@@ -29,6 +29,8 @@ from bayplan.objects.pod import Pod
 if TYPE_CHECKING:
     from bayplan.engine.scheduler import Scheduler
 
+_SCHEDULED, _WAIT = Outcome.SCHEDULED, Code.WAIT
+
 MAX_PERMIT_TIMEOUT_NS = 15 * MINUTE_NS
 """Upper limit of the wait for a permit, whatever timeout the plugin returns."""
 
@@ -65,11 +67,11 @@ class BindingCycle:
     ) -> CycleReport:
         """Take a newly assumed pod as far as this cycle can."""
         status = self._reserve_and_permit(queued, profile, cycle_state, node_name, now_ns)
-        if status is not SUCCESS and not status.ok and status.code is not Code.WAIT:
+        if status is not SUCCESS and not status.ok and status.code is not _WAIT:
             return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
         self._activate_pods(cycle_state, now_ns)
-        if status.code is Code.WAIT:
-            return CycleReport(queued.pod, Outcome.SCHEDULED, node_name, "", self._expect(queued, node_name))
+        if status is not SUCCESS and status.code is _WAIT:
+            return CycleReport(queued.pod, _SCHEDULED, node_name, "", self._expect(queued, node_name))
         return self._bind(queued, profile, cycle_state, node_name, now_ns)
 
     def _reserve_and_permit(
@@ -84,9 +86,10 @@ class BindingCycle:
         timeouts: dict[str, int] = {}
         for permitter in profile.permit:
             status, timeout_ns = permitter.permit(cycle_state, pod, node_name)
-            if status is not SUCCESS:
-                self._scheduler.records.tell(queued.key, "Permit", permitter.name, status, timeout_ns)
-            if status.code is Code.WAIT:
+            if status is SUCCESS:
+                continue
+            self._scheduler.records.tell(queued.key, "Permit", permitter.name, status, timeout_ns)
+            if status.code is _WAIT:
                 timeouts[permitter.name] = min(timeout_ns, MAX_PERMIT_TIMEOUT_NS)
             elif not status.ok:
                 return rejected_or_error(status, permitter.name, "Permit")
@@ -139,7 +142,7 @@ class BindingCycle:
         self.pending[queued.key] = Binding(queued, profile, cycle_state, node_name)
         bind = Bind(pod, node_name, extender)
         actions = (*self._expect(queued, node_name), *updates, bind) if updates else (bind,)
-        return CycleReport(pod, Outcome.SCHEDULED, node_name, "", actions)
+        return CycleReport(pod, _SCHEDULED, node_name, "", actions)
 
     def succeeded(self, key: str, pod: Pod, now_ns: int) -> list[Action]:
         """Record that a pod is on its assumed node; `pod` is its current version in the cluster."""

@@ -1,11 +1,14 @@
 cimport cython
+from libc.stdint cimport uint8_t
 
-from bayplan.engine.select_host cimport NodeSampling
+from bayplan.engine.select_host cimport NodeSampling, Sample
+from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.plan cimport Plan
 
 cdef class ScheduleResult:
     cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, refused_row
-    cdef public object ties, total, nominated_node, refusal, sample, sample_span, failure, diagnosis
+    cdef public Sample sample
+    cdef public object ties, total, nominated_node, refusal, sample_span, failure, diagnosis
     cdef public object first_failures, table, extended
     cdef object _nominated_failures
     cdef public bint scored, tried_alone, check_all
@@ -21,7 +24,10 @@ cpdef object find_nodes_that_fit_pod(
     Plan plan, object crowd, object nominations, ScheduleResult result, NodeSampling sampling=*
 )
 
-@cython.locals(nodes=Py_ssize_t, failed=bint, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t)
+@cython.locals(
+    nodes=Py_ssize_t, failed=bint, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t, passes=uint8_t[::1], sample=Sample,
+    filtered=FilteredRows,
+)
 cdef void _take_sample(
     Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count
 ) except *

@@ -10,10 +10,10 @@ import numpy as np
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.nominated_pods import Crowd, NominatedPods
+from bayplan.engine.nominated_pods import NOBODY, Crowd, NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
-from bayplan.engine.select_host import NodeSampling, Pick, Ties, tie_set
+from bayplan.engine.select_host import NO_ROWS, NodeSampling, Pick, Sample, Ties, tie_set
 from bayplan.engine.what_if import PASSES, filter_rows_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
@@ -22,8 +22,6 @@ from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, verd
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.row_log import RowLog
-
-NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
 
 class NominatedFailures(NamedTuple):
@@ -77,7 +75,7 @@ class ScheduleResult:
         self.tried_alone = False
         self.refused_row = -1
         self.refusal = (-1, 0)
-        self.sample: Index | None = None
+        self.sample: Sample | None = None
         self.sample_span = (0, 0)
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
@@ -145,7 +143,7 @@ def schedule_pod(
         return result
     if result.feasible_nodes == 1:
         # A single remaining node is chosen without scoring.
-        result.row = int(feasible.argmax()) if result.sample is None else int(result.sample[0])
+        result.row = int(feasible.argmax()) if result.sample is None else int(result.sample.rows[0])
         result.ties = [result.row]
         return result
     prioritize_nodes(plan, feasible, result)
@@ -172,7 +170,7 @@ def find_nodes_that_fit_pod(
     count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes.row_of)
     feasible = plan.filtered.feasible
     result.feasible_nodes = plan.filtered.count
-    if crowd:
+    if crowd is not NOBODY and crowd:
         failures = first_failures(plan, crowd, nominations)
         _count_nominated_pods(plan, failures, result)
         if failures.shut:
@@ -244,13 +242,17 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
         if plan.pre.node_names is not None:
             order = order[plan.examined()[order]]
         filtered = plan.filtered
-        passes = filtered.flags if feasible is filtered.feasible else feasible.view(np.uint8)
-        rows, evaluated = sampling.search(order, passes, wanted)
+        if feasible is filtered.feasible:
+            passes = filtered.flags
+        else:
+            passes = feasible.view(np.uint8)
+        sample = sampling.search(order, passes, wanted)
+        evaluated = sample.visited
         visited = sampling.visited(order, evaluated) if failed or result.refused_row >= 0 else NO_ROWS
         result.failure = _first_error(plan, result, visited) if failed else None
-        if len(rows) < result.feasible_nodes:
-            result.sample, result.sample_span = rows, (sampling.next_start, evaluated)
-            result.feasible_nodes, result.evaluated_nodes = len(rows), evaluated
+        if sample.count < result.feasible_nodes:
+            result.sample, result.sample_span = sample, (sampling.next_start, evaluated)
+            result.feasible_nodes, result.evaluated_nodes = sample.count, evaluated
         if result.refused_row >= 0 and result.refused_row not in visited:
             result.evaluated_nodes += 1
     elif result.refused_row >= 0 and not plan.examined()[result.refused_row]:
@@ -309,7 +311,8 @@ def pass_extenders(
     nodes = plan.state.nodes
     extended = result.extended if result.extended is not None else ExtendedCycle(extenders)
     result.extended = extended
-    rows = result.sample if result.sample is not None else _as_visited(plan, feasible, result, sampling)
+    sample = result.sample
+    rows = sample.array() if sample is not None else _as_visited(plan, feasible, result, sampling)
     if sampling is not None:
         # A recorded status of the nominated node counts as a node that the search processed.
         sampling.advance(len(extended.statuses), len(nodes))
@@ -327,8 +330,8 @@ def pass_extenders(
     extended.left, extended.refused_some = left, len(left) != len(rows)
     if passed == set(left.tolist()):
         return feasible
-    if result.sample is not None:
-        result.sample = left
+    if sample is not None:
+        result.sample = Sample(left)
     mask = np.zeros_like(feasible)
     mask[left] = True
     return mask
@@ -358,12 +361,12 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
             return
         if plan.scores_samples:
             # Without the nodes taken by nominated pods, the feasible nodes are a sample, too.
-            sample = result.sample if result.sample is not None else feasible.nonzero()[0]
+            sample = result.sample if result.sample is not None else Sample(feasible.nonzero()[0])
             result.total, result.ties = plan.score_sample(sample)
             if plan.failure is None:
                 return
     if result.sample is not None:
-        feasible = mask_of(result.sample, len(feasible))
+        feasible = mask_of(result.sample.array(), len(feasible))
     table = result.table = score_over(plan, feasible, bare=_is_bare(result))
     result.failure = table.failure
     if result.failure is None:

@@ -4,6 +4,7 @@ from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.preparation cimport PreFilterOutcome, PreFilters
 from bayplan.engine.rule_result cimport RuleResult
 from bayplan.engine.preparation cimport PreScoreOutcome, PreScores
+from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
 
 cdef class Plan:
@@ -30,8 +31,8 @@ cdef class Plan:
     @cython.locals(filtered=FilteredRows, pre=PreFilterOutcome)
     cdef void _choose_filters(self) except *
     @cython.locals(outcome=PreScoreOutcome, count=Py_ssize_t)
-    cpdef void refresh_scores(self, object sample=*) except *
+    cpdef void refresh_scores(self, Sample sample=*) except *
     @cython.locals(totals=Totals)
     cdef bint _choose_scores(self, PreScoreOutcome outcome) except -1
     cpdef tuple best(self)
-    cpdef tuple score_sample(self, object sample)
+    cpdef tuple score_sample(self, Sample sample)

@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.preparation import PreFilterOutcome, PreFilters, PreScoreOutcome, PreScores
 from bayplan.engine.rule_result import FilterResult, RuleResult, RuleResults, ScoreResult
-from bayplan.engine.select_host import BestRows
+from bayplan.engine.select_host import NO_ROWS, BestOfSample, BestRows, Sample
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Params, Plugin, PreFilterPlugin, PreScorePlugin
@@ -23,7 +23,7 @@ from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT, Status, error, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import repeats_overhead
-from bayplan.state.arrays import Bools, Index, Ints
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import Footprint, PodClass
 
@@ -193,15 +193,14 @@ class Plan:
 
     # PreScore and Score.
 
-    def refresh_scores(self, sample: Index | None = None) -> None:
+    def refresh_scores(self, sample: Sample | None = None) -> None:
         """Update `totals`; filters must be up to date, and some node feasible. For `sample` see `Totals.refresh`."""
-        count = self.state.nodes.count
-        outcome = self.pre_scores.run(self.filtered.feasible[:count])
+        outcome = self.pre_scores.run(self.filtered.feasible)
         if outcome is not self._pre_score_seen and not self._choose_scores(outcome):
             return
         self.totals.refresh(sample)
         if self._has_custom_scores or not self.state.small:
-            totals = self.totals
+            totals, count = self.totals, self.state.nodes.count
             scores = [(result.name, totals.normalized(number)[:count]) for number, result in enumerate(totals.results)]
             failure = invalid_score(self.state, scores, self.filtered.feasible[:count])
             if failure is not None:
@@ -255,13 +254,13 @@ class Plan:
         """Return whether `score_sample` may be called: PreScore must not depend on which nodes are feasible."""
         return not self.pre_scores.reads_feasible and not self._has_custom_scores and self.state.small
 
-    def score_sample(self, sample: Index) -> tuple[int, Index]:
-        """Return the highest total among some feasible rows (intp), as if no others were feasible, and the rows that have it.
+    def score_sample(self, sample: Sample) -> tuple[int, BestOfSample]:
+        """Return the highest total among some feasible rows, as if no others were feasible, and the rows that have it.
 
         Filters must be up to date. -1 and no rows if scoring failed.
         """
         self.refresh_scores(sample)
-        return self.totals.best_of_sample(sample if self.failure is None else sample[:0])
+        return self.totals.best_of_sample(sample if self.failure is None else Sample(NO_ROWS))
 
 
 def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:

@@ -1,6 +1,10 @@
 cimport cython
 
+from bayplan.state.columns cimport Columns
 from bayplan.state.row_log cimport RowLog
+
+# Constants of the .py, as C numbers.
+cdef int _NODES, _COUNTERS, _CATALOG, _ALWAYS
 
 cdef class PreFilterOutcome:
     cdef public object status, node_names
@@ -9,28 +13,35 @@ cdef class PreFilterOutcome:
     cdef public set skipped
 
 cdef class PreparedPlugins:
-    cdef object _state
+    cdef object _state, _catalog
     cdef RowLog _node_log
-    cdef list _plugins, _dynamic, _answers, _stale
+    cdef Columns _columns
+    cdef list _plugins, _reads, _answers, _stale
+    cdef int _all_reads
+    cdef Py_ssize_t _node_position, _writes, _counted
 
     @cython.locals(number=Py_ssize_t)
     cpdef void adapt(self, object specs) except *
-    cdef bint _is_dynamic(self, object plugin, object spec) except -1
+    cdef int _reads_of(self, object plugin, object spec) except -1
+    @cython.locals(reads=int)
+    cdef void _sum_reads(self) except *
+    @cython.locals(changes=int)
+    cdef int _changes(self) except -1
     cpdef object reads(self, object plugin, object spec)
 
 cdef class PreFilters(PreparedPlugins):
     cdef object _said
     cdef PreFilterOutcome _outcome
-    cdef Py_ssize_t _asked, _node_position
+    cdef Py_ssize_t _asked
 
     cpdef object reads(self, object plugin, object spec)
     @cython.locals(outcome=PreFilterOutcome)
     cpdef PreFilterOutcome run(self, object cycle_state)
-    @cython.locals(position=Py_ssize_t, number=Py_ssize_t)
+    @cython.locals(changes=int, number=Py_ssize_t, asked=Py_ssize_t)
     cdef PreFilterOutcome _bring_up_to_date(self, object cycle_state)
     @cython.locals(number=Py_ssize_t)
     cdef void _drop_stale(self, Py_ssize_t first) except *
-    @cython.locals(outcome=PreFilterOutcome, number=Py_ssize_t)
+    @cython.locals(outcome=PreFilterOutcome, number=Py_ssize_t, asked=Py_ssize_t)
     cdef PreFilterOutcome _fold(self, Py_ssize_t known, object cycle_state)
 
 cdef class PreScoreOutcome:
@@ -41,11 +52,10 @@ cdef class PreScoreOutcome:
 cdef class PreScores(PreparedPlugins):
     cdef object _said
     cdef PreScoreOutcome _outcome
-    cdef Py_ssize_t _node_position
     cdef readonly bint reads_feasible
 
     cpdef object reads(self, object plugin, object spec)
-    @cython.locals(position=Py_ssize_t, known=bint, changed=bint, number=Py_ssize_t)
+    @cython.locals(changes=int, outcome=PreScoreOutcome, changed=bint, number=Py_ssize_t)
     cpdef PreScoreOutcome run(self, object feasible)
     @cython.locals(outcome=PreScoreOutcome)
     cdef PreScoreOutcome _fold(self)

@@ -13,6 +13,10 @@ from bayplan.framework.status import Code, Status, error, unresolvable
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
+_NODES, _COUNTERS, _CATALOG = Reads.NODES.value, Reads.COUNTERS.value, Reads.CATALOG.value
+_ALWAYS = (Reads.USAGE | Reads.PORTS | Reads.OBJECTS).value
+"""Data for which nothing cheap shows whether it changed."""
+
 
 class PreFilterSaid(NamedTuple):
     """The result of one PreFilter plugin, for records.
@@ -53,11 +57,16 @@ class PreparedPlugins:
     def __init__(self, plugins: Sequence[Any], specs: Mapping[str, Any], state: ClusterState) -> None:
         self._state = state
         self._node_log = state.node_log
+        self._columns = state.columns
+        self._catalog = state.catalog
         self._plugins = [(plugin, specs[plugin.name]) for plugin in plugins]
         self._answers: list[Any] = [None] * len(self._plugins)
-        # By number, those with a new spec; and for each, whether it runs in every cycle.
+        # By number, those with a new spec; and for each, what it reads except descriptions of nodes.
         self._stale: list[int] = []
-        self._dynamic = [self._is_dynamic(plugin, spec) for plugin, spec in self._plugins]
+        self._reads = [self._reads_of(plugin, spec) for plugin, spec in self._plugins]
+        self._sum_reads()
+        # The cluster at the last run: the log of nodes, the writes of other objects, and the moves of counted pods.
+        self._node_position = self._writes = self._counted = -1
 
     def adapt(self, specs: Mapping[str, Any]) -> None:
         """Change to other specs; only plugins with a different spec run again."""
@@ -66,10 +75,31 @@ class PreparedPlugins:
             if spec is not before:
                 self._plugins[number] = (plugin, spec)
                 self._stale.append(number)
-                self._dynamic[number] = self._is_dynamic(plugin, spec)
+                self._reads[number] = self._reads_of(plugin, spec)
+        self._sum_reads()
 
-    def _is_dynamic(self, plugin: Any, spec: Any) -> bool:
-        return not is_static(self.reads(plugin, spec))
+    def _reads_of(self, plugin: Any, spec: Any) -> int:
+        reads: int = self.reads(plugin, spec).value
+        return reads & ~_NODES
+
+    def _sum_reads(self) -> None:
+        self._all_reads = 0
+        for reads in self._reads:
+            self._all_reads |= reads
+
+    def _changes(self) -> int:
+        """Return what changed since the last call, as bits of `Reads`; NODES means that all plugins run again."""
+        changes = _ALWAYS
+        if self._node_log.end != self._node_position:
+            self._node_position = self._node_log.end
+            changes |= _NODES
+        if self._all_reads & _COUNTERS and self._columns.counted != self._counted:
+            self._counted = self._columns.counted
+            changes |= _COUNTERS
+        if self._all_reads & _CATALOG and self._catalog.writes != self._writes:
+            self._writes = self._catalog.writes
+            changes |= _CATALOG
+        return changes
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
         """Return what a plugin reads at this extension point."""
@@ -84,7 +114,6 @@ class PreFilters(PreparedPlugins):
         self._outcome = PreFilterOutcome()
         # Number of plugins that ran last time; -1 if there was no run.
         self._asked = -1
-        self._node_position = state.node_log.end
         self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
@@ -107,15 +136,15 @@ class PreFilters(PreparedPlugins):
         return self._said[1]
 
     def _bring_up_to_date(self, cycle_state: CycleState) -> PreFilterOutcome:
-        position = self._node_log.end
-        if position != self._node_position:
-            self._node_position = position
+        changes = self._changes()
+        if changes & _NODES or self._asked < 0:
             self._answers = [None] * len(self._plugins)
             return self._fold(0, cycle_state)
-        if self._asked < 0:
-            return self._fold(0, cycle_state)
-        for number in range(self._asked):
-            if not self._dynamic[number] and number not in self._stale:
+        if not changes & self._all_reads and not self._stale:
+            return self._outcome
+        self._asked, asked = -1, self._asked
+        for number in range(asked):
+            if not changes & self._reads[number] and number not in self._stale:
                 continue
             plugin, spec = self._plugins[number]
             answer = plugin.pre_filter(spec, self._state, cycle_state)
@@ -124,7 +153,8 @@ class PreFilters(PreparedPlugins):
             if answer is not known and (number in self._stale or answer != known):
                 self._answers[number] = answer
                 return self._fold(number + 1, cycle_state)
-        self._drop_stale(self._asked)
+        self._asked = asked
+        self._drop_stale(asked)
         return self._outcome
 
     def _drop_stale(self, first: int) -> None:
@@ -141,15 +171,16 @@ class PreFilters(PreparedPlugins):
         immediately, and later plugins don't run.
         """
         self._drop_stale(known)
-        outcome = self._outcome = PreFilterOutcome()
-        self._asked = len(self._plugins)
+        outcome, asked = PreFilterOutcome(), 0
         for number, (plugin, spec) in enumerate(self._plugins):
             answer = self._answers[number]
-            if answer is None or (number >= known and self._dynamic[number]):
+            if answer is None or (number >= known and self._reads[number]):
                 answer = self._answers[number] = plugin.pre_filter(spec, self._state, cycle_state)
+            asked = number + 1
             if not _take(outcome, plugin, answer):
-                self._asked = number + 1
                 break
+        # If a plugin raises, all run again the next time.
+        self._outcome, self._asked = outcome, asked
         return outcome
 
 
@@ -222,7 +253,6 @@ class PreScores(PreparedPlugins):
         super().__init__(profile.pre_score if profile.score else (), specs, state)
         self.reads_feasible = any(plugin.reads_feasible for plugin, _ in self._plugins)
         self._outcome: PreScoreOutcome | None = None
-        self._node_position = -1
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
@@ -231,24 +261,24 @@ class PreScores(PreparedPlugins):
         return found
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
-        """Return the outcome of this cycle: the same object as before if no result changed."""
-        position = self._node_log.end
-        known = self._outcome is not None and position == self._node_position
-        self._node_position = position
-        changed = self._outcome is None
+        """Return the outcome of this cycle: the same object as before if no result changed. `feasible` is bool[capacity]."""
+        changes, outcome = self._changes(), self._outcome
+        if outcome is not None and not changes & (self._all_reads | _NODES) and not self._stale:
+            return outcome
+        # If a plugin raises, all run again the next time.
+        self._outcome = None
+        changed = outcome is None
         for number in range(len(self._plugins)):
-            if known and not self._dynamic[number] and number not in self._stale:
+            if outcome is not None and not changes & (self._reads[number] | _NODES) and number not in self._stale:
                 continue
             plugin, spec = self._plugins[number]
-            answer = plugin.pre_score(spec, self._state, feasible)
+            answer = plugin.pre_score(spec, self._state, feasible[: self._columns.count])
             before = self._answers[number]
             if answer is not before and (number in self._stale or answer != before):
                 self._answers[number] = answer
                 changed = True
         self._stale = []
-        if changed:
-            self._outcome = self._fold()
-        assert self._outcome is not None
+        self._outcome = self._fold() if outcome is None or changed else outcome
         return self._outcome
 
     def said(self) -> tuple[tuple[str, Code], ...]:

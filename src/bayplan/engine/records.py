@@ -37,6 +37,9 @@ class RecordLevel(IntEnum):
     FULL = 2
 
 
+_OFF, _FULL = RecordLevel.OFF, RecordLevel.FULL
+
+
 class Records:
     """The records of a run, in the order of the cycles."""
 
@@ -67,10 +70,10 @@ class Records:
             record: the summary.
             plan, result: the plan and the result behind the decision, for full records; None if the cycle did not start.
         """
-        if self.level is RecordLevel.OFF and len(self._summaries) >= DIGEST_BLOCK:
+        if self.level is _OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))
             self._summaries.clear()
-        if self.level is RecordLevel.FULL and plan is not None and result is not None:
+        if self.level is _FULL and plan is not None and result is not None:
             record = record.with_frame(len(self._frames))
             self._frames.append(self._frame(plan, result))
         self._summaries.append(record)
@@ -97,7 +100,7 @@ class Records:
         if history is None:
             plan.history = history = PlanHistory(plan.state)
         if scored and result.table is None and result.sample is not None and plan.totals.rescales_samples:
-            result.table = score_over(plan, mask_of(result.sample, state.nodes.capacity))
+            result.table = score_over(plan, mask_of(result.sample.array(), state.nodes.capacity))
         if result.table is not None and scored:
             keyframe = self._keyframe_of_table(plan, history, names, result.table)
             scales = tuple(scores.scale for scores in result.table.scores.values())

@@ -68,6 +68,7 @@ cdef class ScoreResult(RuleResult):
 
 cdef class RuleSet:
     cdef public list results, params
+    cdef public bint reads_feasible
     cdef object _shared, _point
     cdef list _observing, _epochs
     cdef bint _moved

@@ -18,7 +18,8 @@ from bayplan.framework.rule import FilterRule, Rule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.state.cluster_state import ClusterState
 
-_PLACEMENTS, _OBJECTS = (Reads.USAGE | Reads.PORTS).value, Reads.OBJECTS.value
+_PLACEMENTS = (Reads.USAGE | Reads.PORTS).value
+_OBJECTS = (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG).value
 
 
 class RuleResult:
@@ -275,11 +276,13 @@ class RuleSet:
     Attributes:
         results: the results; replaced by a new list when other plugins take part.
         params: the params of each rule, by number.
+        reads_feasible: whether the raw scores of some scorer depend on which nodes are feasible.
     """
 
     def __init__(self, point: str, shared: RuleResults) -> None:
         self.results: list[Any] = []
         self.params: list[Params | None] = []
+        self.reads_feasible = False
         self._shared = shared
         self._point = point
         # Plugins without PreFilter or PreScore, by number: they observe the cluster instead, in every cycle.
@@ -294,6 +297,7 @@ class RuleSet:
             self._moved = self._moved or len(results) != len(self.results)
             self._epochs = [before.get(id(result), -1) for result in results]
             self.results = list(results)
+        self.reads_feasible = any(getattr(result.rule, "reads_feasible", False) for result in results)
         self._observing = [
             number
             for number, result in enumerate(results)

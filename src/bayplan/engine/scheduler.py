@@ -39,6 +39,8 @@ from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 
+_SCHEDULED = Outcome.SCHEDULED  # Looking up a member of an enumeration takes as long as creating a record.
+
 
 class Scheduler:
     """One kube-scheduler: its state, queue, profiles and records.
@@ -159,7 +161,7 @@ class Scheduler:
             now_ns,
             queued.key,
             queued.attempts,
-            Outcome.SCHEDULED,
+            _SCHEDULED,
             node_name,
             result.feasible_nodes,
             result.evaluated_nodes,

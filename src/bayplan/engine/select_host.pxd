@@ -2,30 +2,44 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 # Constants of the .py, as C numbers.
-cdef Py_ssize_t BLOCK
+cdef Py_ssize_t BLOCK, _MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT
 
 cpdef Py_ssize_t num_feasible_nodes_to_find(Py_ssize_t percentage, Py_ssize_t count) except -1
+
+cdef class Sample:
+    cdef public Py_ssize_t[::1] rows
+    cdef public Py_ssize_t count, visited
+    cdef Py_ssize_t[::1] _best
+
+    @cython.locals(
+        rows=Py_ssize_t[::1], best=Py_ssize_t[::1], highest=int64_t, ties=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t,
+        value=int64_t,
+    )
+    cpdef tuple best(self, int64_t[::1] total)
+    @cython.locals(
+        rows=Py_ssize_t[::1], low=Py_ssize_t, high=Py_ssize_t, pivot=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t, row=Py_ssize_t,
+    )
+    cpdef Py_ssize_t nth(self, Py_ssize_t ties, Py_ssize_t number) except -1
+
+cdef class BestOfSample:
+    cdef Sample _sample
+    cdef Py_ssize_t _count
 
 cdef class NodeSampling:
     cdef public Py_ssize_t percentage_of_nodes_to_score, next_start
     cdef public bint extended
-    cdef object _order, _rows
-    cdef Py_ssize_t[::1] _visits, _chosen
+    cdef object _order
+    cdef Py_ssize_t[::1] _visits
+    cdef Sample _sample
 
     cpdef Py_ssize_t wanted(self, object profile_percentage, Py_ssize_t count, bint scoring) except -1
     cpdef bint wants_all(self, object profile_percentage) except -1
     @cython.locals(
         count=Py_ssize_t, visits=Py_ssize_t[::1], chosen=Py_ssize_t[::1], found=Py_ssize_t, visited=Py_ssize_t,
-        place=Py_ssize_t, step=Py_ssize_t, row=Py_ssize_t,
+        place=Py_ssize_t, step=Py_ssize_t, row=Py_ssize_t, sample=Sample,
     )
-    cpdef tuple search(self, object order, uint8_t[::1] feasible, Py_ssize_t wanted)
+    cpdef Sample search(self, object order, uint8_t[::1] feasible, Py_ssize_t wanted)
     cpdef void advance(self, Py_ssize_t processed, Py_ssize_t count) except *
-
-@cython.locals(
-    rows=Py_ssize_t[::1], found=Py_ssize_t[::1], count=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t, before=Py_ssize_t,
-    number=Py_ssize_t, ties=Py_ssize_t, highest=int64_t, value=int64_t, ascending=bint,
-)
-cpdef tuple best_of(int64_t[::1] total, object sample)
 
 cdef class BestBlocks:
     cdef int64_t[::1] _total, _best

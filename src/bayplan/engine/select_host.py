@@ -23,13 +23,112 @@ NODES_PER_PERCENT = 125
 """Without a percentage, a search needs 50 % of the nodes in small clusters, 1 % less for every 125 nodes, but at least 5 %."""
 
 
+# The same as C numbers.
+_MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT = (
+    MIN_FEASIBLE_NODES,
+    MIN_PERCENTAGE,
+    ADAPTIVE_PERCENTAGE,
+    NODES_PER_PERCENT,
+)
+
+NO_ROWS: Index = np.zeros(0, dtype=np.intp)
+
+
 def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
     """Return how many feasible nodes are enough among `count`; with a percentage of 0, it depends on the cluster size."""
-    if count < MIN_FEASIBLE_NODES:
+    if count < _MIN_NODES:
         return count
     if percentage == 0:
-        percentage = max(ADAPTIVE_PERCENTAGE - count // NODES_PER_PERCENT, MIN_PERCENTAGE)
-    return max(count * percentage // 100, MIN_FEASIBLE_NODES)
+        percentage = max(_ADAPTIVE - count // _PER_PERCENT, _MIN_PERCENT)
+    return max(count * percentage // 100, _MIN_NODES)
+
+
+class Sample:
+    """Feasible rows, in visiting order. The sample of a search is valid until the next one.
+
+    Args:
+        rows: intp, the rows; also an attribute, a buffer of which `count` elements are used.
+
+    Attributes:
+        count: the number of rows.
+        visited: the number of nodes that the search visited, excluding the one that ended it.
+    """
+
+    def __init__(self, rows: Index) -> None:
+        self.rows: Any = rows
+        self.count = len(rows)
+        self.visited = 0
+        # The rows with the highest total.
+        self._best: Any = np.empty(len(rows), dtype=np.intp)
+
+    def array(self) -> Index:
+        """Return intp, the rows."""
+        return np.asarray(self.rows)[: self.count]
+
+    def best(self, total: Any) -> tuple[int, BestOfSample]:
+        """Return the highest total (int64[capacity]) of these rows, and the rows that have it."""
+        rows, best, highest, ties = self.rows, self._best, -1, 0
+        for place in range(self.count):
+            row = rows[place]
+            value = total[row]
+            if value >= highest:
+                if value > highest:
+                    highest, ties = value, 0
+                best[ties] = row
+                ties += 1
+        return int(highest), BestOfSample(self, ties)
+
+    def nth(self, ties: int, number: int) -> int:
+        """Return the row that comes after `number` others among the `ties` rows with the highest total, in the order of rows.
+
+        Reorders them: Hoare's selection algorithm.
+        """
+        rows, low, high = self._best, 0, ties - 1
+        while low < high:
+            pivot = rows[(low + high) // 2]
+            left, right = low, high
+            while left <= right:
+                while rows[left] < pivot:
+                    left += 1
+                while rows[right] > pivot:
+                    right -= 1
+                if left <= right:
+                    row = rows[left]
+                    rows[left] = rows[right]
+                    rows[right] = row
+                    left += 1
+                    right -= 1
+            if number <= right:
+                high = right
+            elif number >= left:
+                low = left
+            else:
+                break
+        return int(rows[number])
+
+
+class BestOfSample:
+    """Row numbers, ascending. Valid until the next search or `Sample.best`.
+
+    Args:
+        sample: the sample.
+        count: the number of its rows with the highest total.
+    """
+
+    def __init__(self, sample: Sample, count: int) -> None:
+        self._sample = sample
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> int:
+        if not 0 <= number < self._count:
+            raise IndexError("there are fewer best rows")
+        return int(self._sample.nth(self._count, number))
+
+    def __iter__(self) -> Iterator[int]:
+        return (self[number] for number in range(self._count))
 
 
 class NodeSampling:
@@ -47,11 +146,10 @@ class NodeSampling:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.next_start = 0
         self.extended = False
-        # The order of the last search, and a buffer for its results: once as objects, once typed.
+        # The order of the last search, as an object and typed.
         self._order: Index | None = None
-        self._rows: Index = np.zeros(0, dtype=np.intp)
-        self._visits: Any = self._rows
-        self._chosen: Any = self._rows
+        self._visits: Any = NO_ROWS
+        self._sample = Sample(NO_ROWS)
 
     def wanted(self, profile_percentage: int | None, count: int, scoring: bool) -> int:
         """Return how many feasible nodes end the search. Without scoring, one is enough."""
@@ -64,17 +162,17 @@ class NodeSampling:
         """Return whether a search visits all nodes of any cluster."""
         return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
 
-    def search(self, order: Index, feasible: Any, wanted: int) -> tuple[Index, int]:
+    def search(self, order: Index, feasible: Any, wanted: int) -> Sample:
         """Visit rows in an order (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
 
         Returns:
-            intp, the feasible rows found, at most `wanted`, in visiting order, valid until the next search;
-            and the number of visited nodes, excluding the one that ended the search.
+            The feasible rows found, at most `wanted`.
         """
         if order is not self._order:
             self._order = self._visits = order
-            self._rows = self._chosen = np.empty(len(order), dtype=np.intp)
-        visits, chosen, count = self._visits, self._chosen, len(self._visits)
+            self._sample = Sample(np.empty(len(order), dtype=np.intp))
+        sample = self._sample
+        visits, chosen, count = self._visits, sample.rows, len(self._visits)
         found, visited, place = 0, count, self.next_start % count if count else 0
         for step in range(count):
             row = visits[place]
@@ -87,7 +185,8 @@ class NodeSampling:
             place += 1
             if place == count:
                 place = 0
-        return self._rows[:found], int(visited)
+        sample.count, sample.visited = found, visited
+        return sample
 
     def visited(self, order: Index, evaluated: int) -> Index:
         """Return the first `evaluated` rows from the rotating start, in visiting order."""
@@ -98,30 +197,6 @@ class NodeSampling:
     def advance(self, processed: int, count: int) -> None:
         """Advance the start of the next search by the nodes that this one processed, of `count` nodes in the cluster."""
         self.next_start = (self.next_start + processed) % count
-
-
-def best_of(total: Ints, sample: Index) -> tuple[int, Index]:
-    """Return the highest total (int64[capacity]) of some rows (intp), and the rows that have it, ascending."""
-    rows, count = sample, len(sample)
-    highest = -1
-    ties = 0
-    for place in range(count):
-        value = total[rows[place]]
-        if value > highest:
-            highest, ties = value, 0
-        ties += value == highest
-    best: Index = np.empty(ties, dtype=np.intp)
-    found, number, before, ascending = best, 0, -1, True
-    for place in range(count):
-        row = rows[place]
-        if total[row] == highest:
-            found[number] = row
-            number += 1
-            ascending = ascending and row > before
-            before = row
-    if not ascending:
-        best.sort()
-    return int(highest), best
 
 
 # The rows with the highest total.
@@ -245,7 +320,7 @@ class BestRows:
         return iter(rows)
 
 
-Ties: TypeAlias = list[int] | Index | BestRows
+Ties: TypeAlias = list[int] | Index | BestRows | BestOfSample
 """Row numbers, ascending."""
 
 Pick = Callable[[ClusterState, Ties], int]

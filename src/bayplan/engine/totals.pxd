@@ -1,8 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bayplan.engine cimport select_host
-from bayplan.engine.select_host cimport BestBlocks
+from bayplan.engine.select_host cimport BestBlocks, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.log_reader cimport LogReader
 from bayplan.engine.rule_result cimport ScoreResult
@@ -21,6 +20,7 @@ cdef class Totals:
     cdef FilteredRows _filtered
     cdef LogReader _changes
     cdef int64_t[::1] _total, _scratch, _weights
+    cdef uint8_t[::1] _marks
     cdef list _varying, _numbers, _levels, _epochs
     cdef RowLog _node_log
     cdef public Py_ssize_t summed, sampled
@@ -35,7 +35,7 @@ cdef class Totals:
     @cython.locals(
         filtered=FilteredRows, flags=uint8_t[::1], whole=bint, count=Py_ssize_t,
     )
-    cpdef void refresh(self, object sample=*) except *
+    cpdef void refresh(self, Sample sample=*) except *
     @cython.locals(
         moved=bint, changed=bint, known=bint, same_nodes=bint, end=Py_ssize_t, number=Py_ssize_t, level=int64_t,
         result=ScoreResult, rule=ScoreRule,
@@ -57,15 +57,14 @@ cdef class Totals:
     cdef void _sum(self, Py_ssize_t row) except *
     @cython.locals(highest=int64_t)
     cpdef tuple best(self)
-    @cython.locals(total=int64_t[::1])
-    cpdef tuple best_of_sample(self, object sample)
+    cpdef tuple best_of_sample(self, Sample sample)
     @cython.locals(number=Py_ssize_t, result=ScoreResult)
     cdef bint _rescales_samples(self) except -1
-    @cython.locals(flags=uint8_t[::1], rows=Py_ssize_t[::1], place=Py_ssize_t)
-    cdef object _mark(self, object sample)
+    @cython.locals(marks=uint8_t[::1], rows=Py_ssize_t[::1], place=Py_ssize_t, row=Py_ssize_t)
+    cdef uint8_t[::1] _mark(self, Sample sample)
     @cython.locals(
         rows=Py_ssize_t[::1], total=int64_t[::1], scratch=int64_t[::1], values=int64_t[::1], place=Py_ssize_t, count=Py_ssize_t,
         number=Py_ssize_t, result=ScoreResult, level=int64_t, weight=int64_t,
     )
-    cdef void _sum_sample(self, object sample) except *
+    cdef void _sum_sample(self, Sample sample) except *
     cdef void _allocate(self) except *

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine import select_host
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.log_reader import LogReader
 from bayplan.engine.rule_result import RuleResult, RuleResults, RuleSet, ScoreResult
-from bayplan.engine.select_host import BestBlocks, BestRows
-from bayplan.state.arrays import Index, Ints
+from bayplan.engine.select_host import BestBlocks, BestOfSample, BestRows, Sample
+from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
 NO_TOTALS: Ints = np.zeros(0, dtype=np.int64)
@@ -52,6 +51,7 @@ class Totals:
         self._changes = LogReader([state.usage_log])
         self._total: Any = self.total
         self._scratch: Any = self.total
+        self._marks: Any = np.zeros(0, dtype=np.uint8)
         # The scorers that distinguish nodes, with their numbers and weights; and the sum of the others.
         self._varying: list[ScoreResult] = []
         self._numbers: list[int] = []
@@ -90,18 +90,22 @@ class Totals:
                 self._stale = True
         self.rules.replace(results)
 
-    def refresh(self, sample: Index | None = None) -> None:
+    def refresh(self, sample: Sample | None = None) -> None:
         """Run the scorers on what changed, and sum up; filters must be up to date, and some node feasible.
 
-        With `sample` (intp), only these feasible rows count, and the totals of others are undefined.
+        With `sample`, only its rows count, and the totals of others are undefined.
         """
         filtered = self._filtered
-        flags = filtered.flags if sample is None else self._mark(sample)
+        flags = filtered.flags
+        if sample is not None and self.rules.reads_feasible:
+            flags = self._mark(sample)
         whole = self._stale or self._combined != filtered.combined
         self._stale = True
         self.rules.refresh(self._state, flags)
         if sample is not None and self._rescales_samples():
             self.sampled += 1
+            if not self.rules.reads_feasible:
+                flags = self._mark(sample)
             self._rescale(flags, False)
             self._sum_sample(sample)
             return
@@ -253,28 +257,33 @@ class Totals:
         return bool(self._rescales_samples())
 
     def _rescales_samples(self) -> bool:
+        if self.rules.reads_feasible:
+            return True
         for number in range(len(self.rules.results)):
             result: ScoreResult = self.rules.results[number]
-            if result.score_rule.reads_feasible or (result.score_rule.normalizes and not result.is_uniform()):
+            if result.score_rule.normalizes and not result.is_uniform():
                 return True
         return False
 
-    def best_of_sample(self, sample: Index) -> tuple[int, Index]:
-        """Return the highest total of some feasible rows (intp), and the rows that have it. Call `refresh` with them first."""
-        return select_host.best_of(self._total, sample)
+    def best_of_sample(self, sample: Sample) -> tuple[int, BestOfSample]:
+        """Return the highest total of a sample, and the rows that have it. Call `refresh` with the sample first."""
+        return sample.best(self._total)
 
-    def _mark(self, sample: Index) -> Any:
-        """Return uint8[capacity], 1 in some rows (intp)."""
-        marks = np.zeros(self._columns.capacity, dtype=np.uint8)
-        flags, rows = marks, sample
-        for place in range(len(sample)):
-            flags[rows[place]] = 1
+    def _mark(self, sample: Sample) -> Any:
+        """Return uint8[capacity], 1 in the rows of a sample; valid until the next call."""
+        if len(self._marks) != self._columns.capacity:
+            self._marks = np.zeros(self._columns.capacity, dtype=np.uint8)
+        marks, rows = self._marks, sample.rows
+        for row in range(self._columns.count):
+            marks[row] = 0
+        for place in range(sample.count):
+            marks[rows[place]] = 1
         return marks
 
-    def _sum_sample(self, sample: Index) -> None:
-        """Sum up the scores of some rows (intp)."""
+    def _sum_sample(self, sample: Sample) -> None:
+        """Sum up the scores of a sample."""
         self._allocate()
-        rows, count, total, scratch = sample, len(sample), self._total, self._scratch
+        rows, count, total, scratch = sample.rows, sample.count, self._total, self._scratch
         level = self._choose_varying()
         for place in range(count):
             total[rows[place]] = level
@@ -282,7 +291,7 @@ class Totals:
             result = self._varying[number]
             weight, values = self._weights[number], result.raw
             if result.score_rule.normalizes:
-                result.score_rule.normalize_all(self.scales[self._numbers[number]], values, scratch)
+                result.score_rule.normalize_rows(self.scales[self._numbers[number]], values, rows, count, scratch)
                 values = scratch
             for place in range(count):
                 total[rows[place]] += weight * values[rows[place]]

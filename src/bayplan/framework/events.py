@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, IntFlag, StrEnum
+from functools import wraps
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from bayplan.base.go_text.times import parse_time_ns
@@ -198,6 +199,34 @@ def objects_of(kind: type[T], old: object | None, new: object | None) -> tuple[T
     if (old is None or isinstance(old, kind)) and (new is None or isinstance(new, kind)):
         return old, new
     return None
+
+
+Hint: TypeAlias = Callable[..., HintAnswer]
+"""A `QueueingHint`, as a function or a method."""
+
+
+def hint(
+    kind: type[object], *, old: bool = False, new: bool = False
+) -> Callable[[Callable[..., HintAnswer | bool]], Hint]:
+    """Make a queueing hint of a function or method of the waiting pod and the old and the new object of an event.
+
+    The function returns whether to queue the pod. It is called with objects of this kind only, or None for an addition or a
+    deletion: other events are errors. With `old` or `new`, so are events without that object.
+    """
+
+    def decorate(function: Callable[..., HintAnswer | bool]) -> Hint:
+        @wraps(function)
+        def checked(*args: object) -> HintAnswer:
+            before, after = args[-2:]
+            if (isinstance(before, kind) or (before is None and not old)) and (
+                isinstance(after, kind) or (after is None and not new)
+            ):
+                return HintAnswer(function(*args))
+            return HintAnswer.ERROR
+
+        return checked
+
+    return decorate
 
 
 EVENT_RESOURCE_BY_TYPE: Mapping[type[KubernetesObject], EventResource] = {

@@ -7,252 +7,103 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+_GATES_BY_FACTS: Final[Mapping[tuple[str, bool, bool], str]] = {
+    ("ALPHA", False, False): """
+        APIServingWithRoutine AllAlpha AllowUnsafeMalformedObjectDeletion CBORServingAndStorage
+        CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ClientsAllowCBOR ClientsPreferCBOR
+        CloudControllerManagerWatchBasedRoutesReconciliation CloudControllerManagerWebhook ContainerStopSignals
+        CrossNamespaceVolumeDataSource DRAListTypeAttributes DRANodeAllocatableResources DRAResourcePoolStatus
+        DRAWorkloadResourceClaims EventedPLEG GangScheduling GenericWorkload HPAScaleToZero
+        ImageVolumeWithDigest InPlacePodVerticalScalingExclusiveCPUs InPlacePodVerticalScalingExclusiveMemory
+        KubeletInUserNamespace LoggingAlphaOptions ManifestBasedAdmissionControlConfig MemoryQoS
+        MutablePVNodeAffinity NativeHistograms PersistentVolumeClaimUnusedSinceTime PodAndContainerStatsFromCRI
+        PodLevelResourceManagers PodLogsQuerySplitStreams PodsAPI QOSReserved ReduceDefaultCrashLoopBackOffDecay
+        RuntimeClassInImageCriApi ShardedListAndWatch StorageCapacityScoring StorageVersionAPI
+        TaintTolerationComparisonOperators TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions
+        UserNamespacesHostNetworkSupport VolumeLimitScaling WindowsCPUAndMemoryAffinity WorkloadAwarePreemption
+        WorkloadWithJob
+    """,
+    ("BETA", False, False): """
+        AllBeta ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode
+        CoordinatedLeaderElection DRADeviceTaintRules LocalStorageCapacityIsolationFSQuotaMonitoring
+        MaxUnavailableStatefulSet PodCertificateRequest SELinuxMount SchedulerAsyncAPICalls
+        StorageVersionMigrator
+    """,
+    ("BETA", True, False): """
+        APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AtomicFIFO
+        AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions CRDObservedGenerationTracking
+        ClearingNominatedNodeNameAfterBinding ClientsAllowCARotation ClientsAllowTLSCacheGC ComponentFlagz
+        ComponentStatusz ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules ContextualLogging
+        DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource
+        DRAPartitionableDevices DRAResourceClaimDeviceStatus DRAResourceClaimGranularStatusAuthorization
+        DRASchedulerFilterTimeout DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas
+        DetectCacheInconsistency EnvFiles ExtendWebSocketsToKubelet GracefulNodeShutdown
+        GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance HostnameOverride
+        InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling
+        InPlacePodVerticalScalingInitContainers KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages
+        KubeletSeparateDiskGC KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot
+        LoggingBetaOptions MatchLabelKeysInPodTopologySpread MatchLabelKeysInPodTopologySpreadSelectorMerge
+        MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
+        NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching PLEGOnDemandRelist PodDeletionCost
+        PodLevelResources PodReadyToStartContainersCondition PodTopologyLabelsAdmission PortForwardWebsockets
+        PreventStaticPodAPIReferences RelaxedServiceNameValidation ReloadKubeletClientCAFile
+        ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResourceHealthStatus
+        ResourceHealthStatusMessage RestartAllContainersOnContainerExits RotateKubeletServerCertificate
+        SchedulerAsyncPreemption SchedulerPopFromBackoffQ ServiceAccountNodeAudienceRestriction
+        SizeBasedListCostEstimate StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob
+        StaleControllerConsistencyReplicaSet StaleControllerConsistencyStatefulSet
+        StatefulSetSemanticRevisionComparison StorageVersionHash StrictIPCIDRValidation
+        StructuredAuthenticationConfigurationEgressSelector StructuredAuthenticationConfigurationJWKSMetrics
+        TokenRequestServiceAccountUIDValidation TopologyManagerPolicyBetaOptions
+        TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
+        UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO WatchCacheInitializationPostStartHook
+        WatchList WatchListClient WindowsGracefulNodeShutdown
+    """,
+    ("GA", True, False): """
+        AllowServiceExternalIPs CustomCPUCFSQuotaPeriod DRAPrioritizedList InformerResourceVersion
+        MutatingAdmissionPolicy
+    """,
+    ("GA", True, True): """
+        APIServerTracing AnonymousAuthConfigurableEndpoints AnyVolumeDataSource AuthorizeNodeWithSelectors
+        AuthorizeWithSelectors BtreeWatchCache CPUManagerPolicyOptions CRDValidationRatcheting
+        CSIServiceAccountTokenSecrets ConsistentListFromCache CustomResourceFieldSelectors DRAAdminAccess
+        DeclarativeValidation DisableAllocatorDualWrite DynamicResourceAllocation ExecProbeTimeout
+        ExternalServiceAccountTokenSigner ImageMaximumGCAge ImageVolume InOrderInformers
+        InPlacePodVerticalScaling JobBackoffLimitPerIndex JobManagedBy JobPodReplacementPolicy JobSuccessPolicy
+        KubeletCgroupDriverFromCRI KubeletFineGrainedAuthz KubeletPSI KubeletPodResourcesDynamicResources
+        KubeletPodResourcesGet KubeletTracing LogarithmicScaleDown MatchLabelKeysInPodAffinity
+        MultiCIDRServiceAllocator MutableCSINodeAllocatableCount NFTablesProxyMode
+        NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap OrderedNamespaceDeletion
+        PodLifecycleSleepAction PodLifecycleSleepActionAllowZero PodObservedGenerationTracking
+        PodSchedulingReadiness PreferSameTrafficDistribution ProcMountType RecoverVolumeExpansionFailure
+        RecursiveReadOnlyMounts RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation
+        ResilientWatchCacheInitialization RetryGenerateName SELinuxChangePolicy SELinuxMountReadWriteOncePod
+        SchedulerQueueingHints SeparateTaintEvictionController ServiceAccountTokenJTI
+        ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo
+        SidecarContainers StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf
+        StructuredAuthenticationConfiguration SupplementalGroupsPolicy SystemdWatchdog
+        TopologyManagerPolicyOptions UserNamespacesSupport VolumeAttributesClass WinDSR WinOverlay
+    """,
+    ("DEPRECATED", False, False): """
+        AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests ChangeContainerStatusOnKubeletRestart
+        DeclarativeValidationTakeover KMSv1 KubeletRegistrationGetOnExistsOnly WindowsHostNetwork
+    """,
+    ("DEPRECATED", False, True): """
+        AllowOverwriteTerminationGracePeriodSeconds GitRepoVolumeDriver SeparateCacheWatchRPC
+    """,
+    ("DEPRECATED", True, False): """
+        DisableCPUQuotaWithExclusiveCPUs KubeletPodResourcesListUseActivePods ServiceCIDRStatusFieldWiping
+        StorageNamespaceIndex
+    """,
+    ("DEPRECATED", True, True): """
+        AggregatedDiscoveryRemoveBetaType DisableNodeKubeProxyVersion
+    """,
+}
+
 GATES: Final[Mapping[str, tuple[str, bool, bool]]] = MappingProxyType(
-    {
-        "APIResponseCompression": ("BETA", True, False),
-        "APIServerIdentity": ("BETA", True, False),
-        "APIServerTracing": ("GA", True, True),
-        "APIServingWithRoutine": ("ALPHA", False, False),
-        "AggregatedDiscoveryRemoveBetaType": ("DEPRECATED", True, True),
-        "AllAlpha": ("ALPHA", False, False),
-        "AllBeta": ("BETA", False, False),
-        "AllowDNSOnlyNodeCSR": ("DEPRECATED", False, False),
-        "AllowInsecureKubeletCertificateSigningRequests": ("DEPRECATED", False, False),
-        "AllowOverwriteTerminationGracePeriodSeconds": ("DEPRECATED", False, True),
-        "AllowParsingUserUIDFromCertAuth": ("BETA", True, False),
-        "AllowServiceExternalIPs": ("GA", True, False),
-        "AllowUnsafeMalformedObjectDeletion": ("ALPHA", False, False),
-        "AnonymousAuthConfigurableEndpoints": ("GA", True, True),
-        "AnyVolumeDataSource": ("GA", True, True),
-        "AtomicFIFO": ("BETA", True, False),
-        "AuthorizeNodeWithSelectors": ("GA", True, True),
-        "AuthorizePodWebsocketUpgradeCreatePermission": ("BETA", True, False),
-        "AuthorizeWithSelectors": ("GA", True, True),
-        "BtreeWatchCache": ("GA", True, True),
-        "CBORServingAndStorage": ("ALPHA", False, False),
-        "CPUManagerPolicyAlphaOptions": ("ALPHA", False, False),
-        "CPUManagerPolicyBetaOptions": ("BETA", True, False),
-        "CPUManagerPolicyOptions": ("GA", True, True),
-        "CRDObservedGenerationTracking": ("BETA", True, False),
-        "CRDValidationRatcheting": ("GA", True, True),
-        "CRIListStreaming": ("ALPHA", False, False),
-        "CSIServiceAccountTokenSecrets": ("GA", True, True),
-        "CSIVolumeHealth": ("ALPHA", False, False),
-        "ChangeContainerStatusOnKubeletRestart": ("DEPRECATED", False, False),
-        "ClearingNominatedNodeNameAfterBinding": ("BETA", True, False),
-        "ClientsAllowCARotation": ("BETA", True, False),
-        "ClientsAllowCBOR": ("ALPHA", False, False),
-        "ClientsAllowTLSCacheGC": ("BETA", True, False),
-        "ClientsPreferCBOR": ("ALPHA", False, False),
-        "CloudControllerManagerWatchBasedRoutesReconciliation": ("ALPHA", False, False),
-        "CloudControllerManagerWebhook": ("ALPHA", False, False),
-        "ClusterTrustBundle": ("BETA", False, False),
-        "ClusterTrustBundleProjection": ("BETA", False, False),
-        "ComponentFlagz": ("BETA", True, False),
-        "ComponentStatusz": ("BETA", True, False),
-        "ConcurrentWatchObjectDecode": ("BETA", False, False),
-        "ConsistentListFromCache": ("GA", True, True),
-        "ConstrainedImpersonation": ("BETA", True, False),
-        "ContainerCheckpoint": ("BETA", True, False),
-        "ContainerRestartRules": ("BETA", True, False),
-        "ContainerStopSignals": ("ALPHA", False, False),
-        "ContextualLogging": ("BETA", True, False),
-        "CoordinatedLeaderElection": ("BETA", False, False),
-        "CrossNamespaceVolumeDataSource": ("ALPHA", False, False),
-        "CustomCPUCFSQuotaPeriod": ("GA", True, False),
-        "CustomResourceFieldSelectors": ("GA", True, True),
-        "DRAAdminAccess": ("GA", True, True),
-        "DRAConsumableCapacity": ("BETA", True, False),
-        "DRADeviceBindingConditions": ("BETA", True, False),
-        "DRADeviceTaintRules": ("BETA", False, False),
-        "DRADeviceTaints": ("BETA", True, False),
-        "DRAExtendedResource": ("BETA", True, False),
-        "DRAListTypeAttributes": ("ALPHA", False, False),
-        "DRANodeAllocatableResources": ("ALPHA", False, False),
-        "DRAPartitionableDevices": ("BETA", True, False),
-        "DRAPrioritizedList": ("GA", True, False),
-        "DRAResourceClaimDeviceStatus": ("BETA", True, False),
-        "DRAResourceClaimGranularStatusAuthorization": ("BETA", True, False),
-        "DRAResourcePoolStatus": ("ALPHA", False, False),
-        "DRASchedulerFilterTimeout": ("BETA", True, False),
-        "DRAWorkloadResourceClaims": ("ALPHA", False, False),
-        "DeclarativeValidation": ("GA", True, True),
-        "DeclarativeValidationBeta": ("BETA", True, False),
-        "DeclarativeValidationTakeover": ("DEPRECATED", False, False),
-        "DeploymentReplicaSetTerminatingReplicas": ("BETA", True, False),
-        "DetectCacheInconsistency": ("BETA", True, False),
-        "DisableAllocatorDualWrite": ("GA", True, True),
-        "DisableCPUQuotaWithExclusiveCPUs": ("DEPRECATED", True, False),
-        "DisableNodeKubeProxyVersion": ("DEPRECATED", True, True),
-        "DynamicResourceAllocation": ("GA", True, True),
-        "EnvFiles": ("BETA", True, False),
-        "EventedPLEG": ("ALPHA", False, False),
-        "ExecProbeTimeout": ("GA", True, True),
-        "ExtendWebSocketsToKubelet": ("BETA", True, False),
-        "ExternalServiceAccountTokenSigner": ("GA", True, True),
-        "GangScheduling": ("ALPHA", False, False),
-        "GenericWorkload": ("ALPHA", False, False),
-        "GitRepoVolumeDriver": ("DEPRECATED", False, True),
-        "GracefulNodeShutdown": ("BETA", True, False),
-        "GracefulNodeShutdownBasedOnPodPriority": ("BETA", True, False),
-        "HPAConfigurableTolerance": ("BETA", True, False),
-        "HPAScaleToZero": ("ALPHA", False, False),
-        "HostnameOverride": ("BETA", True, False),
-        "ImageMaximumGCAge": ("GA", True, True),
-        "ImageVolume": ("GA", True, True),
-        "ImageVolumeWithDigest": ("ALPHA", False, False),
-        "InOrderInformers": ("GA", True, True),
-        "InOrderInformersBatchProcess": ("BETA", True, False),
-        "InPlacePodLevelResourcesVerticalScaling": ("BETA", True, False),
-        "InPlacePodVerticalScaling": ("GA", True, True),
-        "InPlacePodVerticalScalingExclusiveCPUs": ("ALPHA", False, False),
-        "InPlacePodVerticalScalingExclusiveMemory": ("ALPHA", False, False),
-        "InPlacePodVerticalScalingInitContainers": ("BETA", True, False),
-        "InformerResourceVersion": ("GA", True, False),
-        "JobBackoffLimitPerIndex": ("GA", True, True),
-        "JobManagedBy": ("GA", True, True),
-        "JobPodReplacementPolicy": ("GA", True, True),
-        "JobSuccessPolicy": ("GA", True, True),
-        "KMSv1": ("DEPRECATED", False, False),
-        "KubeletCgroupDriverFromCRI": ("GA", True, True),
-        "KubeletCrashLoopBackOffMax": ("BETA", True, False),
-        "KubeletEnsureSecretPulledImages": ("BETA", True, False),
-        "KubeletFineGrainedAuthz": ("GA", True, True),
-        "KubeletInUserNamespace": ("ALPHA", False, False),
-        "KubeletPSI": ("GA", True, True),
-        "KubeletPodResourcesDynamicResources": ("GA", True, True),
-        "KubeletPodResourcesGet": ("GA", True, True),
-        "KubeletPodResourcesListUseActivePods": ("DEPRECATED", True, False),
-        "KubeletRegistrationGetOnExistsOnly": ("DEPRECATED", False, False),
-        "KubeletSeparateDiskGC": ("BETA", True, False),
-        "KubeletServiceAccountTokenForCredentialProviders": ("BETA", True, False),
-        "KubeletTracing": ("GA", True, True),
-        "ListFromCacheSnapshot": ("BETA", True, False),
-        "LocalStorageCapacityIsolationFSQuotaMonitoring": ("BETA", False, False),
-        "LogarithmicScaleDown": ("GA", True, True),
-        "LoggingAlphaOptions": ("ALPHA", False, False),
-        "LoggingBetaOptions": ("BETA", True, False),
-        "ManifestBasedAdmissionControlConfig": ("ALPHA", False, False),
-        "MatchLabelKeysInPodAffinity": ("GA", True, True),
-        "MatchLabelKeysInPodTopologySpread": ("BETA", True, False),
-        "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("BETA", True, False),
-        "MaxUnavailableStatefulSet": ("BETA", False, False),
-        "MemoryQoS": ("ALPHA", False, False),
-        "MultiCIDRServiceAllocator": ("GA", True, True),
-        "MutableCSINodeAllocatableCount": ("GA", True, True),
-        "MutablePVNodeAffinity": ("ALPHA", False, False),
-        "MutablePodResourcesForSuspendedJobs": ("BETA", True, False),
-        "MutableSchedulingDirectivesForSuspendedJobs": ("BETA", True, False),
-        "MutatingAdmissionPolicy": ("GA", True, False),
-        "NFTablesProxyMode": ("GA", True, True),
-        "NativeHistograms": ("ALPHA", False, False),
-        "NodeDeclaredFeatures": ("BETA", True, False),
-        "NodeInclusionPolicyInPodTopologySpread": ("GA", True, True),
-        "NodeLogQuery": ("GA", True, True),
-        "NodeSwap": ("GA", True, True),
-        "NominatedNodeNameForExpectation": ("BETA", True, False),
-        "OpenAPIEnums": ("BETA", True, False),
-        "OpportunisticBatching": ("BETA", True, False),
-        "OrderedNamespaceDeletion": ("GA", True, True),
-        "PLEGOnDemandRelist": ("BETA", True, False),
-        "PersistentVolumeClaimUnusedSinceTime": ("ALPHA", False, False),
-        "PodAndContainerStatsFromCRI": ("ALPHA", False, False),
-        "PodCertificateRequest": ("BETA", False, False),
-        "PodDeletionCost": ("BETA", True, False),
-        "PodLevelResourceManagers": ("ALPHA", False, False),
-        "PodLevelResources": ("BETA", True, False),
-        "PodLifecycleSleepAction": ("GA", True, True),
-        "PodLifecycleSleepActionAllowZero": ("GA", True, True),
-        "PodLogsQuerySplitStreams": ("ALPHA", False, False),
-        "PodObservedGenerationTracking": ("GA", True, True),
-        "PodReadyToStartContainersCondition": ("BETA", True, False),
-        "PodSchedulingReadiness": ("GA", True, True),
-        "PodTopologyLabelsAdmission": ("BETA", True, False),
-        "PodsAPI": ("ALPHA", False, False),
-        "PortForwardWebsockets": ("BETA", True, False),
-        "PreferSameTrafficDistribution": ("GA", True, True),
-        "PreventStaticPodAPIReferences": ("BETA", True, False),
-        "ProcMountType": ("GA", True, True),
-        "QOSReserved": ("ALPHA", False, False),
-        "RecoverVolumeExpansionFailure": ("GA", True, True),
-        "RecursiveReadOnlyMounts": ("GA", True, True),
-        "ReduceDefaultCrashLoopBackOffDecay": ("ALPHA", False, False),
-        "RelaxedDNSSearchValidation": ("GA", True, True),
-        "RelaxedEnvironmentVariableValidation": ("GA", True, True),
-        "RelaxedServiceNameValidation": ("BETA", True, False),
-        "ReloadKubeletClientCAFile": ("BETA", True, False),
-        "ReloadKubeletServerCertificateFile": ("BETA", True, False),
-        "RemoteRequestHeaderUID": ("BETA", True, False),
-        "ResilientWatchCacheInitialization": ("GA", True, True),
-        "ResourceHealthStatus": ("BETA", True, False),
-        "ResourceHealthStatusMessage": ("BETA", True, False),
-        "RestartAllContainersOnContainerExits": ("BETA", True, False),
-        "RetryGenerateName": ("GA", True, True),
-        "RotateKubeletServerCertificate": ("BETA", True, False),
-        "RuntimeClassInImageCriApi": ("ALPHA", False, False),
-        "SELinuxChangePolicy": ("GA", True, True),
-        "SELinuxMount": ("BETA", False, False),
-        "SELinuxMountReadWriteOncePod": ("GA", True, True),
-        "SchedulerAsyncAPICalls": ("BETA", False, False),
-        "SchedulerAsyncPreemption": ("BETA", True, False),
-        "SchedulerPopFromBackoffQ": ("BETA", True, False),
-        "SchedulerQueueingHints": ("GA", True, True),
-        "SeparateCacheWatchRPC": ("DEPRECATED", False, True),
-        "SeparateTaintEvictionController": ("GA", True, True),
-        "ServiceAccountNodeAudienceRestriction": ("BETA", True, False),
-        "ServiceAccountTokenJTI": ("GA", True, True),
-        "ServiceAccountTokenNodeBinding": ("GA", True, True),
-        "ServiceAccountTokenNodeBindingValidation": ("GA", True, True),
-        "ServiceAccountTokenPodNodeInfo": ("GA", True, True),
-        "ServiceCIDRStatusFieldWiping": ("DEPRECATED", True, False),
-        "ShardedListAndWatch": ("ALPHA", False, False),
-        "SidecarContainers": ("GA", True, True),
-        "SizeBasedListCostEstimate": ("BETA", True, False),
-        "StaleControllerConsistencyDaemonSet": ("BETA", True, False),
-        "StaleControllerConsistencyJob": ("BETA", True, False),
-        "StaleControllerConsistencyReplicaSet": ("BETA", True, False),
-        "StaleControllerConsistencyStatefulSet": ("BETA", True, False),
-        "StatefulSetSemanticRevisionComparison": ("BETA", True, False),
-        "StorageCapacityScoring": ("ALPHA", False, False),
-        "StorageNamespaceIndex": ("DEPRECATED", True, False),
-        "StorageVersionAPI": ("ALPHA", False, False),
-        "StorageVersionHash": ("BETA", True, False),
-        "StorageVersionMigrator": ("BETA", False, False),
-        "StreamingCollectionEncodingToJSON": ("GA", True, True),
-        "StreamingCollectionEncodingToProtobuf": ("GA", True, True),
-        "StrictIPCIDRValidation": ("BETA", True, False),
-        "StructuredAuthenticationConfiguration": ("GA", True, True),
-        "StructuredAuthenticationConfigurationEgressSelector": ("BETA", True, False),
-        "StructuredAuthenticationConfigurationJWKSMetrics": ("BETA", True, False),
-        "SupplementalGroupsPolicy": ("GA", True, True),
-        "SystemdWatchdog": ("GA", True, True),
-        "TaintTolerationComparisonOperators": ("ALPHA", False, False),
-        "TokenRequestServiceAccountUIDValidation": ("BETA", True, False),
-        "TopologyAwareWorkloadScheduling": ("ALPHA", False, False),
-        "TopologyManagerPolicyAlphaOptions": ("ALPHA", False, False),
-        "TopologyManagerPolicyBetaOptions": ("BETA", True, False),
-        "TopologyManagerPolicyOptions": ("GA", True, True),
-        "TranslateStreamCloseWebsocketRequests": ("BETA", True, False),
-        "UnauthenticatedHTTP2DOSMitigation": ("BETA", True, False),
-        "UnknownVersionInteroperabilityProxy": ("BETA", True, False),
-        "UnlockWhileProcessingFIFO": ("BETA", True, False),
-        "UserNamespacesHostNetworkSupport": ("ALPHA", False, False),
-        "UserNamespacesSupport": ("GA", True, True),
-        "VolumeAttributesClass": ("GA", True, True),
-        "VolumeLimitScaling": ("ALPHA", False, False),
-        "WatchCacheInitializationPostStartHook": ("BETA", True, False),
-        "WatchList": ("BETA", True, False),
-        "WatchListClient": ("BETA", True, False),
-        "WinDSR": ("GA", True, True),
-        "WinOverlay": ("GA", True, True),
-        "WindowsCPUAndMemoryAffinity": ("ALPHA", False, False),
-        "WindowsGracefulNodeShutdown": ("BETA", True, False),
-        "WindowsHostNetwork": ("DEPRECATED", False, False),
-        "WorkloadAwarePreemption": ("ALPHA", False, False),
-        "WorkloadWithJob": ("ALPHA", False, False),
-    }
+    dict(sorted((name, facts) for facts, names in _GATES_BY_FACTS.items() for name in names.split()))
 )
-"""By gate: stage (ALPHA, BETA, GA, DEPRECATED), default, and whether it is locked to the default."""
+"""By gate: stage (ALPHA, BETA, GA, DEPRECATED), default, and whether it is locked to the default; in alphabetical order."""
 
 DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -260,10 +111,7 @@ DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "ClusterTrustBundleProjection": ("ClusterTrustBundle",),
         "DRAAdminAccess": ("DynamicResourceAllocation",),
         "DRAConsumableCapacity": ("DynamicResourceAllocation",),
-        "DRADeviceBindingConditions": (
-            "DRAResourceClaimDeviceStatus",
-            "DynamicResourceAllocation",
-        ),
+        "DRADeviceBindingConditions": ("DRAResourceClaimDeviceStatus", "DynamicResourceAllocation"),
         "DRADeviceTaintRules": ("DRADeviceTaints",),
         "DRADeviceTaints": ("DynamicResourceAllocation",),
         "DRAExtendedResource": ("DynamicResourceAllocation",),
@@ -271,16 +119,10 @@ DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "DRANodeAllocatableResources": ("DynamicResourceAllocation",),
         "DRAPartitionableDevices": ("DynamicResourceAllocation",),
         "DRAPrioritizedList": ("DynamicResourceAllocation",),
-        "DRAResourceClaimGranularStatusAuthorization": (
-            "DRAResourceClaimDeviceStatus",
-            "DynamicResourceAllocation",
-        ),
+        "DRAResourceClaimGranularStatusAuthorization": ("DRAResourceClaimDeviceStatus", "DynamicResourceAllocation"),
         "DRAResourcePoolStatus": ("DynamicResourceAllocation",),
         "DRASchedulerFilterTimeout": ("DynamicResourceAllocation",),
-        "DRAWorkloadResourceClaims": (
-            "DynamicResourceAllocation",
-            "GenericWorkload",
-        ),
+        "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
         "DeclarativeValidationBeta": ("DeclarativeValidation",),
         "DeclarativeValidationTakeover": ("DeclarativeValidation",),
         "DisableAllocatorDualWrite": ("MultiCIDRServiceAllocator",),
@@ -295,10 +137,7 @@ DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         ),
         "InPlacePodVerticalScalingExclusiveCPUs": ("InPlacePodVerticalScaling",),
         "InPlacePodVerticalScalingExclusiveMemory": ("InPlacePodVerticalScaling",),
-        "InPlacePodVerticalScalingInitContainers": (
-            "InPlacePodVerticalScaling",
-            "NodeDeclaredFeatures",
-        ),
+        "InPlacePodVerticalScalingInitContainers": ("InPlacePodVerticalScaling", "NodeDeclaredFeatures"),
         "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("MatchLabelKeysInPodTopologySpread",),
         "PodCertificateRequest": ("AuthorizeNodeWithSelectors",),
         "PodLevelResourceManagers": ("PodLevelResources",),
@@ -306,10 +145,7 @@ DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "ProcMountType": ("UserNamespacesSupport",),
         "ResourceHealthStatus": ("DynamicResourceAllocation",),
         "ResourceHealthStatusMessage": ("ResourceHealthStatus",),
-        "RestartAllContainersOnContainerExits": (
-            "ContainerRestartRules",
-            "NodeDeclaredFeatures",
-        ),
+        "RestartAllContainersOnContainerExits": ("ContainerRestartRules", "NodeDeclaredFeatures"),
         "ServiceAccountTokenNodeBinding": ("ServiceAccountTokenNodeBindingValidation",),
         "StaleControllerConsistencyDaemonSet": ("AtomicFIFO",),
         "StaleControllerConsistencyJob": ("AtomicFIFO",),
@@ -320,10 +156,7 @@ DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "StructuredAuthenticationConfigurationJWKSMetrics": ("StructuredAuthenticationConfiguration",),
         "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
         "UnknownVersionInteroperabilityProxy": ("APIServerIdentity",),
-        "UserNamespacesHostNetworkSupport": (
-            "NodeDeclaredFeatures",
-            "UserNamespacesSupport",
-        ),
+        "UserNamespacesHostNetworkSupport": ("NodeDeclaredFeatures", "UserNamespacesSupport"),
         "WindowsGracefulNodeShutdown": ("GracefulNodeShutdown",),
         "WorkloadAwarePreemption": ("GangScheduling",),
         "WorkloadWithJob": ("GenericWorkload",),

@@ -37,11 +37,14 @@ if TYPE_CHECKING:
 
 
 class Reads(Flag):
-    """The columns that a rule reads; undeclared ones must not influence it.
+    """The data that a rule reads; undeclared data must not influence it.
 
     NODES: descriptions of nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host
-    ports in use. OBJECTS: anything else that params don't cover (the catalog, other nodes); such a rule is
-    evaluated in full in every cycle.
+    ports in use. COUNTERS: counters of pods (`ClusterState.counters`). CATALOG: objects other than nodes and pods.
+    OBJECTS: anything else that params don't cover (other nodes, single pods).
+
+    PreFilter and PreScore run again only if something that they read may have changed. A rule that reads COUNTERS, CATALOG or
+    OBJECTS is evaluated on all nodes in every cycle, unless its params or `refresh` report their changes.
     """
 
     NOTHING = 0
@@ -49,7 +52,9 @@ class Reads(Flag):
     USAGE = auto()
     PORTS = auto()
     OBJECTS = auto()
-    EVERYTHING = NODES | USAGE | PORTS | OBJECTS
+    COUNTERS = auto()
+    CATALOG = auto()
+    EVERYTHING = NODES | USAGE | PORTS | OBJECTS | COUNTERS | CATALOG
 
 
 @dataclass(frozen=True)
@@ -208,7 +213,13 @@ class PreFilterPlugin(Plugin[S]):
 
 
 class FilterPlugin(Plugin[S]):
-    """Decides which nodes can hold the pod."""
+    """Decides which nodes can hold the pod.
+
+    Class attributes:
+        texts: the text of each verdict; plugins whose texts depend on the spec override `reasons`.
+    """
+
+    texts: ClassVar[Mapping[int, str]] = {}
 
     def filter(self, spec: S, params: Params | None, rows: Rows) -> Codes:
         """Return uint16 verdicts, one per row: 0 passes, `reasons` explains the other values.
@@ -226,7 +237,9 @@ class FilterPlugin(Plugin[S]):
 
     def reasons(self, spec: S, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the texts of a verdict other than 0."""
-        raise TypeError(f"{type(self).__name__} lacks reasons()")
+        if verdict not in self.texts:
+            raise TypeError(f"{type(self).__name__} lacks reasons()")
+        return (self.texts[verdict],)
 
     def params_after_changes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:
         """Return the params for a state in which pods were added or removed since PreFilter.
@@ -264,7 +277,13 @@ class PreScorePlugin(Plugin[S]):
 
 
 class ScorePlugin(Plugin[S]):
-    """Ranks the nodes that passed."""
+    """Ranks the nodes that passed.
+
+    Class attributes:
+        error_without_pre_score: the error if the profile does not run this plugin's PreScore; "" if Score needs nothing of it.
+    """
+
+    error_without_pre_score: ClassVar[str] = ""
 
     def score(self, spec: S, params: Params | None, rows: Rows) -> Ints:
         """Return int64 raw scores, one per row; `params` is None if the profile does not run this plugin's PreScore."""
@@ -283,7 +302,7 @@ class ScorePlugin(Plugin[S]):
 
     def score_error(self, spec: S, params: Params | None) -> str:
         """Return why this plugin can't score the pod at all, or "". An error ends the cycle."""
-        return ""
+        return self.error_without_pre_score if params is None else ""
 
 
 class NormalizePlugin(ScorePlugin[S]):

@@ -36,3 +36,6 @@ cdef class ScoreRule(Rule):
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(row=Py_ssize_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
+    cpdef void normalize_rows(
+        self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized
+    ) except *

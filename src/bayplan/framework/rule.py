@@ -137,6 +137,10 @@ class ScoreRule(Rule):
         for row in range(self.columns.count):
             normalized[row] = self.normalize(scale, raw[row], row)
 
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
+        """Write the normalised scores of the first `count` of some rows (intp); those of other rows are undefined."""
+        self.normalize_all(scale, raw, normalized)
+
 
 def ready(rule: Rule, params: Params | None, columns: Columns) -> None:
     """Prepare a new rule for its first use."""

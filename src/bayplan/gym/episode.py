@@ -20,7 +20,7 @@ from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.select_host import Ties
 from bayplan.formats.inputs import Inputs
-from bayplan.framework.configuration.loading import SchedulerConfiguration, load_configuration_mapping
+from bayplan.framework.configuration.loading import SchedulerConfiguration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Params, Reads, ScorePlugin
 from bayplan.objects.pod import Pod
@@ -204,7 +204,7 @@ class Episode:
 def _configuration() -> SchedulerConfiguration:
     entry = [{"name": EqualScores.name}]
     plugins = {"score": {"disabled": [{"name": "*"}], "enabled": entry}, "preScore": {"disabled": [{"name": "*"}]}}
-    return load_configuration_mapping(
+    return load_configuration(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",

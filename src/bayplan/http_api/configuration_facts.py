@@ -11,7 +11,6 @@ from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration import (
     Examination,
     SchedulerConfiguration,
-    effective_document,
 )
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.positions import TextPositions
@@ -42,12 +41,12 @@ def configuration_document(settings: Settings) -> Configuration:
 
 def default_document(settings: Settings) -> DefaultConfiguration:
     """Return the default configuration, parsed, and as YAML for the editor."""
-    effective = effective_document(settings.default_configuration())
+    effective = settings.default_configuration().effective_document()
     return DefaultConfiguration(text=yaml_text(effective), effective={**effective})
 
 
 def _effective(configuration: SchedulerConfiguration) -> dict[str, object]:
-    return {**effective_document(configuration)}
+    return {**configuration.effective_document()}
 
 
 def yaml_text(document: Mapping[str, JsonValue]) -> str:
@@ -193,7 +192,7 @@ def _plugin_differences(
 
 def _rest(configuration: SchedulerConfiguration) -> dict[str, object]:
     """Return the parts of a configuration that are reported, except its plugins."""
-    document: dict[str, object] = dict(effective_document(configuration))
+    document: dict[str, object] = dict(configuration.effective_document())
     profiles = document.pop("profiles", None)
     for profile in profiles if isinstance(profiles, list) else []:
         if isinstance(profile, dict):

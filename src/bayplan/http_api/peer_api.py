@@ -22,7 +22,6 @@ from bayplan.apiserver.store.item import ADDED, Item, Write
 from bayplan.apiserver.store.store import Compacted, Store
 from bayplan.base.errors import BayplanError, InputError
 from bayplan.extender.conversation import Conversation
-from bayplan.framework.configuration import effective_document
 from bayplan.framework.extender import ExtenderFailure
 from bayplan.http_api.bodies import read_body
 from bayplan.http_api.configuration_facts import check
@@ -143,7 +142,7 @@ class PeerApi:
     # --- configuration and reset --------------------------------------------------------------------------------------
 
     async def _configuration(self, request: Request) -> Response:
-        return _document(effective_document(self._observation.subject.settings.configuration))
+        return _document(self._observation.subject.settings.configuration.effective_document())
 
     async def _configure(self, request: Request) -> Response:
         given = _decode(await read_body(request))
@@ -156,7 +155,7 @@ class PeerApi:
         """Apply the given fields of a configuration, and keep the current ones for the rest."""
         subject = self._observation.subject
         # Extenders and profiles are lists, and a given list replaces the current one.
-        now = effective_document(subject.settings.configuration)
+        now = subject.settings.configuration.effective_document()
         text = json.dumps({**now, **{name: value for name, value in given.items() if value is not None}})
         settings = subject.settings
         await self._observation.off_loop(lambda: check(settings, text))
@@ -171,7 +170,7 @@ class PeerApi:
     async def _export(self, request: Request) -> Response:
         subject = self._observation.subject
         tables = subject.backend.store.snapshot().tables
-        configuration = effective_document(subject.settings.configuration)
+        configuration = subject.settings.configuration.effective_document()
         return await self._observation.off_loop(lambda: _exported(tables, configuration))
 
     async def _import(self, request: Request) -> Response:

@@ -7,6 +7,7 @@ Source: KEP-625, and the names that the drivers document.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from urllib.parse import unquote
 
@@ -74,21 +75,25 @@ class CsiVolume(msgspec.Struct, frozen=True):
     node_affinity: NodeSelector | None = None
 
 
+_PLUGIN_OF_FIELD = MappingProxyType(
+    {
+        "aws_elastic_block_store": AWS_EBS,
+        "gce_persistent_disk": GCE_PD,
+        "azure_disk": AZURE_DISK,
+        "cinder": CINDER,
+        "portworx_volume": PORTWORX,
+        "azure_file": AZURE_FILE,
+        "vsphere_volume": VSPHERE,
+    }
+)
+
+
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str:
     """Return the in-tree plugin of a volume that has a CSI driver now, or the empty text."""
-    if source.aws_elastic_block_store is not None:
-        return AWS_EBS
-    if source.gce_persistent_disk is not None:
-        return GCE_PD
-    if source.azure_disk is not None:
-        return AZURE_DISK
-    if source.cinder is not None:
-        return CINDER
-    if source.portworx_volume is not None:
-        return PORTWORX
-    if source.azure_file is not None:
-        return AZURE_FILE
-    return VSPHERE if source.vsphere_volume is not None else ""
+    for field, plugin in _PLUGIN_OF_FIELD.items():
+        if getattr(source, field) is not None:
+            return plugin
+    return ""
 
 
 def is_migratable(source: Volume | PersistentVolumeSpec) -> bool:
@@ -102,20 +107,7 @@ def translate_inline_volume(volume: Volume) -> CsiVolume:
     Raises:
         TranslationError: its identifier is invalid.
     """
-    plugin = in_tree_plugin(volume)
-    if volume.aws_elastic_block_store is not None:
-        handle = _ebs_volume_id(volume.aws_elastic_block_store.volume_id)
-    elif volume.gce_persistent_disk is not None:
-        handle = _gce_handle("zones", UNSPECIFIED, volume.gce_persistent_disk.pd_name)
-    elif volume.azure_disk is not None:
-        handle = _azure_disk_uri(volume.azure_disk)
-    elif volume.cinder is not None:
-        handle = volume.cinder.volume_id
-    elif volume.portworx_volume is not None:
-        handle = volume.portworx_volume.volume_id
-    else:
-        raise TranslationError(f"could not find in-tree plugin translation logic for {quote(volume.name)}")
-    return CsiVolume(DRIVERS[plugin], handle)
+    return CsiVolume(DRIVERS[in_tree_plugin(volume)], _handle(volume, volume.name, {}))
 
 
 def translate_volume(volume: PersistentVolume) -> CsiVolume:
@@ -124,27 +116,31 @@ def translate_volume(volume: PersistentVolume) -> CsiVolume:
     Raises:
         TranslationError: its identifier or its zones are invalid.
     """
-    spec, plugin = volume.spec, in_tree_plugin(volume.spec)
-    if spec.aws_elastic_block_store is not None:
-        handle = _ebs_volume_id(spec.aws_elastic_block_store.volume_id)
-    elif spec.gce_persistent_disk is not None:
-        handle = _gce_volume_handle(volume, spec.gce_persistent_disk.pd_name)
-    elif spec.azure_disk is not None:
-        handle = _azure_disk_uri(spec.azure_disk)
-    elif spec.cinder is not None:
-        handle = spec.cinder.volume_id
-    elif spec.portworx_volume is not None:
-        handle = spec.portworx_volume.volume_id
-    else:
-        raise TranslationError(f"could not find in-tree plugin translation logic for {quote(volume.metadata.name)}")
-    key = TOPOLOGY_KEYS.get(plugin)
+    spec, labels, plugin = volume.spec, volume.metadata.labels, in_tree_plugin(volume.spec)
+    handle = _handle(spec, volume.metadata.name, labels)
     affinity = spec.node_affinity.required if spec.node_affinity is not None else None
-    if key is not None:
-        affinity = _translate_topology(affinity, volume.metadata.labels, key)
+    if plugin in TOPOLOGY_KEYS:
+        affinity = _translate_topology(affinity, labels, TOPOLOGY_KEYS[plugin])
     return CsiVolume(DRIVERS[plugin], handle, affinity)
 
 
 # Identifiers.
+
+
+def _handle(source: Volume | PersistentVolumeSpec, name: str, labels: Mapping[str, str]) -> str:
+    """Return the driver's identifier of a volume with a name; the labels give the zones of a disk of GCE."""
+    if source.aws_elastic_block_store is not None:
+        return _ebs_volume_id(source.aws_elastic_block_store.volume_id)
+    if source.gce_persistent_disk is not None:
+        return f"projects/{UNSPECIFIED}/{_gce_place(labels)}/disks/{source.gce_persistent_disk.pd_name}"
+    if source.azure_disk is not None:
+        return _azure_disk_uri(source.azure_disk)
+    if source.cinder is not None:
+        return source.cinder.volume_id
+    if source.portworx_volume is not None:
+        return source.portworx_volume.volume_id
+    raise TranslationError(f"could not find in-tree plugin translation logic for {quote(name)}")
+
 
 _AWS_VOLUME = re.compile(r"vol-[^/]*\n?\Z")
 
@@ -161,16 +157,9 @@ def _ebs_volume_id(text: str) -> str:
     return volume
 
 
-def _gce_handle(kind: str, place: str, disk: str) -> str:
-    return f"projects/{UNSPECIFIED}/{kind}/{place}/disks/{disk}"
-
-
-def _gce_volume_handle(volume: PersistentVolume, disk: str) -> str:
-    labels = volume.metadata.labels
+def _gce_place(labels: Mapping[str, str]) -> str:
     zones = (labels.get(BETA_ZONE) or labels.get(ZONE) or "").split(ZONE_DELIMITER)
-    if len(zones) > 1:
-        return _gce_handle("regions", _gce_region(zones), disk)
-    return _gce_handle("zones", zones[0] or UNSPECIFIED, disk)
+    return f"regions/{_gce_region(zones)}" if len(zones) > 1 else f"zones/{zones[0] or UNSPECIFIED}"
 
 
 def _gce_region(zones: list[str]) -> str:
@@ -198,7 +187,7 @@ def _azure_disk_uri(disk: AzureDiskVolumeSource) -> str:
 # Topology.
 
 
-def _translate_topology(affinity: NodeSelector | None, labels: dict[str, str], csi_key: str) -> NodeSelector | None:
+def _translate_topology(affinity: NodeSelector | None, labels: Mapping[str, str], csi_key: str) -> NodeSelector | None:
     """Replace zones with the driver's key, in the affinity or else from the labels; old names of regions become new ones."""
     terms = affinity.node_selector_terms if affinity is not None else ()
     beta = _uses_beta_labels(terms, labels)
@@ -220,7 +209,7 @@ def _translate_topology(affinity: NodeSelector | None, labels: dict[str, str], c
     return replace(affinity, node_selector_terms=terms)
 
 
-def _uses_beta_labels(terms: tuple[NodeSelectorTerm, ...], labels: dict[str, str]) -> bool:
+def _uses_beta_labels(terms: tuple[NodeSelectorTerm, ...], labels: Mapping[str, str]) -> bool:
     """Return whether zones go by the old label: the affinity decides before the labels, the new name before the old."""
     keys = {requirement.key for term in terms for requirement in term.match_expressions}
     for names in (keys, labels):

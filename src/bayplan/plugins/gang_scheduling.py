@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import PermitPlugin, PreEnqueuePlugin
 from bayplan.framework.status import SUCCESS, Status, unresolvable
 from bayplan.objects.pod import Pod
@@ -42,25 +42,17 @@ class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
         )
 
 
-def is_schedulable_after_pod_added(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+@hint(Pod, new=True)
+def is_schedulable_after_pod_added(pod: Pod, before: Pod | None, added: Pod) -> bool:
     """Queue the pod if the added one is of its group."""
-    objects = objects_of(Pod, old, new)
-    if objects is None or objects[1] is None:
-        return HintAnswer.ERROR
-    added = objects[1]
     group = _group_of(pod)
-    is_same = group is not None and group == _group_of(added) and pod.metadata.namespace == added.metadata.namespace
-    return HintAnswer.QUEUE if is_same else HintAnswer.SKIP
+    return group is not None and group == _group_of(added) and pod.metadata.namespace == added.metadata.namespace
 
 
-def is_schedulable_after_pod_group_added(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+@hint(PodGroup, new=True)
+def is_schedulable_after_pod_group_added(pod: Pod, before: PodGroup | None, added: PodGroup) -> bool:
     """Queue the pod if the added group is its own."""
-    objects = objects_of(PodGroup, old, new)
-    if objects is None or objects[1] is None:
-        return HintAnswer.ERROR
-    added = objects[1].metadata
-    is_own = _group_of(pod) == added.name and pod.metadata.namespace == added.namespace
-    return HintAnswer.QUEUE if is_own else HintAnswer.SKIP
+    return _group_of(pod) == added.metadata.name and pod.metadata.namespace == added.metadata.namespace
 
 
 def _group_of(pod: Pod) -> str | None:

@@ -13,7 +13,7 @@ cdef int64_t MAX_NODE_SCORE
 cdef class RequiredTerms(FilterRule):
     cdef object _plugin, _spec, _cluster
     cdef Py_ssize_t _version, _stamp
-    cdef list _affinity, _anti, _existing
+    cdef list _affinity, _anti, _existing, _tables
     cdef bint _matches_itself, _first_of_group
 
     @cython.locals(moved=bint, stamp=Py_ssize_t, first=bint, number=Py_ssize_t, table=DomainTable)

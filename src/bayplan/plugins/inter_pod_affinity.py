@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import msgspec
 
@@ -109,8 +110,17 @@ class InterPodAffinity(
     """Filters and scores by the pods that are in a node's domains."""
 
     name = "InterPodAffinity"
+    texts = MappingProxyType(
+        {
+            AFFINITY: REASON_AFFINITY,
+            ANTI_AFFINITY: REASON_ANTI_AFFINITY,
+            EXISTING_ANTI_AFFINITY: REASON_EXISTING_ANTI_AFFINITY,
+            STATE_MISSING: 'error reading "PreFilterInterPodAffinity" from cycleState: not found',
+        }
+    )
+    error_without_pre_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
     reads = Reads.NODES | Reads.USAGE
-    pre_reads = Reads.OBJECTS
+    pre_reads = Reads.COUNTERS | Reads.CATALOG
     reads_feasible = False
     compiles_requests = False
     compiles_volumes = False
@@ -147,14 +157,6 @@ class InterPodAffinity(
         """Return the rule for required terms."""
         return RequiredTerms(self, spec, cluster)
 
-    def reasons(self, spec: InterPodAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason of a rule."""
-        if verdict == STATE_MISSING:
-            return ('error reading "PreFilterInterPodAffinity" from cycleState: not found',)
-        if verdict == AFFINITY:
-            return (REASON_AFFINITY,)
-        return (REASON_ANTI_AFFINITY if verdict == ANTI_AFFINITY else REASON_EXISTING_ANTI_AFFINITY,)
-
     # PreScore and Score.
 
     def pre_score(self, spec: InterPodAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -187,10 +189,6 @@ class InterPodAffinity(
     def score_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule for weighed terms."""
         return WeighedTerms(self, spec, cluster)
-
-    def score_error(self, spec: InterPodAffinitySpec, params: Params | None) -> str:
-        """Return an error if PreScore is disabled, as upstream does."""
-        return 'failed to read "PreScoreInterPodAffinity" from cycleState: not found' if params is None else ""
 
     # Tables.
 
@@ -295,6 +293,7 @@ class RequiredTerms(FilterRule):
         self._affinity: list[DomainTable] = []
         self._anti: list[DomainTable] = []
         self._existing: list[DomainTable] = []
+        self._tables: list[DomainTable] = []
         self._matches_itself = self._first_of_group = False
         # Counts pods added to, or removed from, a domain of several nodes.
         self._stamp = -1
@@ -308,25 +307,18 @@ class RequiredTerms(FilterRule):
             self._affinity = [table for _, table in tables.all_required]
             self._anti = [table for _, table in tables.anti]
             self._existing = [table for _, table in tables.required_of_others]
+            self._tables = [*self._affinity, *self._anti, *self._existing]
             self._matches_itself = tables.matches_itself
             moved = True
         stamp, first = 0, self._matches_itself
+        for number in range(len(self._tables)):
+            table = self._tables[number]
+            table.refresh()
+            if not table.distinct:
+                stamp += table.positive_version
         for number in range(len(self._affinity)):
             table = self._affinity[number]
-            table.refresh()
             first = first and table.positive == 0
-            if not table.distinct:
-                stamp += table.positive_version
-        for number in range(len(self._anti)):
-            table = self._anti[number]
-            table.refresh()
-            if not table.distinct:
-                stamp += table.positive_version
-        for number in range(len(self._existing)):
-            table = self._existing[number]
-            table.refresh()
-            if not table.distinct:
-                stamp += table.positive_version
         if stamp != self._stamp or first != self._first_of_group:
             moved = True
         self._stamp, self._first_of_group = stamp, first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, hint
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.state.affinity_terms import AffinityTerm, pod_terms
@@ -17,15 +17,12 @@ def events() -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
     return ((pod_event, is_schedulable_after_pod_change), (node_event, is_schedulable_after_node_change))
 
 
-def is_schedulable_after_pod_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
+@hint(Pod)
+def is_schedulable_after_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> HintAnswer | bool:
     """Queue the pod if a pod that it needs was added, or a pod that kept it away was deleted."""
-    objects = objects_of(Pod, old, new)
-    if objects is None:
-        return HintAnswer.ERROR
-    before, after = objects
     if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
         return True
-    if any(other is not None and _is_nowhere(other) for other in objects):
+    if any(other is not None and _is_nowhere(other) for other in (before, after)):
         return False
     terms = pod_terms(pod)
     if terms.error:
@@ -46,14 +43,9 @@ def is_schedulable_after_pod_change(pod: Pod, old: object | None, new: object | 
     return _all_match(others.required_anti_affinity, pod)
 
 
-def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
+@hint(Node, new=True)
+def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node) -> HintAnswer | bool:
     """Queue the pod if a node entered, left or changed a domain of its terms."""
-    objects = objects_of(Node, old, new)
-    if objects is None:
-        return HintAnswer.ERROR
-    before, after = objects
-    if after is None:
-        return HintAnswer.ERROR
     terms = pod_terms(pod)
     if terms.error:
         return HintAnswer.ERROR

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from bayplan.base import go_arithmetic as go
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.plugin_arguments import NodeAffinityArgs
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, hint
 from bayplan.framework.plugin import (
     PROCEED,
     FilterPlugin,
@@ -80,6 +81,7 @@ class NodeAffinity(
     """
 
     name = "NodeAffinity"
+    texts = MappingProxyType({NOT_THE_PODS: REASON_POD, NOT_ENFORCED: REASON_ENFORCED})
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     reads_feasible = False
@@ -128,10 +130,6 @@ class NodeAffinity(
         """Return the rule for what is required."""
         return RequiredAffinity(spec.required, self._added_selector, cluster)
 
-    def reasons(self, spec: NodeAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return whether the pod's affinity or the enforced one does not match the node."""
-        return (REASON_ENFORCED,) if verdict == NOT_ENFORCED else (REASON_POD,)
-
     def pre_score(self, spec: NodeAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """Return SKIP if nothing is preferred, and an Error, which ends the cycle, for a term that can't be parsed."""
         if spec.preferred is None:
@@ -151,14 +149,9 @@ class NodeAffinity(
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
         return ((node, self.is_schedulable_after_node_change),)
 
-    def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(Node, new=True)
+    def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node) -> HintAnswer:
         """Queue the pod if the node matches now and did not before."""
-        objects = objects_of(Node, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        before, after = objects
-        if after is None:
-            return HintAnswer.ERROR
         if self._added_selector is not None and not self._added_selector.matches(
             after.metadata.labels, after.metadata.name
         ):

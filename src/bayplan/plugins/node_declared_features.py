@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from types import MappingProxyType
 
 import msgspec
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
-from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
+from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.objects.node import Node
@@ -43,6 +44,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
     """Rejects nodes that don't declare a feature that the pod needs. Does nothing while its feature gate is off."""
 
     name = "NodeDeclaredFeatures"
+    texts = MappingProxyType({NOT_DECLARED: REASON, STATE_MISSING: NO_PRE_FILTER})
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
@@ -65,10 +67,6 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
     def filter_rule(self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState) -> FilterRule:
         """Return the rule for the features that a node declares."""
         return DeclaredFeatures(spec.key, cluster, enabled=self._enabled)
-
-    def reasons(self, spec: NodeDeclaredFeaturesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason, or the error if PreFilter is disabled."""
-        return (NO_PRE_FILTER,) if verdict == STATE_MISSING else (REASON,)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes that come or declare other features, and updates of the pod."""
@@ -131,27 +129,15 @@ def known_features(declared: tuple[str, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+@hint(Node, new=True)
+def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
     """Queue the pod if a node came, or declares other features than before."""
-    objects = objects_of(Node, old, new)
-    if objects is None:
-        return HintAnswer.ERROR
-    before, after = objects
-    if after is None:
-        return HintAnswer.ERROR
-    if before is not None and before.status.declared_features == after.status.declared_features:
-        return HintAnswer.SKIP
-    return HintAnswer.QUEUE
+    return before is None or before.status.declared_features != after.status.declared_features
 
 
-def is_schedulable_after_pod_update(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+@hint(Pod, new=True)
+def is_schedulable_after_pod_update(pod: Pod, before: Pod | None, after: Pod) -> bool:
     """Queue the pod if its new version needs other features."""
-    objects = objects_of(Pod, old, new)
-    if objects is None:
-        return HintAnswer.ERROR
-    before, after = objects
-    if after is None:
-        return HintAnswer.ERROR
     if after.metadata.uid != pod.metadata.uid or before is None:
-        return HintAnswer.SKIP
-    return HintAnswer(needed_features(before) != needed_features(after))
+        return False
+    return needed_features(before) != needed_features(after)

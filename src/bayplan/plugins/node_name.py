@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from bayplan.framework.events import NODE_ADD, ClusterEvent, QueueingHint
-from bayplan.framework.plugin import FilterPlugin, Params, Reads
+from bayplan.framework.plugin import FilterPlugin, Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.pod import Pod
@@ -27,6 +28,7 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     """Rejects all nodes except the one in the pod's ``spec.nodeName``."""
 
     name = "NodeName"
+    texts = MappingProxyType({OTHER_NODE: REASON})
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
@@ -39,10 +41,6 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     def filter_rule(self, spec: NodeNameSpec, cluster: ClusterState) -> FilterRule:
         """Return the rule for the name."""
         return NamedNode(spec.key, cluster)
-
-    def reasons(self, spec: NodeNameSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the only reason."""
-        return (REASON,)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register added nodes, without a hint: any of them may be the one."""

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import msgspec
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import (
-    NODE_ADD,
-    ActionType,
-    ClusterEvent,
-    EventResource,
-    HintAnswer,
-    QueueingHint,
-    objects_of,
-)
-from bayplan.framework.plugin import PROCEED, FilterPlugin, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.events import NODE_ADD, ActionType, ClusterEvent, EventResource, QueueingHint, hint
+from bayplan.framework.plugin import PROCEED, FilterPlugin, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, Status
 from bayplan.objects.pod import Pod
@@ -40,6 +33,7 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
     """Rejects nodes where a port that the pod wants is in use."""
 
     name = "NodePorts"
+    texts = MappingProxyType({TAKEN: REASON, STATE_MISSING: NO_PRE_FILTER})
     reads = Reads.PORTS
     pre_reads = Reads.NOTHING
     compiles_requests = False
@@ -56,10 +50,6 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
     def filter_rule(self, spec: NodePortsSpec, cluster: ClusterState) -> FilterRule:
         """Return the rule for the pod's ports."""
         return FreePorts(spec.key, cluster)
-
-    def reasons(self, spec: NodePortsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason, or the error if PreFilter is disabled."""
-        return (NO_PRE_FILTER,) if verdict == STATE_MISSING else (REASON,)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that leave, and nodes that come; ports of a pod never change."""
@@ -85,13 +75,10 @@ class FreePorts(FilterRule):
         return 0
 
 
-def is_schedulable_after_pod_deleted(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+@hint(Pod, old=True)
+def is_schedulable_after_pod_deleted(pod: Pod, deleted: Pod, after: Pod | None) -> bool:
     """Queue the pod if the deleted one had a node and held a port that it wants."""
-    objects = objects_of(Pod, old, None)
-    if objects is None or objects[0] is None:
-        return HintAnswer.ERROR
-    deleted = objects[0]
     if not deleted.spec.node_name and not deleted.status.nominated_node_name:
-        return HintAnswer.SKIP
+        return False
     freed = host_ports(deleted)
-    return HintAnswer(any(collide(wanted, port) for wanted in host_ports(pod) for port in freed))
+    return any(collide(wanted, port) for wanted in host_ports(pod) for port in freed)

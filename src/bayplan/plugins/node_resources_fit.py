@@ -21,7 +21,7 @@ from bayplan.framework.configuration.plugin_arguments import (
     ScoringStrategy,
 )
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
     PROCEED,
@@ -355,19 +355,12 @@ class FitHints:
         self._gates = gates
         self._device_classes = device_classes
 
-    def is_schedulable_after_pod_event(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(Pod, old=True)
+    def is_schedulable_after_pod_event(self, pod: Pod, before: Pod, after: Pod | None) -> bool:
         """Queue the pod if one with a node left, or one on a node asks for less of what the pod wants."""
-        objects = objects_of(Pod, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        before, after = objects
-        if before is None:
-            return HintAnswer.ERROR
         if after is None:
-            return HintAnswer(bool(before.spec.node_name or before.status.nominated_node_name))
-        if not self._gates.in_place_pod_vertical_scaling:
-            return HintAnswer.SKIP
-        return HintAnswer(self._makes_room(pod, before, after))
+            return bool(before.spec.node_name or before.status.nominated_node_name)
+        return self._gates.in_place_pod_vertical_scaling and self._makes_room(pod, before, after)
 
     def _makes_room(self, pod: Pod, before: Pod, after: Pod) -> bool:
         """Return whether a pod that was scaled down is the waiting one, or frees something that it wants."""
@@ -386,16 +379,13 @@ class FitHints:
             if quantity.sign() != 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name))
         )
 
-    def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(Node)
+    def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> bool:
         """Queue the pod if it fits on the node, were it empty, and the node came or offers more of what the pod wants."""
-        objects = objects_of(Node, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        before, after = objects
         requests = fit_requests(pod, self._gates)
         if after is None or not self._fits(requests, after):
-            return HintAnswer.SKIP
-        return HintAnswer(before is None or self._has_grown(requests, before, after))
+            return False
+        return before is None or self._has_grown(requests, before, after)
 
     def _fits(self, requests: dict[str, int], node: Node) -> bool:
         """Return whether a node without pods has room. Nothing is ignored here, whatever the arguments are."""
@@ -425,20 +415,15 @@ class FitHints:
             return False
         return self._device_classes.get(name) is not None
 
-    def is_schedulable_after_device_class_event(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(DeviceClass, new=True)
+    def is_schedulable_after_device_class_event(self, pod: Pod, before: DeviceClass | None, after: DeviceClass) -> bool:
         """Queue the pod if it requests the resource that a class now serves."""
-        objects = objects_of(DeviceClass, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        before, after = objects
-        if after is None:
-            return HintAnswer.ERROR
         requests = pod_requests(pod, RequestOptions())
         claimed = after.spec.extended_resource_name
         if before is not None:
             # The name, and with it the implicit resource, never changes.
             if (before.spec.extended_resource_name or "") == (claimed or ""):
-                return HintAnswer.SKIP
+                return False
         elif DEVICE_CLASS_PREFIX + after.metadata.name in requests:
-            return HintAnswer.QUEUE
-        return HintAnswer(claimed is not None and claimed in requests)
+            return True
+        return claimed is not None and claimed in requests

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import msgspec
 
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
-from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
+from bayplan.framework.plugin import FilterPlugin, Handle, Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.node import Node, Taint
@@ -31,6 +32,7 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
     """Rejects nodes with ``spec.unschedulable``."""
 
     name = "NodeUnschedulable"
+    texts = MappingProxyType({CORDONED: REASON})
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     compiles_requests = False
@@ -54,10 +56,6 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
         """Return the rule for cordons."""
         return Cordon(cluster.columns, tolerated=spec.key)
 
-    def reasons(self, spec: NodeUnschedulableSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the only reason."""
-        return (REASON,)
-
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes that are added or uncordoned (reported as an update of taints), and new tolerations of the pod."""
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
@@ -67,16 +65,10 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
             (toleration, self.is_schedulable_after_pod_toleration_change),
         )
 
-    def is_schedulable_after_pod_toleration_change(
-        self, pod: Pod, old: object | None, new: object | None
-    ) -> HintAnswer:
+    @hint(Pod, new=True)
+    def is_schedulable_after_pod_toleration_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
         """Queue the pod if the new version of itself tolerates cordoned nodes."""
-        objects = objects_of(Pod, old, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        changed = objects[1]
-        is_own = changed.metadata.uid == pod.metadata.uid
-        return HintAnswer.QUEUE if is_own and self._tolerates_cordon(changed) else HintAnswer.SKIP
+        return after.metadata.uid == pod.metadata.uid and self._tolerates_cordon(after)
 
 
 class Cordon(FilterRule):
@@ -91,13 +83,7 @@ class Cordon(FilterRule):
         return CORDONED if self.columns.unschedulable[row] and not self._tolerated else 0
 
 
-def is_schedulable_after_node_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+@hint(Node, new=True)
+def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
     """Queue the pod if a node came that is not cordoned, or was uncordoned."""
-    objects = objects_of(Node, old, new)
-    if objects is None:
-        return HintAnswer.ERROR
-    before, after = objects
-    if after is None:
-        return HintAnswer.ERROR
-    was_closed = before is None or before.spec.unschedulable
-    return HintAnswer.QUEUE if was_closed and not after.spec.unschedulable else HintAnswer.SKIP
+    return (before is None or before.spec.unschedulable) and not after.spec.unschedulable

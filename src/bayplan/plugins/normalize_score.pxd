@@ -5,13 +5,21 @@ from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
 
 # Constants of the .py, as C numbers.
-cdef int64_t MAX_NODE_SCORE, _MAX, _MIN
+cdef int64_t MAX_NODE_SCORE, _MAX, _MIN, _PLACES
 
 cdef class ScaledScoreRule(ScoreRule):
-    @cython.locals(
-        count=Py_ssize_t, first=int64_t, distinct=int64_t, scores=int64_t[::1], row=Py_ssize_t, place=Py_ssize_t,
-    )
+    cdef int64_t[::1] _raw_scores, _normalized
+
+    @cython.locals(place=Py_ssize_t)
+    cdef void _clear_table(self) except *
+    @cython.locals(known=int64_t[::1], scores=int64_t[::1], row=Py_ssize_t, score=int64_t, place=int64_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
+    @cython.locals(
+        known=int64_t[::1], scores=int64_t[::1], number=Py_ssize_t, row=Py_ssize_t, score=int64_t, place=int64_t,
+    )
+    cpdef void normalize_rows(
+        self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized
+    ) except *
 
 cdef class StretchedScoreRule(ScaledScoreRule):
     cdef public bint reverse
@@ -24,7 +32,3 @@ cdef class StretchedScoreRule(ScaledScoreRule):
 cpdef int64_t smallest_score(int64_t[::1] raw, uint8_t[::1] chosen, Py_ssize_t count) noexcept
 @cython.locals(largest=int64_t, score=int64_t, row=Py_ssize_t)
 cpdef int64_t largest_score(int64_t[::1] raw, uint8_t[::1] chosen, Py_ssize_t count) noexcept
-@cython.locals(smallest=int64_t, row=Py_ssize_t)
-cpdef int64_t lowest(int64_t[::1] raw, Py_ssize_t count) noexcept
-@cython.locals(largest=int64_t, row=Py_ssize_t)
-cpdef int64_t highest(int64_t[::1] raw, Py_ssize_t count) noexcept

@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bayplan.base import go_arithmetic as go
 from bayplan.framework.rule import MAX_NODE_SCORE, Params, Scale, ScoreRule
-from bayplan.state.arrays import Flags, Ints
+from bayplan.state.arrays import Flags, Index, Ints
 from bayplan.state.columns import Columns
+
+RAW_SCORES = 256
+"""Number of raw scores whose normalised scores are known at a time: a power of two."""
+
+_PLACES = RAW_SCORES - 1
 
 
 class ScaledScoreRule(ScoreRule):
-    """Base of rules whose `normalize` depends on the raw score alone, not on the row."""
+    """Base of rules whose `normalize` depends on the raw score alone, not on the row.
+
+    Many nodes have equal raw scores: while rows are normalised, each raw score is looked up in a small table by its last bits.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns)
+        self._raw_scores: Any = np.zeros(RAW_SCORES, dtype=np.int64)
+        self._normalized: Any = np.zeros(RAW_SCORES, dtype=np.int64)
+
+    def _clear_table(self) -> None:
+        for place in range(RAW_SCORES):
+            # No raw score with these last bits.
+            self._raw_scores[place] = place + 1
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalise all rows: each raw score once if there are fewer of them than rows."""
-        count = self.columns.count
-        first = lowest(raw, count)
-        distinct = go.sub(highest(raw, count), first) + 1
-        if not 0 < distinct < count:
-            ScoreRule.normalize_all(self, scale, raw, normalized)
-            return
-        table = np.zeros(distinct, dtype=np.int64)
-        scores = table
-        for row in range(count):
-            scores[raw[row] - first] = 1
-        for place in range(distinct):
-            if scores[place]:
-                scores[place] = self.normalize(scale, first + place, 0)
-        for row in range(count):
-            normalized[row] = scores[raw[row] - first]
+        """Normalise all rows."""
+        self._clear_table()
+        known, scores = self._raw_scores, self._normalized
+        for row in range(self.columns.count):
+            score = raw[row]
+            place = score & _PLACES
+            if known[place] != score:
+                known[place] = score
+                scores[place] = self.normalize(scale, score, 0)
+            normalized[row] = scores[place]
+
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
+        """Normalise the first `count` of some rows."""
+        self._clear_table()
+        known, scores = self._raw_scores, self._normalized
+        for number in range(count):
+            row = rows[number]
+            score = raw[row]
+            place = score & _PLACES
+            if known[place] != score:
+                known[place] = score
+                scores[place] = self.normalize(scale, score, 0)
+            normalized[row] = scores[place]
 
 
 class StretchedScoreRule(ScaledScoreRule):
@@ -78,20 +105,4 @@ def largest_score(raw: Ints, chosen: Flags, count: int) -> int:
     for row in range(count):
         score = raw[row] if chosen[row] else _MIN
         largest = score if score > largest else largest
-    return largest
-
-
-def lowest(raw: Ints, count: int) -> int:
-    """Return the smallest of the first `count` raw scores."""
-    smallest = _MAX
-    for row in range(count):
-        smallest = raw[row] if raw[row] < smallest else smallest
-    return smallest
-
-
-def highest(raw: Ints, count: int) -> int:
-    """Return the largest of the first `count` raw scores."""
-    largest = _MIN
-    for row in range(count):
-        largest = raw[row] if raw[row] > largest else largest
     return largest

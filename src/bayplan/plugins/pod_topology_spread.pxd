@@ -61,3 +61,7 @@ cdef class SoftSpread(ScaledScoreRule):
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(left_out=bytes, row=Py_ssize_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
+    @cython.locals(left_out=bytes, number=Py_ssize_t)
+    cpdef void normalize_rows(
+        self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized
+    ) except *

@@ -6,8 +6,10 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,12 +30,13 @@ from bayplan.framework.plugin import (
 )
 from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Scale, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status, error
+from bayplan.objects.node import Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
 from bayplan.plugins.normalize_score import ScaledScoreRule
 from bayplan.plugins.spread_constraints import HARD, SOFT, PodTopologySpreadHints, SpreadConstraint, SpreadConstraints
 from bayplan.plugins.spread_tables import ConstraintTable, SpreadGroups, SpreadTables
-from bayplan.state.arrays import Bools, Codes, Flags, Ints
+from bayplan.state.arrays import Bools, Codes, Flags, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import Eligibility
 from bayplan.state.node_matcher import matching_rows
@@ -76,8 +79,16 @@ class PodTopologySpread(
     """Filters by hard constraints and scores by soft ones."""
 
     name = "PodTopologySpread"
+    texts = MappingProxyType(
+        {
+            UNEVEN: REASON_CONSTRAINTS,
+            NO_LABEL: REASON_LABEL,
+            STATE_MISSING: 'reading "PreFilterPodTopologySpread" from cycleState: not found',
+        }
+    )
+    error_without_pre_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
     reads = Reads.NODES | Reads.USAGE
-    pre_reads = Reads.OBJECTS
+    pre_reads = Reads.CATALOG
     reads_feasible = False
     compiles_requests = False
     compiles_volumes = False
@@ -104,7 +115,7 @@ class PodTopologySpread(
 
     def pre_filter_reads(self, spec: PodTopologySpreadSpec) -> Reads:
         """Constraints of the pod's own depend on nothing else."""
-        return Reads.OBJECTS if spec.from_catalog else Reads.NOTHING
+        return Reads.CATALOG if spec.from_catalog else Reads.NOTHING
 
     def pre_score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
         """As for PreFilter."""
@@ -125,12 +136,6 @@ class PodTopologySpread(
         """Return the rule for hard constraints."""
         return HardSpread(self, spec, cluster)
 
-    def reasons(self, spec: PodTopologySpreadSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the text of an objection."""
-        if verdict == STATE_MISSING:
-            return ('reading "PreFilterPodTopologySpread" from cycleState: not found',)
-        return (REASON_LABEL if verdict == NO_LABEL else REASON_CONSTRAINTS,)
-
     # PreScore and Score.
 
     def pre_score(self, spec: PodTopologySpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -147,10 +152,6 @@ class PodTopologySpread(
     def requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
         """Return whether nodes that lack the key of a soft constraint get the score 0."""
         return bool(spec.pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
-
-    def score_error(self, spec: PodTopologySpreadSpec, params: Params | None) -> str:
-        """Return an error if PreScore is disabled, as upstream does."""
-        return 'error reading "PreScorePodTopologySpread" from cycleState: not found' if params is None else ""
 
     # Tables.
 
@@ -187,20 +188,14 @@ class PodTopologySpread(
         shared: dict[Hashable, Eligibility],
     ) -> ConstraintTable:
         namespace, selector = pod.metadata.namespace, constraint.selector
-        counts_nobody = selector.matches_everything
 
-        def matches(pod_class: PodClass) -> bool:
-            if pod_class.terminating or counts_nobody or pod_class.namespace != namespace:
+        def is_counted(pod_class: PodClass, *, later: bool) -> bool:
+            if pod_class.namespace != namespace or (pod_class.terminating or selector.matches_everything) != later:
                 return False
             return selector.matches(pod_class.labels)
 
-        def matches_later(pod_class: PodClass) -> bool:
-            if pod_class.namespace != namespace or not (pod_class.terminating or counts_nobody):
-                return False
-            return selector.matches(pod_class.labels)
-
-        counter = cluster.matching_counter(("spread", namespace, selector), matches)
-        later = cluster.matching_counter(("spread later", namespace, selector), matches_later)
+        counter = cluster.matching_counter(("spread", namespace, selector), partial(is_counted, later=False))
+        later = cluster.matching_counter(("spread later", namespace, selector), partial(is_counted, later=True))
         eligibility = self._eligibility(pod, constraint, keys, cluster)
         eligibility = shared.setdefault(eligibility.key, eligibility)
         key = constraint.topology_key
@@ -219,17 +214,10 @@ class PodTopologySpread(
         """Return which nodes count for a constraint: those with all keys, that the pod could go to as far as policies say."""
         required = compile_required_node_affinity(pod) if constraint.honors_affinity else None
         tolerations = pod.spec.tolerations if constraint.honors_taints else None
-        key = (keys, required.key if required is not None else None, tolerations)
-        return Eligibility(key, self._mask_maker(cluster, keys, pod, constraint))
 
-    def _mask_maker(
-        self, cluster: ClusterState, keys: tuple[str, ...], pod: Pod, constraint: SpreadConstraint
-    ) -> Callable[[], Bools]:
-        required = compile_required_node_affinity(pod)
-
-        def tolerated(number: int) -> bool:
+        def tolerated(taints: tuple[Taint, ...]) -> bool:
             taint = find_untolerated_taint(
-                cluster.nodes.taint_sets[number],
+                taints,
                 pod.spec.tolerations,
                 comparison_operators=self._comparison_operators,
                 matters=lambda taint: taint.effect in REJECTING_EFFECTS,
@@ -237,18 +225,17 @@ class PodTopologySpread(
             return taint is None
 
         def make() -> Bools:
-            rows = Rows(cluster)
-            mask = cluster.nodes.alive[: len(rows)].copy()
+            nodes, rows = cluster.nodes, Rows(cluster)
+            mask = nodes.alive[: len(rows)].copy()
             for key in keys:
                 mask &= rows.label(key) >= 0
-            if constraint.honors_affinity:
-                mask &= matching_rows(required, cluster.nodes)
-            if constraint.honors_taints:
-                table = np.array([tolerated(number) for number in range(len(cluster.nodes.taint_sets))], dtype=np.bool_)
-                mask &= table[rows.taints()]
+            if required is not None:
+                mask &= matching_rows(required, nodes)
+            if tolerations is not None:
+                mask &= np.array(list(map(tolerated, nodes.taint_sets)), dtype=np.bool_)[rows.taints()]
             return mask
 
-        return make
+        return Eligibility((keys, required.key if required is not None else None, tolerations), make)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that come, go, change labels or tolerations, and nodes that come, go, change labels or taints."""
@@ -477,3 +464,12 @@ class SoftSpread(ScaledScoreRule):
             for row in range(self.columns.count):
                 if left_out[row]:
                     normalized[row] = 0
+
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
+        """Normalise some rows: those that are not scored last."""
+        left_out = scale[2]
+        ScaledScoreRule.normalize_rows(self, (scale[0], scale[1], b""), raw, rows, count, normalized)
+        if left_out:
+            for number in range(count):
+                if left_out[rows[number]]:
+                    normalized[rows[number]] = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import PreEnqueuePlugin
 from bayplan.framework.status import SUCCESS, Status, unresolvable
 from bayplan.objects.pod import Pod
@@ -28,9 +28,7 @@ class SchedulingGates(PreEnqueuePlugin[None]):
         return ((gates_gone, is_schedulable_after_gates_are_gone),)
 
 
-def is_schedulable_after_gates_are_gone(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+@hint(Pod, new=True)
+def is_schedulable_after_gates_are_gone(pod: Pod, before: Pod | None, after: Pod) -> bool:
     """Queue the pod if the gates were its own."""
-    objects = objects_of(Pod, old, new)
-    if objects is None or objects[1] is None:
-        return HintAnswer.ERROR
-    return HintAnswer.QUEUE if objects[1].metadata.uid == pod.metadata.uid else HintAnswer.SKIP
+    return after.metadata.uid == pod.metadata.uid

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bayplan.framework.configuration.plugin_arguments import PodTopologySpreadArgs
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, hint
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.affinity import TopologySpreadConstraint
 from bayplan.objects.node import Node
@@ -176,11 +176,6 @@ def _is_subset(wanted: dict[str, str], labels: dict[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in wanted.items())
 
 
-def match_any(constraints: Sequence[SpreadConstraint], labels: dict[str, str]) -> bool:
-    """Return whether some constraint spreads pods with these labels."""
-    return any(constraint.selector.matches(labels) for constraint in constraints)
-
-
 class PodTopologySpreadHints:
     """The events of PodTopologySpread and their hints."""
 
@@ -198,13 +193,10 @@ class PodTopologySpreadHints:
             (ClusterEvent(EventResource.NODE, node_actions), self.is_schedulable_after_node_change),
         )
 
-    def is_schedulable_after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
+    @hint(Pod)
+    def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod | None) -> HintAnswer | bool:
         """Queue the pod if the number of pods that it is spread with changed."""
-        objects = objects_of(Pod, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        before, after = objects
-        if any(other is not None and not _is_involved(other, pod) for other in objects):
+        if any(other is not None and not _is_involved(other, pod) for other in (before, after)):
             return False
         try:
             constraints = self._constraints.of(pod, HARD)
@@ -222,14 +214,11 @@ class PodTopologySpreadHints:
         other = after if after is not None else before
         if other is None:
             return HintAnswer.ERROR
-        return match_any(constraints, other.metadata.labels)
+        return any(constraint.selector.matches(other.metadata.labels) for constraint in constraints)
 
-    def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer | bool:
+    @hint(Node)
+    def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> HintAnswer | bool:
         """Queue the pod if a node entered, left or changed the domains that it is spread over."""
-        objects = objects_of(Node, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        before, after = objects
         try:
             constraints = self._constraints.of(pod, HARD)
         except SelectorError:

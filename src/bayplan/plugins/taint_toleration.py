@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params, PreScorePlugin, Reads
 from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import UNRESOLVABLE_BIT, Status
@@ -70,6 +71,8 @@ class TaintToleration(
     """Rejects nodes with taints that the pod does not tolerate; the fewer of the soft ones, the better the score."""
 
     name = "TaintToleration"
+    texts = MappingProxyType({UNTOLERATED: REASON})
+    error_without_pre_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
     reads_feasible = False
@@ -112,10 +115,6 @@ class TaintToleration(
         """Return the rule for taints that reject."""
         return TaintFilter(spec, cluster)
 
-    def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the only reason."""
-        return (REASON,)
-
     def pre_score(self, spec: TaintTolerationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
         """Return no params: Score needs only the spec."""
         return ()
@@ -123,10 +122,6 @@ class TaintToleration(
     def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule for soft taints."""
         return TaintScore(spec, cluster)
-
-    def score_error(self, spec: TaintTolerationSpec, params: Params | None) -> str:
-        """Return an error if PreScore is disabled, as upstream does."""
-        return 'failed to read "PreScoreTaintToleration" from cycleState: not found' if params is None else ""
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes that come or change their taints, and new tolerations of the pod."""
@@ -137,19 +132,12 @@ class TaintToleration(
             (toleration, is_schedulable_after_pod_toleration_change),
         )
 
-    def is_schedulable_after_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(Node, new=True)
+    def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node) -> bool:
         """Queue the pod if it tolerates the node now and did not before."""
-        objects = objects_of(Node, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        before, after = objects
-        if after is None:
-            return HintAnswer.ERROR
         tolerations = pod.spec.tolerations
         was_untolerated = before is None or self._is_untolerated(before.spec.taints, tolerations)
-        if was_untolerated and not self._is_untolerated(after.spec.taints, tolerations):
-            return HintAnswer.QUEUE
-        return HintAnswer.SKIP
+        return was_untolerated and not self._is_untolerated(after.spec.taints, tolerations)
 
 
 class TaintFilter(FilterRule):
@@ -188,9 +176,7 @@ class TaintScore(StretchedScoreRule):
         return self._counts[self.columns.taint_codes[row]]
 
 
-def is_schedulable_after_pod_toleration_change(pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+@hint(Pod, new=True)
+def is_schedulable_after_pod_toleration_change(pod: Pod, before: Pod | None, after: Pod) -> bool:
     """Queue the pod if the tolerations are its own."""
-    objects = objects_of(Pod, old, new)
-    if objects is None or objects[1] is None:
-        return HintAnswer.ERROR
-    return HintAnswer.QUEUE if objects[1].metadata.uid == pod.metadata.uid else HintAnswer.SKIP
+    return after.metadata.uid == pod.metadata.uid

@@ -52,7 +52,7 @@ class AffinityTerm(msgspec.Struct, frozen=True):
 
 
 class PodTerms(msgspec.Struct, frozen=True):
-    """The terms of one pod.
+    """The terms of one pod, in the order of `TermKind`.
 
     Attributes:
         error: the error of a term that cannot be compiled, in upstream's words, or "".
@@ -66,10 +66,8 @@ class PodTerms(msgspec.Struct, frozen=True):
 
     def all(self) -> Iterator[AffinityTerm]:
         """Yield all terms."""
-        yield from self.required_affinity
-        yield from self.required_anti_affinity
-        yield from self.preferred_affinity
-        yield from self.preferred_anti_affinity
+        yield from (*self.required_affinity, *self.required_anti_affinity)
+        yield from (*self.preferred_affinity, *self.preferred_anti_affinity)
 
 
 NO_TERMS = PodTerms()
@@ -81,22 +79,14 @@ def pod_terms(pod: Pod) -> PodTerms:
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
     lists: dict[TermKind, Iterable[tuple[PodAffinityTerm, int]]] = {}
-    if affinity.pod_affinity is not None:
-        terms = affinity.pod_affinity
-        lists[TermKind.REQUIRED_AFFINITY] = [
-            (item, 0) for item in terms.required_during_scheduling_ignored_during_execution
-        ]
-        lists[TermKind.PREFERRED_AFFINITY] = [
-            (item.pod_affinity_term, item.weight) for item in terms.preferred_during_scheduling_ignored_during_execution
-        ]
-    if affinity.pod_anti_affinity is not None:
-        anti = affinity.pod_anti_affinity
-        lists[TermKind.REQUIRED_ANTI_AFFINITY] = [
-            (item, 0) for item in anti.required_during_scheduling_ignored_during_execution
-        ]
-        lists[TermKind.PREFERRED_ANTI_AFFINITY] = [
-            (item.pod_affinity_term, item.weight) for item in anti.preferred_during_scheduling_ignored_during_execution
-        ]
+    for terms, hard, soft in (
+        (affinity.pod_affinity, TermKind.REQUIRED_AFFINITY, TermKind.PREFERRED_AFFINITY),
+        (affinity.pod_anti_affinity, TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY),
+    ):
+        if terms is not None:
+            lists[hard] = [(item, 0) for item in terms.required_during_scheduling_ignored_during_execution]
+            weighted = terms.preferred_during_scheduling_ignored_during_execution
+            lists[soft] = [(item.pod_affinity_term, item.weight) for item in weighted]
     found: dict[TermKind, tuple[AffinityTerm, ...]] = {}
     errors = []
     for kind in TermKind:
@@ -106,13 +96,8 @@ def pod_terms(pod: Pod) -> PodTerms:
         except SelectorError as problem:
             found[kind] = ()
             errors.append(str(problem))
-    return PodTerms(
-        found[TermKind.REQUIRED_AFFINITY],
-        found[TermKind.REQUIRED_ANTI_AFFINITY],
-        found[TermKind.PREFERRED_AFFINITY],
-        found[TermKind.PREFERRED_ANTI_AFFINITY],
-        ", ".join(errors),
-    )
+    required, required_anti, preferred, preferred_anti = (found[kind] for kind in TermKind)
+    return PodTerms(required, required_anti, preferred, preferred_anti, ", ".join(errors))
 
 
 def _compile(kind: TermKind, term: PodAffinityTerm, weight: int, namespace: str) -> AffinityTerm:

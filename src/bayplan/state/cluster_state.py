@@ -402,6 +402,7 @@ class ClusterState:
             self.pods[key] = info
             info.pod_class.nodes[row] = info.pod_class.nodes.get(row, 0) + 1
             self.counters.count(info, row, 1)
+            self.columns.counted += 1
         self.pods_on = [{key: self.pods[key] for key in keys} for keys in contents.pods_on]
 
     def without_pods_and_images(self) -> ClusterState:

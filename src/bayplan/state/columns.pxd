@@ -5,6 +5,7 @@ cdef class Columns:
     cdef public Py_ssize_t capacity
     cdef public Py_ssize_t version
     cdef public bint bare
+    cdef public Py_ssize_t counted
     cdef public int64_t[:, ::1] allocatable
     cdef public int64_t[:, ::1] usage
     cdef public int64_t[::1] allowed_pods

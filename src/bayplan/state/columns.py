@@ -21,6 +21,7 @@ class Columns:
         count: the number of rows in use, including freed ones.
         capacity: the length of every column.
         bare: whether the usage of nodes is unknown.
+        counted: the number of times that a pod was added or removed that some counter counts.
         version: changes when a node changes or an array is replaced; a rule with cached look-ups then repeats them.
         allocatable: int64[resources, capacity].
         usage: int64[3 + resources, capacity], rows as in `pod_info`.
@@ -41,6 +42,7 @@ class Columns:
         self.capacity = 0
         self.version = 0
         self.bare = False
+        self.counted = 0
 
     def bind(
         self,

@@ -278,7 +278,7 @@ class DomainTable:
         self.values = sums
         self.last = len(sums) - 1
         self.positive = int(np.count_nonzero(sums > 0))
-        self.distinct = nodes.coverage(self.key, end).distinct
+        self.distinct = nodes.is_distinct(self.key, end)
         self.version += 1
         self.positive_version += 1
         self.node_position = end

@@ -34,18 +34,6 @@ class _Offer(NamedTuple):
     allowed_pods: int
 
 
-class Coverage(NamedTuple):
-    """The values of a label key on all nodes.
-
-    Attributes:
-        complete: whether every node has it.
-        distinct: whether, in addition, no two nodes have the same value.
-    """
-
-    complete: bool
-    distinct: bool
-
-
 class NodeTable:
     """The columns of nodes. A row keeps its number as long as its node exists; a freed row is used for the next node.
 
@@ -79,7 +67,7 @@ class NodeTable:
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
-        self._coverage: dict[str, tuple[int, Coverage]] = {}
+        self._distinct: dict[str, tuple[int, bool]] = {}
         self.images = ImageStates()
         self.tree = NodeTree()
         # By the identity of a node's allocatable map, which the entry references.
@@ -143,14 +131,16 @@ class NodeTable:
                     column.set(row, node.metadata.labels.get(key))
         return column
 
-    def coverage(self, key: str, node_position: int) -> Coverage:
-        """Return how nodes have a label key; `node_position` is the end of the log of changed nodes."""
-        known = self._coverage.get(key)
+    def is_distinct(self, key: str, node_position: int) -> bool:
+        """Return whether every node has a label key, no two of them with the same value.
+
+        `node_position` is the end of the log of changed nodes.
+        """
+        known = self._distinct.get(key)
         if known is None or known[0] != node_position:
             codes = self.label_column(key).codes[: self.count][self.alive[: self.count]]
-            complete = bool((codes >= 0).all())
-            distinct = complete and len(np.unique(codes)) == len(codes)
-            known = self._coverage[key] = (node_position, Coverage(complete, distinct))
+            distinct = bool((codes >= 0).all()) and int(np.bincount(codes).max(initial=1)) == 1
+            known = self._distinct[key] = (node_position, distinct)
         return known[1]
 
     def register_resource(self, name: str) -> int:

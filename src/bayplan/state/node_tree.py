@@ -5,8 +5,6 @@ A sample of nodes taken in this order contains nodes of all zones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from bayplan.objects.node import Node
@@ -28,8 +26,6 @@ def zone_key(node: Node) -> str:
 
 class NodeTree:
     """Nodes by zone: zones in the order of their first nodes, each zone's nodes in the order of arrival."""
-
-    __slots__ = ("_order", "_zones")
 
     def __init__(self) -> None:
         self._zones: dict[str, dict[str, None]] = {}
@@ -55,7 +51,7 @@ class NodeTree:
             self.remove(old)
             self.add(new)
 
-    def order(self, row_of: Mapping[str, int]) -> Index:
+    def order(self, row_of: dict[str, int]) -> Index:
         """Return the rows in the order of visits: the first node of each zone, then the second of each that has one, ..."""
         if self._order is None:
             rounds = [

@@ -115,3 +115,5 @@ def count_pod(columns: Columns, info: PodInfo, row: int, count: int) -> None:
         counter.add(row, count)
     for counter in info.owned_counters:
         counter.add(row, count)
+    if counters or info.owned_counters:
+        columns.counted += 1

@@ -5,15 +5,11 @@ A rule uses NumPy, and the view's `quotient` and `trunc` if ``//``, ``round`` or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Codes, Floats, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.counters import Counter
-from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU, POD_COUNT
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 
 class Rows:
@@ -48,10 +44,6 @@ class Rows:
         """Return the requests of the pods on each node for a resource."""
         return self.state.usage[FIRST_RESOURCE + resource, self._all]
 
-    def non_zero_requested(self, resource: int) -> Ints:
-        """Return requests of cpu (0) or memory (1), with the scoring defaults for containers without."""
-        return self.state.usage[NON_ZERO_CPU + resource, self._all]
-
     def pod_count(self) -> Ints:
         """Return the number of pods on each node."""
         return self.state.usage[POD_COUNT, self._all]
@@ -71,22 +63,6 @@ class Rows:
     def label(self, key: str) -> Index:
         """Return each node's code in the column of a label key; -1 if it lacks the key."""
         return self.state.nodes.label_column(key).codes[self._all]
-
-    def counts(self, counter: Counter) -> Ints:
-        """Return the number of pods on each node in a counter: part of the usage (`Reads.USAGE`)."""
-        return counter.values[self._all]
-
-    def matches(self, requirement: Requirement) -> Bools:
-        """Return which nodes' labels match a requirement of a selector."""
-        column = self.state.nodes.label_column(requirement.key)
-        return column.table(requirement)[column.codes[self._all]]
-
-    def named(self, names: Sequence[str]) -> Bools:
-        """Return which nodes have one of these names."""
-        hit = np.zeros(self.state.nodes.count, dtype=np.bool_)
-        row_of = self.state.nodes.row_of
-        hit[[row_of[name] for name in names if name in row_of]] = True
-        return hit[self._all]
 
     def has_image(self, name: str) -> Bools:
         """Return which nodes have an image, by the name that nodes report."""

@@ -263,7 +263,7 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
     if filtered is not None and now_filtered is not None:
         if "pre_filter" in subject.points and not touched & Reads.NODES:
             pre_reads = plugin.pre_filter_reads(subject.spec)
-            static = not pre_reads & (Reads.USAGE | Reads.PORTS | Reads.OBJECTS)
+            static = not pre_reads & ~Reads.NODES
             if static and now_filtered[0] != filtered[0] and not skips(filtered[0]):
                 raise PluginFault(
                     f"after {described}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
@@ -283,7 +283,7 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
 def _compare_rows(
     subject: Subject, point: str, before: Any, after: Any, row: int, touched: Reads, reads: Reads, described: str
 ) -> None:
-    if reads & Reads.OBJECTS:
+    if reads & (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG):
         # Evaluated in full in every cycle.
         return
     for other in subject.rows:

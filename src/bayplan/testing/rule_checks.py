@@ -19,7 +19,7 @@ from bayplan.testing.worlds import World, typed
 
 
 def rules_answer_alike_about_all_rows_and_one(make: Make, world: World) -> None:
-    """A rule evaluated on all rows agrees with its evaluation on each; likewise `normalize_all` and `normalize`."""
+    """A rule evaluated on all rows agrees with its evaluation on each; so do the three ways to normalise."""
     subject = make(world)
     filtered, scored = subject.filter_params() if subject.filters else None, None
     if filtered is not None:
@@ -52,13 +52,15 @@ def _check_score_rule(subject: Subject, params: Params) -> None:
         return
     scale = rule.scale(raw, feasible)
     normalized: Ints = np.zeros(columns.capacity, dtype=np.int64)
+    some: Ints = np.zeros(columns.capacity, dtype=np.int64)
+    rows = np.array(subject.rows, dtype=np.intp)
     rule.normalize_all(scale, raw, normalized)
+    rule.normalize_rows(scale, raw, rows, len(rows), some)
     for row in subject.rows:
         alone = rule.normalize(scale, int(raw[row]), row)
-        if alone != normalized[row]:
-            raise PluginFault(
-                f"normalize_all() gives {subject.name(row)} {int(normalized[row])}, normalize() gives it {alone}"
-            )
+        for name, found in (("normalize_all", normalized), ("normalize_rows", some)):
+            if alone != found[row]:
+                raise PluginFault(f"{name}() gives {subject.name(row)} {int(found[row])}, normalize() gives it {alone}")
 
 
 def filter_rules_follow_what_changes(make: Make, world: World) -> None:

@@ -11,9 +11,7 @@ from bayplan.base.go_text.json import json_text
 from bayplan.framework.configuration import (
     declared_document,
     default_configuration,
-    effective_document,
     load_configuration,
-    load_configuration_mapping,
 )
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.feature_gates import FeatureGates
@@ -69,10 +67,10 @@ def test_a_refused_configuration_says_where_it_stands() -> None:
 def test_the_default_configuration_is_that_of_a_bare_header() -> None:
     config = default_configuration()
     assert config == load_configuration(HEADER)
-    assert (config.parallelism, config.percentage_of_nodes_to_score) == (16, 0)
-    assert (config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds) == (1, 10)
-    assert (config.leader_election.resource_lock, config.client_connection.burst) == ("leases", 100)
-    assert (config.delay_cache_until_active, config.extenders) == (False, ())
+    assert (config.declared.parallelism, config.percentage_of_nodes_to_score) == (16, 0)
+    assert (config.declared.pod_initial_backoff_seconds, config.declared.pod_max_backoff_seconds) == (1, 10)
+    assert (config.declared.leader_election.resource_lock, config.declared.client_connection.burst) == ("leases", 100)
+    assert (config.declared.delay_cache_until_active, config.extenders) == (False, ())
     assert [profile.scheduler_name for profile in config.profiles] == ["default-scheduler"]
 
 
@@ -82,29 +80,29 @@ def test_gates_change_the_default_configuration() -> None:
 
 
 def test_parsed_data_is_a_text_without_syntax() -> None:
-    parsed, read = load_configuration_mapping(yaml.safe_load(EXAMPLE)), load_configuration(EXAMPLE)
+    parsed, read = load_configuration(yaml.safe_load(EXAMPLE)), load_configuration(EXAMPLE)
     assert (parsed.profiles, parsed.extenders) == (read.profiles, read.extenders)
-    assert effective_document(parsed) == effective_document(read)
+    assert parsed.effective_document() == read.effective_document()
 
 
 def test_parsed_data_without_a_kind_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="Object 'Kind' is missing in 'the given object'"):
-        load_configuration_mapping({})
+        load_configuration({})
 
 
 @pytest.mark.parametrize("text", [HEADER, EXAMPLE], ids=["header", "example"])
 def test_what_is_written_back_means_the_same(text: str) -> None:
     config = load_configuration(text)
-    for document in (declared_document(config.declared), effective_document(config)):
+    for document in (declared_document(config.declared), config.effective_document()):
         for again in (json.dumps(document), yaml.safe_dump(document)):
             loaded = load_configuration(again)
             assert loaded.profiles == config.profiles
             assert loaded.extenders == config.extenders
-            assert effective_document(loaded) == effective_document(config)
+            assert loaded.effective_document() == config.effective_document()
 
 
 def test_the_effective_configuration_has_what_is_used_and_nothing_else() -> None:
-    document = effective_document(load_configuration(EXAMPLE))
+    document = load_configuration(EXAMPLE).effective_document()
     assert document["parallelism"] == 8
     assert document["clientConnection"] == {
         "kubeconfig": "k",
@@ -135,7 +133,7 @@ def first(value: JsonValue) -> dict[str, JsonValue]:
 def test_the_default_configuration_is_that_of_a_running_scheduler() -> None:
     """Compare with /configz of a kube-scheduler without a configuration file."""
     served = json.loads(shared_path("reference", "kube-scheduler-configz.json").read_text())["componentconfig"]
-    document = effective_document(default_configuration())
+    document = default_configuration().effective_document()
     # The flags of the recording: no leader election, a path of its own.
     served["leaderElection"]["leaderElect"] = True
     served["clientConnection"]["kubeconfig"] = ""

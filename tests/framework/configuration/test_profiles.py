@@ -9,7 +9,7 @@ from bayplan.framework.configuration import (
     PluginWeight,
     examine_configuration,
     in_tree_extension_points,
-    load_configuration_mapping,
+    load_configuration,
     with_custom_plugins,
 )
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
@@ -167,7 +167,7 @@ def test_the_default_weights_are_at_every_in_tree_plugin_that_scores() -> None:
 
 
 def test_custom_plugins_get_their_arguments_as_plain_data() -> None:
-    config = load_configuration_mapping(
+    config = load_configuration(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
@@ -216,7 +216,7 @@ def test_order_and_weights_agree_with_the_oracle(
         "score": {"enabled": _entries(own), "disabled": [{"name": name} for name in sorted(disabled)]},
         "multiPoint": {"enabled": _entries(everywhere), "disabled": [{"name": "*"}]},
     }
-    config = load_configuration_mapping(
+    config = load_configuration(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",

@@ -127,7 +127,7 @@ def decode_first(data: bytes) -> object:
     start = _space(text, 0)
     if start == len(text):
         raise GoJsonError("EOF")
-    end = _Scanner(text, "unexpected EOF").value_end(start)
+    end = _Scanner(text, is_whole=False).value_end(start)
     try:
         found: object = json.loads(text[start:end])
     except RecursionError:
@@ -138,7 +138,7 @@ def decode_first(data: bytes) -> object:
 
 def json_problem(text: str) -> str:
     """Return the error of Go's ``json.Unmarshal`` for a text, or an empty string if it accepts the text."""
-    scanner = _Scanner(text, "unexpected end of JSON input")
+    scanner = _Scanner(text, is_whole=True)
     try:
         place = _space(text, scanner.value_end(0))
         if place < len(text):
@@ -157,10 +157,10 @@ def _space(text: str, place: int) -> int:
 class _Scanner:
     """Finds the end of a value, or the error in it."""
 
-    def __init__(self, text: str, at_end: str) -> None:
+    def __init__(self, text: str, *, is_whole: bool) -> None:
         self._text = text
-        # The error for a truncated text: stream decoders and whole-text decoders word it differently.
-        self._at_end = at_end
+        # Stream decoders and whole-text decoders report a truncated text differently.
+        self._is_whole = is_whole
 
     def value_end(self, place: int) -> int:
         """Return the end of the value that starts at a position. Containers are in a list, because responses may nest deeply."""
@@ -236,11 +236,11 @@ class _Scanner:
                 return place + 1
             if char != "\\":
                 raise _wrong(char, "in string literal")
-            escape = self._at(place + 1)
+            escape = self._inside(place + 1)
             if escape == "u":
                 for number in range(place + 2, place + 6):
-                    if self._at(number) not in _HEX:
-                        raise _wrong(self._at(number), "in \\u hexadecimal character escape")
+                    if self._inside(number) not in _HEX:
+                        raise _wrong(self._inside(number), "in \\u hexadecimal character escape")
                 place += 6
             elif escape in '"\\/bfnrt':
                 place += 2
@@ -249,7 +249,7 @@ class _Scanner:
 
     def _literal_end(self, place: int, literal: str) -> int:
         for number, wanted in enumerate(literal):
-            char = self._at(place + number)
+            char = self._inside(place + number)
             if char != wanted:
                 raise _wrong(char, f"in literal {literal} (expecting '{wanted}')")
         return place + len(literal)
@@ -266,7 +266,7 @@ class _Scanner:
         return place
 
     def _some_digit(self, place: int, context: str) -> int:
-        char = self._at(place)
+        char = self._inside(place)
         if not (char.isascii() and char.isdigit()):
             raise _wrong(char, context)
         return place + 1
@@ -278,8 +278,12 @@ class _Scanner:
 
     def _at(self, place: int) -> str:
         if place >= len(self._text):
-            raise GoJsonError(self._at_end)
+            raise GoJsonError("unexpected end of JSON input" if self._is_whole else "unexpected EOF")
         return self._text[place]
+
+    def _inside(self, place: int) -> str:
+        """Return a character in a number, a literal or an escape, where the end of a whole text reads as a space."""
+        return " " if self._is_whole and place >= len(self._text) else self._at(place)
 
 
 def _wrong(char: str, context: str) -> GoJsonError:

@@ -12,16 +12,13 @@ from bayplan.framework.configuration.loading import (
     SchedulerConfiguration,
     declared_document,
     default_configuration,
-    effective_document,
     examine_configuration,
     load_configuration,
-    load_configuration_mapping,
 )
 from bayplan.framework.configuration.profiles import PluginWeight, ProfileConfiguration
 
 __all__ = [
     "load_configuration",
-    "load_configuration_mapping",
     "default_configuration",
     "SchedulerConfiguration",
     "ProfileConfiguration",
@@ -35,5 +32,4 @@ __all__ = [
     "Examination",
     "KubeSchedulerConfiguration",
     "declared_document",
-    "effective_document",
 ]

@@ -3,7 +3,8 @@
 All but those of NodeResourcesFit are validated with the configuration; that plugin validates its own when it is built.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -11,16 +12,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.durations import format_duration
 from bayplan.framework.configuration.defaults import binding_conditions_enabled
 from bayplan.framework.configuration.encode import encode_list
-from bayplan.framework.configuration.field_errors import (
-    Named,
-    Path,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-    without_repeats,
-)
+from bayplan.framework.configuration.field_errors import Named, Path
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
     LIST_DEFAULTING,
@@ -56,203 +48,165 @@ def validate_arguments(path: Path, args: PluginArguments, feature_gates: Feature
         case DynamicResourcesArgs():
             errors = _dynamic_resources(path, args, feature_gates)
         case InterPodAffinityArgs():
-            errors = _inter_pod_affinity(path, args)
+            errors = _in_range(path["hardPodAffinityWeight"], args.hard_pod_affinity_weight, 100)
         case NodeAffinityArgs():
             # Upstream does not drop duplicates here.
-            return _node_affinity(path.child("addedAffinity"), args.added_affinity)
+            return list(_node_affinity(path["addedAffinity"], args.added_affinity))
         case NodeResourcesBalancedAllocationArgs():
-            errors = _balanced_allocation(path, args)
+            errors = _balanced_allocation(path["resources"], args)
         case NodeResourcesFitArgs():
             errors = _resources_fit(path, args)
         case PodTopologySpreadArgs():
             errors = _pod_topology_spread(path, args)
         case VolumeBindingArgs():
             errors = _volume_binding(path, args, feature_gates)
-    return without_repeats(errors)
+    return list(dict.fromkeys(errors))
 
 
-def _default_preemption(path: Path, args: DefaultPreemptionArgs) -> list[str]:
-    errors = []
-    percentage_path, absolute_path = path.child("minCandidateNodesPercentage"), path.child("minCandidateNodesAbsolute")
+def _in_range(path: Path, value: int, largest: int) -> Iterator[str]:
+    if not 0 <= value <= largest:
+        yield path.invalid(value, f"not in valid range [0, {largest}]")
+
+
+def _default_preemption(path: Path, args: DefaultPreemptionArgs) -> Iterator[str]:
+    of_percentage, of_absolute = path["minCandidateNodesPercentage"], path["minCandidateNodesAbsolute"]
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-    if not 0 <= percentage <= 100:
-        errors.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
+    yield from _in_range(of_percentage, percentage, 100)
     if absolute < 0:
-        errors.append(invalid(absolute_path, absolute, "not in valid range [0, inf)"))
+        yield of_absolute.invalid(absolute, "not in valid range [0, inf)")
     if percentage == 0 and absolute == 0:
-        errors.append(
-            invalid(percentage_path, percentage, "cannot be zero at the same time as minCandidateNodesAbsolute")
-        )
-        errors.append(
-            invalid(absolute_path, absolute, "cannot be zero at the same time as minCandidateNodesPercentage")
-        )
-    return errors
+        yield of_percentage.invalid(percentage, "cannot be zero at the same time as minCandidateNodesAbsolute")
+        yield of_absolute.invalid(absolute, "cannot be zero at the same time as minCandidateNodesPercentage")
 
 
-def _dynamic_resources(path: Path, args: DynamicResourcesArgs, feature_gates: FeatureGates) -> list[str]:
-    errors = []
-    filter_path, binding_path = path.child("filterTimeout"), path.child("bindingTimeout")
-    if args.filter_timeout_ns is not None:
+def _dynamic_resources(path: Path, args: DynamicResourcesArgs, feature_gates: FeatureGates) -> Iterator[str]:
+    if (timeout_ns := args.filter_timeout_ns) is not None:
         if not feature_gates.enabled("DRASchedulerFilterTimeout"):
-            errors.append(forbidden(filter_path, "DRASchedulingFilterTimeout feature gate is disabled"))
-        elif args.filter_timeout_ns < 0:
-            shown = Named(format_duration(args.filter_timeout_ns))
-            errors.append(invalid(filter_path, shown, "must be zero or positive"))
-    if args.binding_timeout_ns is not None:
+            yield path["filterTimeout"].forbidden("DRASchedulingFilterTimeout feature gate is disabled")
+        elif timeout_ns < 0:
+            yield path["filterTimeout"].invalid(Named(format_duration(timeout_ns)), "must be zero or positive")
+    if (timeout_ns := args.binding_timeout_ns) is not None:
         if not binding_conditions_enabled(feature_gates):
             detail = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled"
-            errors.append(forbidden(binding_path, detail))
-        elif args.binding_timeout_ns < SECOND_NS:
-            shown = Named(format_duration(args.binding_timeout_ns))
-            errors.append(invalid(binding_path, shown, "must be at least 1 second"))
-    return errors
+            yield path["bindingTimeout"].forbidden(detail)
+        elif timeout_ns < SECOND_NS:
+            yield path["bindingTimeout"].invalid(Named(format_duration(timeout_ns)), "must be at least 1 second")
 
 
-def _inter_pod_affinity(path: Path, args: InterPodAffinityArgs) -> list[str]:
-    weight = args.hard_pod_affinity_weight
-    if 0 <= weight <= 100:
-        return []
-    return [invalid(path.child("hardPodAffinityWeight"), weight, "not in valid range [0, 100]")]
-
-
-def _balanced_allocation(path: Path, args: NodeResourcesBalancedAllocationArgs) -> list[str]:
-    errors = []
+def _balanced_allocation(path: Path, args: NodeResourcesBalancedAllocationArgs) -> Iterator[str]:
     seen: set[str] = set()
     for index, resource in enumerate(args.resources):
-        resource_path = path.child("resources").index(index)
         if resource.name in seen:
-            errors.append(duplicate(resource_path.child("name"), resource.name))
+            yield path[index]["name"].duplicate(resource.name)
         seen.add(resource.name)
         if resource.weight != 1:
-            errors.append(invalid(resource_path.child("weight"), resource.weight, "must be 1"))
-    return errors
+            yield path[index]["weight"].invalid(resource.weight, "must be 1")
 
 
-def _label_key(path: Path, key: str) -> list[str]:
-    return [invalid(path, key, error) for error in check_qualified_name(key)]
+def _label_key(path: Path, key: str) -> Iterator[str]:
+    return (path.invalid(key, error) for error in check_qualified_name(key))
 
 
-def _resources_fit(path: Path, args: NodeResourcesFitArgs) -> list[str]:
-    errors = []
+def _resources_fit(path: Path, args: NodeResourcesFitArgs) -> Iterator[str]:
     for index, resource in enumerate(args.ignored_resources):
-        errors += _label_key(path.child("ignoredResources").index(index), resource)
+        yield from _label_key(path["ignoredResources"][index], resource)
     for index, group in enumerate(args.ignored_resource_groups):
-        group_path = path.child("ignoredResourceGroups").index(index)
+        group_path = path["ignoredResourceGroups"][index]
         if "/" in group:
-            errors.append(invalid(group_path, group, "resource group name can't contain '/'"))
-        errors += _label_key(group_path, group)
-    strategy_path = path.child("scoringStrategy")
+            yield group_path.invalid(group, "resource group name can't contain '/'")
+        yield from _label_key(group_path, group)
     if args.scoring_strategy is None:
-        errors.append(required(strategy_path, "ScoringStrategy field is required"))
+        yield path["scoringStrategy"].required("ScoringStrategy field is required")
     else:
-        errors += _scoring_strategy(strategy_path, args.scoring_strategy)
-    return errors
+        yield from _scoring_strategy(path["scoringStrategy"], args.scoring_strategy)
 
 
-def _scoring_strategy(path: Path, strategy: ScoringStrategy) -> list[str]:
-    errors = []
+def _scoring_strategy(path: Path, strategy: ScoringStrategy) -> Iterator[str]:
     types = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
     if strategy.type not in types:
-        errors.append(not_supported(path.child("type"), Named(strategy.type), types))
+        yield path["type"].not_supported(Named(strategy.type), types)
     for index, resource in enumerate(strategy.resources):
         if not 0 < resource.weight <= 100:
             detail = f"resource weight of {resource.name} not in valid range (0, 100]"
-            errors.append(invalid(path.child("resources").index(index).child("weight"), resource.weight, detail))
-    ratio_path, ratio = path.child("requestedToCapacityRatio"), strategy.requested_to_capacity_ratio
+            yield path["resources"][index]["weight"].invalid(resource.weight, detail)
+    ratio_path, ratio = path["requestedToCapacityRatio"], strategy.requested_to_capacity_ratio
     if strategy.type == REQUESTED_TO_CAPACITY_RATIO:
         if ratio is None:
-            errors.append(required(ratio_path, "must be specified when type is RequestedToCapacityRatio"))
+            yield ratio_path.required("must be specified when type is RequestedToCapacityRatio")
         else:
-            errors += _shape(ratio_path.child("shape"), ratio.shape)
+            yield from _shape(ratio_path["shape"], ratio.shape)
     elif ratio is not None:
-        errors.append(forbidden(ratio_path, "must be nil when type is not RequestedToCapacityRatio"))
-    return errors
+        yield ratio_path.forbidden("must be nil when type is not RequestedToCapacityRatio")
 
 
-def _shape(path: Path, shape: Sequence[UtilizationShapePoint]) -> list[str]:
+def _shape(path: Path, shape: Sequence[UtilizationShapePoint]) -> Iterator[str]:
     if not shape:
-        return [required(path, "at least one point must be specified")]
-    errors = []
-    for index in range(1, len(shape)):
-        if shape[index - 1].utilization >= shape[index].utilization:
-            utilization_path = path.index(index).child("utilization")
-            errors.append(
-                invalid(utilization_path, shape[index].utilization, "values must be sorted in increasing order")
-            )
+        yield path.required("at least one point must be specified")
+    for index, (before, point) in enumerate(pairwise(shape), 1):
+        if before.utilization >= point.utilization:
+            yield path[index]["utilization"].invalid(point.utilization, "values must be sorted in increasing order")
             break
     for index, point in enumerate(shape):
-        if not 0 <= point.utilization <= 100:
-            utilization_path = path.index(index).child("utilization")
-            errors.append(invalid(utilization_path, point.utilization, "not in valid range [0, 100]"))
-        if not 0 <= point.score <= 10:
-            errors.append(invalid(path.index(index).child("score"), point.score, "not in valid range [0, 10]"))
-    return errors
+        yield from _in_range(path[index]["utilization"], point.utilization, 100)
+        yield from _in_range(path[index]["score"], point.score, 10)
 
 
-def _volume_binding(path: Path, args: VolumeBindingArgs, feature_gates: FeatureGates) -> list[str]:
-    errors = []
+def _volume_binding(path: Path, args: VolumeBindingArgs, feature_gates: FeatureGates) -> Iterator[str]:
     if args.bind_timeout_seconds < 0:
         detail = "invalid BindTimeoutSeconds, should not be a negative value"
-        errors.append(invalid(path.child("bindTimeoutSeconds"), args.bind_timeout_seconds, detail))
-    shape_path, shape = path.child("shape"), encode_list(args.shape, names="go")
+        yield path["bindTimeoutSeconds"].invalid(args.bind_timeout_seconds, detail)
     if feature_gates.enabled("StorageCapacityScoring"):
-        errors += _shape(shape_path, args.shape)
-    elif shape is not None:
+        yield from _shape(path["shape"], args.shape)
+    elif (shape := encode_list(args.shape, names="go")) is not None:
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        errors.append(invalid(shape_path, shape, detail))
-    return errors
+        yield path["shape"].invalid(shape, detail)
 
 
-def _pod_topology_spread(path: Path, args: PodTopologySpreadArgs) -> list[str]:
-    errors = []
-    type_path, constraints = path.child("defaultingType"), args.default_constraints
-    if args.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
-        supported = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
-        errors.append(not_supported(type_path, Named(args.defaulting_type), supported))
+def _pod_topology_spread(path: Path, args: PodTopologySpreadArgs) -> Iterator[str]:
+    types, constraints = (SYSTEM_DEFAULTING, LIST_DEFAULTING), args.default_constraints
+    if args.defaulting_type not in types:
+        yield path["defaultingType"].not_supported(Named(args.defaulting_type), types)
     elif args.defaulting_type == SYSTEM_DEFAULTING and constraints:
-        errors.append(invalid(type_path, Named(args.defaulting_type), "when .defaultConstraints are not empty"))
+        detail = "when .defaultConstraints are not empty"
+        yield path["defaultingType"].invalid(Named(args.defaulting_type), detail)
+    seen = set[tuple[str, str]]()
     for index, constraint in enumerate(constraints):
-        constraint_path = path.child("defaultConstraints").index(index)
-        errors += _spread_constraint(constraint_path, constraint)
+        constraint_path = path["defaultConstraints"][index]
+        yield from _spread_constraint(constraint_path, constraint)
         identity = constraint.topology_key, constraint.when_unsatisfiable
-        if any((other.topology_key, other.when_unsatisfiable) == identity for other in constraints[:index]):
-            errors.append(duplicate(constraint_path, f"{{{identity[0]}, {identity[1]}}}"))
-    return errors
+        if identity in seen:
+            yield constraint_path.duplicate(f"{{{identity[0]}, {identity[1]}}}")
+        seen.add(identity)
 
 
-def _spread_constraint(path: Path, constraint: TopologySpreadConstraint) -> list[str]:
-    errors = []
+def _spread_constraint(path: Path, constraint: TopologySpreadConstraint) -> Iterator[str]:
     if constraint.max_skew <= 0:
-        errors.append(invalid(path.child("maxSkew"), constraint.max_skew, "not in valid range (0, inf)"))
+        yield path["maxSkew"].invalid(constraint.max_skew, "not in valid range (0, inf)")
     if not constraint.topology_key:
-        errors.append(required(path.child("topologyKey"), "can not be empty"))
+        yield path["topologyKey"].required("can not be empty")
     else:
-        errors += _label_key(path.child("topologyKey"), constraint.topology_key)
-    action_path, action = path.child("whenUnsatisfiable"), constraint.when_unsatisfiable
+        yield from _label_key(path["topologyKey"], constraint.topology_key)
+    action = constraint.when_unsatisfiable
     if not action:
-        errors.append(required(action_path, "can not be empty"))
+        yield path["whenUnsatisfiable"].required("can not be empty")
     elif action not in _UNSATISFIABLE_ACTIONS:
-        errors.append(not_supported(action_path, Named(action), _UNSATISFIABLE_ACTIONS))
+        yield path["whenUnsatisfiable"].not_supported(Named(action), _UNSATISFIABLE_ACTIONS)
     if constraint.label_selector is not None:
-        detail = "constraint must not define a selector, as they deduced for each pod"
-        errors.append(forbidden(path.child("labelSelector"), detail))
-    return errors
+        yield path["labelSelector"].forbidden("constraint must not define a selector, as they deduced for each pod")
 
 
-def _node_affinity(path: Path, affinity: NodeAffinity | None) -> list[str]:
+def _node_affinity(path: Path, affinity: NodeAffinity | None) -> Iterator[str]:
     if affinity is None:
-        return []
-    errors: list[str] = []
+        return
     if selector := affinity.required_during_scheduling_ignored_during_execution:
-        terms_path = path.child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+        terms_path = path["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         for index, term in enumerate(selector.node_selector_terms):
-            errors += compile_node_term(_as_written(term), terms_path.index(index).text).errors
-    preferred_path = path.child("preferredDuringSchedulingIgnoredDuringExecution")
+            yield from compile_node_term(_as_written(term), terms_path[index].text).errors
+    preferred_path = path["preferredDuringSchedulingIgnoredDuringExecution"]
     for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
         # A term without weight is not validated.
         if preferred.weight:
-            errors += compile_node_term(_as_written(preferred.preference), preferred_path.index(index).text).errors
-    return errors
+            yield from compile_node_term(_as_written(preferred.preference), preferred_path[index].text).errors
 
 
 def _as_written(term: NodeSelectorTerm) -> NodeSelectorTerm:

@@ -5,16 +5,17 @@ precedence over all remarks about fields, the first type error counts, and an in
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from bayplan.base.go_text.base64 import decode_base64
 from bayplan.base.go_text.durations import parse_duration
 from bayplan.base.go_text.json import float32
 from bayplan.base.go_text.quoting import GoTextError, quote
 from bayplan.framework.configuration.document import RawArguments
-from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject
+from bayplan.framework.configuration.field_errors import Step, path_of
+from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject, kind_of
 from bayplan.framework.configuration.schema import (
     EMPTY_LIST,
     Arguments,
@@ -30,7 +31,6 @@ from bayplan.framework.configuration.schema import (
     StructField,
     absent_value,
     fields_of,
-    is_versioned,
     type_name,
     zero,
 )
@@ -42,11 +42,35 @@ _TYPE_META = ("kind", "apiVersion")
 S = TypeVar("S", bound=Struct)
 
 
+class Remark(NamedTuple):
+    """One problem found while decoding.
+
+    Attributes:
+        text: upstream's.
+        steps: the path of the field.
+        message: the text without the path, if that is shorter.
+        of_key: whether the name of the field is wrong, not its value.
+    """
+
+    text: str
+    steps: tuple[Step, ...] = ()
+    message: str = ""
+    of_key: bool = False
+
+
 class DecodeError(ValueError):
-    """Reject a text: it can't be decoded into the struct."""
+    """Reject a text: it can't be decoded into the struct.
+
+    Attributes:
+        remarks: the individual problems.
+    """
+
+    def __init__(self, text: str, remarks: Sequence[Remark] = (), *, steps: tuple[Step, ...] = ()) -> None:
+        super().__init__(text)
+        self.remarks = tuple(remarks) or (Remark(text, steps),)
 
 
-def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) -> tuple[S, tuple[str, ...]]:
+def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) -> tuple[S, tuple[Remark, ...]]:
     """Decode a tree into a struct that has ``kind`` and ``apiVersion``; return it with the remarks of strict decoding.
 
     Args:
@@ -60,9 +84,9 @@ def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) ->
     reader = _StructReader(internal)
     value = reader.read(node, Nested(struct), zero(Nested(struct), internal=internal), root=True)
     if reader.type_error is not None:
-        raise DecodeError(reader.type_error)
+        raise reader.type_error
     assert isinstance(value, struct)
-    return value, tuple(reader.remarks)
+    return value, tuple(reader.remarks.values())
 
 
 class _StructReader:
@@ -70,9 +94,9 @@ class _StructReader:
 
     def __init__(self, internal: bool) -> None:
         self.internal = internal
-        self.remarks: list[str] = []
-        self.type_error: str | None = None
-        self.path = ""
+        self.remarks: dict[str, Remark] = {}
+        self.type_error: DecodeError | None = None
+        self.steps: tuple[Step, ...] = ()
         self.struct = ""
         self.fields: tuple[str, ...] = ()
 
@@ -82,20 +106,20 @@ class _StructReader:
             case Pointer():
                 if node is None:
                     return absent
-                element_absent = zero(go_type.element, internal=self.internal)
-                return self.read(node, go_type.element, element_absent)
+                return self.read(node, go_type.element, zero(go_type.element, internal=self.internal))
             case Duration():
                 return self.duration(node)
             case Arguments():
-                return self.arguments(node)
+                # In the internal version an interface with methods: nothing but null can be read into it.
+                return self.refused(node, go_type, None) if self.internal or node is None else RawArguments(node)
             case Nested():
                 return self.nested(node, go_type, absent, root=root)
             case Slice():
                 return self.slice(node, go_type)
             case StringMap():
-                return self.string_map(node)
+                return self.string_map(node, go_type)
             case Base64():
-                return self.base64(node)
+                return self.base64(node, go_type)
             case Scalar():
                 return self.scalar(node, go_type, absent)
 
@@ -103,12 +127,10 @@ class _StructReader:
 
     def nested(self, node: JsonNode, go_type: Nested, absent: object, *, root: bool) -> object:
         if not isinstance(node, JsonObject):
-            self.refuse(node, go_type)
-            return absent
-        known = {self.key_of(field, go_type.struct): field for field in fields_of(go_type.struct)}
-        values: dict[str, object] = {
-            field.attribute: absent_value(field, internal=self.internal) for field in known.values()
-        }
+            return self.refused(node, go_type, absent)
+        fields, by_go_name = fields_of(go_type.struct), self.internal and issubclass(go_type.struct, Struct)
+        known = {field.go_name if by_go_name else field.json: field for field in fields}
+        values = {field.attribute: absent_value(field, internal=self.internal) for field in fields}
         seen: set[str] = set()
         for key, item in node.pairs:
             field = known.get(key)
@@ -122,130 +144,97 @@ class _StructReader:
                 continue
             with self.inside(go_type.struct.__name__, field, key):
                 default = absent_value(field, internal=self.internal)
-                values[field.attribute] = self.read(item, field.wire.go_type, default)
+                values[field.attribute] = self.read(item, field.go_type, default)
+                if field.empty is not None and not self.internal:
+                    values[field.attribute] = values[field.attribute] or field.empty
         return go_type.struct(**values)
-
-    def key_of(self, field: StructField, struct: type[object]) -> str:
-        return field.wire.go_name if self.internal and is_versioned(struct) else field.wire.json
 
     @contextmanager
     def inside(self, struct: str, field: StructField, key: str) -> Iterator[None]:
         """Enter a field of a struct while it is decoded."""
-        before = self.path, self.struct, self.fields
-        embedded = (field.wire.embedded,) if field.wire.embedded else ()
-        self.path = f"{self.path}.{key}" if self.path else key
-        self.struct = struct
-        self.fields = (*self.fields, *embedded, key)
+        before = self.steps, self.struct, self.fields
+        embedded = (field.embedded,) if field.embedded else ()
+        self.steps, self.struct, self.fields = (*self.steps, key), struct, (*self.fields, *embedded, key)
         yield
-        self.path, self.struct, self.fields = before
+        self.steps, self.struct, self.fields = before
 
-    def slice(self, node: JsonNode, go_type: Slice) -> tuple[object, ...]:
-        if node is None:
-            return ()
+    def slice(self, node: JsonNode, go_type: Slice) -> object:
         if not isinstance(node, list):
-            self.refuse(node, go_type)
-            return ()
-        items = []
+            return self.refused(node, go_type, ())
+        items, steps = [], self.steps
         for index, item in enumerate(node):
-            before, self.path = self.path, f"{self.path}[{index}]"
+            self.steps = (*steps, index)
             items.append(self.read(item, go_type.element, zero(go_type.element, internal=self.internal)))
-            self.path = before
+        self.steps = steps
         return tuple(items) if items else EMPTY_LIST
 
-    def string_map(self, node: JsonNode) -> dict[str, str]:
-        if node is None:
-            return {}
+    def string_map(self, node: JsonNode, go_type: StringMap) -> object:
         if not isinstance(node, JsonObject):
-            self.refuse(node, StringMap())
-            return {}
-        values: dict[str, str] = {}
+            return self.refused(node, go_type, {})
+        values: dict[str, object] = {}
+        steps = self.steps
         for key, item in node.pairs:
             if key in values:
                 self.remark("duplicate", key)
-            before, self.path = self.path, f"{self.path}.{key}"
-            values[key] = cast(str, self.scalar(item, Scalar("string", "string"), ""))
-            self.path = before
+            self.steps = (*steps, key)
+            values[key] = self.scalar(item, Scalar("string", "string"), "")
+            self.steps = steps
         return dict(sorted(values.items()))
 
     # Single values.
 
     def scalar(self, node: JsonNode, go_type: Scalar, absent: object) -> object:
-        if node is None:
-            return absent
-        if go_type.kind == "bool" and isinstance(node, bool):
-            return node
-        if go_type.kind == "string" and isinstance(node, str):
-            return node
-        if isinstance(node, JsonNumber) and go_type.kind in ("int", "float"):
-            value = _number(node.literal, go_type)
-            if value is not None:
-                return value
-            self.refuse(node, go_type, literal=node.literal)
-            return absent
-        self.refuse(node, go_type)
-        return absent
+        match node, go_type.kind:
+            case (bool(), "bool") | (str(), "string"):
+                return node
+            case JsonNumber(), "int" | "float":
+                value = _number(node.literal, go_type)
+                return self.refused(node, go_type, absent, literal=node.literal) if value is None else value
+        return self.refused(node, go_type, absent)
 
     def duration(self, node: JsonNode) -> int:
         # null is read as the empty text, which is not a duration.
         if node is not None and not isinstance(node, str):
-            raise DecodeError(self.type_text(node, Scalar("string", "string"), ""))
+            raise self.mismatch(node, Scalar("string", "string"), "")
         try:
             return parse_duration(node or "")
         except GoTextError as error:
-            raise DecodeError(str(error)) from None
+            raise DecodeError(str(error), steps=self.steps) from None
 
-    def base64(self, node: JsonNode) -> bytes:
-        if node is None:
-            return b""
+    def base64(self, node: JsonNode, go_type: Base64) -> object:
         if isinstance(node, list):
-            return self.byte_list(node)
+            byte = Scalar("int", "uint8", bits=8)
+            return bytes(cast(int, self.scalar(item, byte, 0)) for item in node)
         if not isinstance(node, str):
-            self.refuse(node, Base64())
-            return b""
+            return self.refused(node, go_type, b"")
         try:
             return decode_base64(node)
         except GoTextError as error:
-            self.note(str(error))
+            self.type_error = self.type_error or DecodeError(str(error), steps=self.steps)
             return b""
-
-    def byte_list(self, node: list[JsonNode]) -> bytes:
-        byte = Scalar("int", "uint8", bits=8)
-        return bytes(cast(int, self.scalar(item, byte, 0)) for item in node)
-
-    def arguments(self, node: JsonNode) -> RawArguments | None:
-        if node is None:
-            return None
-        if self.internal:
-            # An interface with methods: nothing but null can be read into it.
-            self.refuse(node, Arguments())
-            return None
-        return RawArguments(node)
 
     # Remarks and errors.
 
     def remark(self, what: str, key: str) -> None:
-        text = f"{what} field {quote(f'{self.path}.{key}' if self.path else key)}"
-        if len(self.remarks) < _MAX_REMARKS and text not in self.remarks:
-            self.remarks.append(text)
+        steps = (*self.steps, key)
+        path = path_of(steps).removeprefix("$").removeprefix(".")
+        text = f"{what} field {quote(path)}"
+        if len(self.remarks) < _MAX_REMARKS:
+            self.remarks.setdefault(text, Remark(text, steps, f"{what} field", of_key=True))
 
-    def refuse(self, node: JsonNode, go_type: GoType, *, literal: str = "") -> None:
-        """Record a value of the wrong type; null never is."""
+    def refused(self, node: JsonNode, go_type: GoType, absent: object, *, literal: str = "") -> object:
+        """Record a value of the wrong type, which null never is; return what is read in its place."""
         if node is not None:
-            self.note(self.type_text(node, go_type, literal))
+            self.type_error = self.type_error or self.mismatch(node, go_type, literal)
+        return absent
 
-    def note(self, text: str) -> None:
-        if self.type_error is None:
-            self.type_error = text
-
-    def type_text(self, node: JsonNode, go_type: GoType, literal: str) -> str:
-        found = {bool: "bool", str: "string", list: "array", JsonObject: "object"}.get(type(node), "number")
-        if literal:
-            found = f"number {literal}"
-        if self.fields:
-            target = f"Go struct field {self.struct}.{'.'.join(self.fields)}"
-        else:
-            target = "Go value"
-        return f"json: cannot unmarshal {found} into {target} of type {type_name(go_type, internal=self.internal)}"
+    def mismatch(self, node: JsonNode, go_type: GoType, literal: str) -> DecodeError:
+        found = f"number {literal}" if literal else kind_of(node)
+        target = f"Go struct field {self.struct}.{'.'.join(self.fields)}" if self.fields else "Go value"
+        name = type_name(go_type, internal=self.internal)
+        # The position is that of the list if an element is wrong, as in upstream's paths.
+        steps = self.steps[:-1] if self.steps and isinstance(self.steps[-1], int) else self.steps
+        return DecodeError(f"json: cannot unmarshal {found} into {target} of type {name}", steps=steps)
 
 
 def _number(literal: str, go_type: Scalar) -> int | float | None:

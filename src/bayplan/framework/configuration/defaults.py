@@ -1,19 +1,16 @@
 """Fill in defaults: default plugins, merged with the declared ones, and default arguments.
 
-The rules are those of kube-scheduler's v1 defaulting; constants of single fields are declared with the fields (``nil=``).
+The rules are those of kube-scheduler's v1 defaulting; constants of single fields are declared with the fields (`Wire`).
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.document import (
-    ClientConnectionConfiguration,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
-    LeaderElectionConfiguration,
     Plugin,
     PluginConfig,
     Plugins,
@@ -22,12 +19,10 @@ from bayplan.framework.configuration.document import (
 )
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
-    SYSTEM_DEFAULTING,
     DynamicResourcesArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PluginArguments,
-    PodTopologySpreadArgs,
     ResourceSpec,
     ScoringStrategy,
     UtilizationShapePoint,
@@ -89,8 +84,6 @@ def default_document(document: KubeSchedulerConfiguration, feature_gates: Featur
     return replace(
         document,
         profiles=tuple(_default_profile(profile, feature_gates) for profile in profiles),
-        leader_election=_default_leader_election(document.leader_election),
-        client_connection=_default_client_connection(document.client_connection),
         enable_contention_profiling=document.enable_profiling
         if document.enable_contention_profiling is None
         else document.enable_contention_profiling,
@@ -158,11 +151,11 @@ def default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> Plu
     """Fill in those defaults of a plugin's arguments that are not constants."""
     match args:
         case NodeResourcesFitArgs():
-            return replace(args, scoring_strategy=_default_strategy(args.scoring_strategy))
+            strategy = args.scoring_strategy or ScoringStrategy(LEAST_ALLOCATED)
+            strategy = replace(strategy, resources=strategy.resources or _DEFAULT_RESOURCES)
+            return replace(args, scoring_strategy=strategy)
         case NodeResourcesBalancedAllocationArgs():
-            return replace(args, resources=_default_resources(args.resources))
-        case PodTopologySpreadArgs():
-            return replace(args, defaulting_type=args.defaulting_type or SYSTEM_DEFAULTING)
+            return replace(args, resources=args.resources or _DEFAULT_RESOURCES)
         case VolumeBindingArgs():
             if not args.shape and feature_gates.enabled("StorageCapacityScoring"):
                 return replace(args, shape=_DEFAULT_SHAPE)
@@ -171,16 +164,6 @@ def default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> Plu
             return _default_dynamic_resources(args, feature_gates)
         case _:
             return args
-
-
-def _default_strategy(strategy: ScoringStrategy | None) -> ScoringStrategy:
-    if strategy is None:
-        return ScoringStrategy(LEAST_ALLOCATED, _DEFAULT_RESOURCES)
-    return replace(strategy, resources=_default_resources(strategy.resources))
-
-
-def _default_resources(resources: Sequence[ResourceSpec]) -> tuple[ResourceSpec, ...]:
-    return tuple(replace(resource, weight=resource.weight or 1) for resource in resources) or _DEFAULT_RESOURCES
 
 
 def _default_dynamic_resources(args: DynamicResourcesArgs, feature_gates: FeatureGates) -> DynamicResourcesArgs:
@@ -195,24 +178,3 @@ def _default_dynamic_resources(args: DynamicResourcesArgs, feature_gates: Featur
 def binding_conditions_enabled(feature_gates: FeatureGates) -> bool:
     """Return whether devices can have binding conditions, so that the wait for them has a limit."""
     return feature_gates.enabled("DRADeviceBindingConditions") and feature_gates.enabled("DRAResourceClaimDeviceStatus")
-
-
-def _default_leader_election(election: LeaderElectionConfiguration) -> LeaderElectionConfiguration:
-    return replace(
-        election,
-        lease_duration_ns=election.lease_duration_ns or 15 * SECOND_NS,
-        renew_deadline_ns=election.renew_deadline_ns or 10 * SECOND_NS,
-        retry_period_ns=election.retry_period_ns or 2 * SECOND_NS,
-        resource_lock=election.resource_lock or "leases",
-        resource_name=election.resource_name or "kube-scheduler",
-        resource_namespace=election.resource_namespace or "kube-system",
-    )
-
-
-def _default_client_connection(connection: ClientConnectionConfiguration) -> ClientConnectionConfiguration:
-    return replace(
-        connection,
-        content_type=connection.content_type or "application/vnd.kubernetes.protobuf",
-        qps=connection.qps or 50.0,
-        burst=connection.burst or 100,
-    )

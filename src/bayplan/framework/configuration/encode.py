@@ -35,9 +35,9 @@ def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue
     for field in fields_of(type(struct)):
         value = getattr(struct, field.attribute)
         if names == "go" and isinstance(struct, Struct):
-            out[field.wire.go_name] = _encode(value, field.wire.go_type, names)
-        elif not (field.wire.omit_empty and _is_empty(value, field.wire.go_type)):
-            out[field.wire.json] = _encode(value, field.wire.go_type, names)
+            out[field.go_name] = _encode(value, field.go_type, names)
+        elif not (field.omit_empty and _is_empty(value, field.go_type)):
+            out[field.json] = _encode(value, field.go_type, names)
     return out
 
 
@@ -62,7 +62,8 @@ def encode_list(items: tuple[object, ...], *, names: str = "json") -> JsonValue:
 def _is_empty(value: object, go_type: GoType) -> bool:
     if isinstance(go_type, Pointer):
         return value is None
-    return value in (False, 0, "", b"", (), {})
+    # Go's encoder omits no structs, which durations are.
+    return not isinstance(go_type, Duration) and value in (False, 0, "", b"", (), {})
 
 
 def _encode(value: object, go_type: GoType, names: str) -> JsonValue:

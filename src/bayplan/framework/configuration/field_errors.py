@@ -1,30 +1,30 @@
 """Field errors, in the words of Kubernetes.
 
-A field error is a text: ``path: Invalid value: 0: must be greater than 0``. These functions format single errors;
+A field error is a text: ``path: Invalid value: 0: must be greater than 0``. `Path` formats single errors;
 `bayplan.objects.selectors.join_errors` joins several, as upstream does.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from bayplan.base.go_text.json import json_string, json_text
 from bayplan.base.go_text.quoting import quote
 
+Step: TypeAlias = str | int
+"""A key of an object, or the index of an element."""
 
-class Path:
-    """The path of a field: ``profiles[0].plugins``. The path of a plugin's arguments at build time is empty."""
+_STEP = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
 
-    __slots__ = ("text",)
 
-    def __init__(self, text: str = "") -> None:
-        self.text = text
+def steps_of(path: str) -> tuple[Step, ...]:
+    """Parse a path of an error text; a leading dot is ignored."""
+    return tuple(int(match[1]) if match[1] else match[2] or match[3] for match in _STEP.finditer(path))
 
-    def child(self, *names: str) -> "Path":
-        """Return the path of a field of this one."""
-        return Path(".".join((self.text, *names) if self.text else names))
 
-    def index(self, index: int | str) -> "Path":
-        """Return the path of a list element or a map key."""
-        return Path(f"{self.text}[{index}]")
+def path_of(steps: Sequence[Step]) -> str:
+    """Format a path: ``$.profiles[0]``; ``$`` is the whole document."""
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
 class Named:
@@ -40,37 +40,42 @@ def _shown(value: object) -> str:
     """Format an invalid value: simple ones plainly, everything else (dicts, lists, named texts) as JSON."""
     if isinstance(value, str):
         return quote(value)
-    if isinstance(value, Named):
-        return json_string(value.text)
-    return json_text(value)
+    return json_string(value.text) if isinstance(value, Named) else json_text(value)
 
 
-def invalid(path: Path, value: object, detail: str) -> str:
-    """Return the error for an invalid value."""
-    return f"{path.text}: Invalid value: {_shown(value)}: {detail}"
+class Path:
+    """The path of a field, which formats errors about it; `path["profiles"][0]` is the path of a part.
 
+    The path of a plugin's arguments at build time is empty.
+    """
 
-def required(path: Path, detail: str = "") -> str:
-    """Return the error for a missing value."""
-    return f"{path.text}: Required value" + (f": {detail}" if detail else "")
+    __slots__ = ("text",)
 
+    def __init__(self, text: str = "") -> None:
+        self.text = text
 
-def forbidden(path: Path, detail: str) -> str:
-    """Return the error for a field that must not be set."""
-    return f"{path.text}: Forbidden: {detail}"
+    def __getitem__(self, step: Step) -> "Path":
+        if isinstance(step, int):
+            return Path(f"{self.text}[{step}]")
+        return Path(f"{self.text}.{step}" if self.text else step)
 
+    def invalid(self, value: object, detail: str) -> str:
+        """Return the error for an invalid value."""
+        return f"{self.text}: Invalid value: {_shown(value)}: {detail}"
 
-def duplicate(path: Path, value: object) -> str:
-    """Return the error for a duplicate value."""
-    return f"{path.text}: Duplicate value: {_shown(value)}"
+    def required(self, detail: str = "") -> str:
+        """Return the error for a missing value."""
+        return f"{self.text}: Required value" + (f": {detail}" if detail else "")
 
+    def forbidden(self, detail: str) -> str:
+        """Return the error for a field that must not be set."""
+        return f"{self.text}: Forbidden: {detail}"
 
-def not_supported(path: Path, value: object, supported: Sequence[str]) -> str:
-    """Return the error for a value that is not one of the supported ones."""
-    choices = ", ".join(quote(choice) for choice in supported)
-    return f"{path.text}: Unsupported value: {_shown(value)}: supported values: {choices}"
+    def duplicate(self, value: object) -> str:
+        """Return the error for a duplicate value."""
+        return f"{self.text}: Duplicate value: {_shown(value)}"
 
-
-def without_repeats(messages: Iterable[str]) -> list[str]:
-    """Drop duplicate messages."""
-    return list(dict.fromkeys(messages))
+    def not_supported(self, value: object, supported: Sequence[str]) -> str:
+        """Return the error for a value that is not one of the supported ones."""
+        choices = ", ".join(map(quote, supported))
+        return f"{self.text}: Unsupported value: {_shown(value)}: supported values: {choices}"

@@ -3,24 +3,18 @@
 Syntax errors have the words of Go's ``encoding/json``. ``decode.py`` decides which fields an object may have.
 """
 
+import json
 import re
-from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
 
-from bayplan.base.go_text.quoting import quote
+from bayplan.base.go_text.json import json_problem
 
 JsonNode: TypeAlias = "JsonObject | list[JsonNode] | str | JsonNumber | bool | None"
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
 
-MAX_DEPTH = 10_000
-
-_SPACE = " \t\r\n"
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
-_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "\\": "\\", "/": "/", '"': '"'}
-_HEX = frozenset("0123456789abcdefABCDEF")
+_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.")
 
 
 class JsonNumber(msgspec.Struct, frozen=True):
@@ -43,6 +37,11 @@ class JsonObject(msgspec.Struct, frozen=True):
 
 class JsonSyntaxError(ValueError):
     """A syntax error, in Go's words."""
+
+
+def kind_of(node: JsonNode) -> str:
+    """Return Go's word for the type of a value."""
+    return {bool: "bool", str: "string", list: "array", JsonObject: "object"}.get(type(node), "number")
 
 
 def plain_value(node: JsonNode) -> JsonValue:
@@ -81,167 +80,20 @@ def parse_json(text: str) -> JsonNode:
     Raises:
         JsonSyntaxError: the text is not JSON; the message is that of Go's ``encoding/json``.
     """
-    return _Parser(text).document()
+    if problem := json_problem(text):
+        raise JsonSyntaxError(problem)
+    text = _ESCAPES.sub(_with_whole_surrogates, text)
+    node: JsonNode = json.loads(text, object_pairs_hook=_object, parse_int=JsonNumber, parse_float=JsonNumber)
+    return node
 
 
-class _Parser:
-    """A recursive descent over the text; ``position`` is the next character to read."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.position = 0
-        self.depth = 0
-
-    def document(self) -> JsonNode:
-        node = self.value()
-        self.skip_space()
-        if self.position < len(self.text):
-            raise self.unexpected("after top-level value")
-        return node
-
-    def skip_space(self) -> None:
-        while self.position < len(self.text) and self.text[self.position] in _SPACE:
-            self.position += 1
-
-    def next_character(self) -> str:
-        """Return the next character that is not a space; the end of the text is an error."""
-        self.skip_space()
-        return self.current()
-
-    def current(self) -> str:
-        if self.position >= len(self.text):
-            raise JsonSyntaxError("unexpected end of JSON input")
-        return self.text[self.position]
-
-    def inner(self) -> str:
-        """Return the next character inside a number, a word or an escape, where Go's scanner treats the end as a space."""
-        return self.text[self.position : self.position + 1] or " "
-
-    def unexpected(self, context: str) -> JsonSyntaxError:
-        # Go's scanner works on bytes: for a multi-byte character it reports the first byte.
-        byte = self.inner().encode("utf-8", "replace")[0]
-        if byte == 0x27:
-            shown = r"'\''"
-        elif byte == 0x22:
-            shown = "'\"'"
-        else:
-            shown = f"'{quote(chr(byte))[1:-1]}'"
-        return JsonSyntaxError(f"invalid character {shown} {context}")
-
-    def value(self) -> JsonNode:
-        character = self.next_character()
-        if character == "{":
-            return self.nested(self.object)
-        if character == "[":
-            return self.nested(self.array)
-        if character == '"':
-            return self.string()
-        if character == "-" or "0" <= character <= "9":
-            return self.number()
-        if character in "tfn":
-            return self.literal()
-        raise self.unexpected("looking for beginning of value")
-
-    def nested(self, parse: Callable[[], JsonNode]) -> JsonNode:
-        self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise JsonSyntaxError("exceeded max depth")
-        self.position += 1
-        node = parse()
-        self.depth -= 1
-        return node
-
-    def object(self) -> JsonNode:
-        pairs: list[tuple[str, JsonNode]] = []
-        if self.next_character() == "}":
-            self.position += 1
-            return JsonObject(())
-        while True:
-            if self.next_character() != '"':
-                raise self.unexpected("looking for beginning of object key string")
-            key = self.string()
-            if self.next_character() != ":":
-                raise self.unexpected("after object key")
-            self.position += 1
-            pairs.append((key, self.value()))
-            if self.next_character() not in ",}":
-                raise self.unexpected("after object key:value pair")
-            self.position += 1
-            if self.text[self.position - 1] == "}":
-                return JsonObject(tuple(pairs))
-
-    def array(self) -> JsonNode:
-        items: list[JsonNode] = []
-        if self.next_character() == "]":
-            self.position += 1
-            return items
-        while True:
-            items.append(self.value())
-            if self.next_character() not in ",]":
-                raise self.unexpected("after array element")
-            self.position += 1
-            if self.text[self.position - 1] == "]":
-                return items
-
-    def literal(self) -> bool | None:
-        word = {"t": "true", "f": "false", "n": "null"}[self.text[self.position]]
-        for expected in word:
-            if self.inner() != expected:
-                raise self.unexpected(f"in literal {word} (expecting '{expected}')")
-            self.position += 1
-        return {"true": True, "false": False, "null": None}[word]
-
-    def number(self) -> JsonNumber:
-        match = _NUMBER.match(self.text, self.position)
-        if match is None:
-            self.position += 1
-            raise self.unexpected("in numeric literal")
-        start, self.position = self.position, match.end()
-        rest = self.text[self.position : self.position + 1]
-        if rest == "." and match[2] is None and match[3] is None:
-            self.position += 1
-            raise self.unexpected("after decimal point in numeric literal")
-        if rest in ("e", "E") and match[3] is None:
-            self.position += 1
-            if self.inner() in "+-":
-                self.position += 1
-            raise self.unexpected("in exponent of numeric literal")
-        return JsonNumber(self.text[start : self.position])
-
-    def string(self) -> str:
-        self.position += 1
-        parts: list[str] = []
-        while True:
-            match = _PLAIN.match(self.text, self.position)
-            assert match is not None
-            parts.append(match[0])
-            self.position = match.end()
-            character = self.current()
-            if character == '"':
-                self.position += 1
-                return _joined_surrogates("".join(parts))
-            if character != "\\":
-                raise self.unexpected("in string literal")
-            self.position += 1
-            parts.append(self.escape())
-
-    def escape(self) -> str:
-        character = self.inner()
-        if plain := _ESCAPES.get(character):
-            self.position += 1
-            return plain
-        if character != "u":
-            raise self.unexpected("in string escape code")
-        for _ in range(4):
-            self.position += 1
-            if self.inner() not in _HEX:
-                raise self.unexpected("in \\u hexadecimal character escape")
-        self.position += 1
-        return chr(int(self.text[self.position - 4 : self.position], 16))
+def _object(pairs: list[tuple[str, JsonNode]]) -> JsonObject:
+    return JsonObject(tuple(pairs))
 
 
-def _joined_surrogates(text: str) -> str:
-    """Join escaped surrogate pairs; a lone one becomes the replacement character, as in Go."""
-    if text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def _with_whole_surrogates(match: re.Match[str]) -> str:
+    """Return escapes with the replacement character for each lone surrogate, as in Go."""
+    if not match[0].startswith("\\u"):
+        return match[0]
+    text: str = json.loads(f'"{match[0]}"')
+    return json.dumps(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))[1:-1]

@@ -45,6 +45,15 @@ GONE: Final[Mapping[str, str]] = MappingProxyType(
 NODE_LABEL: Final = "NodeLabel"
 """A plugin whose arguments become a node affinity of NodeAffinity."""
 
+LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **GONE,
+        **{name: f"{replacement}, on by default, does this" for name, replacement in RENAMED.items()},
+        NODE_LABEL: "its arguments became an added affinity of NodeAffinity",
+    }
+)
+"""Plugins that no list names any more, and why."""
+
 OLD_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {"InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
 )

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from bayplan.framework.configuration.conversion import Document, Note
 from bayplan.framework.configuration.json_tree import JsonValue
-from bayplan.framework.configuration.legacy_names import FIT, GONE, NODE_LABEL, OLD_WEIGHTS, RENAMED, STRATEGIES
+from bayplan.framework.configuration.legacy_names import (
+    FIT,
+    GONE,
+    LEFT_OUT,
+    NODE_LABEL,
+    OLD_WEIGHTS,
+    RENAMED,
+    STRATEGIES,
+)
 
 _WITH_STRATEGIES = ("v1alpha1", "v1alpha2", "v1beta1")
 """Versions in which the strategies of NodeResourcesFit were plugins; later versions ignore their names in disabled lists."""
@@ -83,14 +91,8 @@ class _Plugins:
             weight = entry.get("weight")
             self._strategy_weight = weight if isinstance(weight, int) else 1
             return None
-        if name in GONE:
-            self._note(f"{path} {name}", f"left out: {GONE[name]}")
-            return None
-        if name == NODE_LABEL:
-            self._note(f"{path} {name}", "left out: its arguments became an added affinity of NodeAffinity")
-            return None
-        if name in RENAMED:
-            self._note(f"{path} {name}", f"left out: {RENAMED[name]}, on by default, does this")
+        if name in LEFT_OUT:
+            self._note(f"{path} {name}", f"left out: {LEFT_OUT[name]}")
             return None
         return entry
 
@@ -99,7 +101,7 @@ class _Plugins:
         if name == "NodeResourcesLeastAllocated" and self._version in _WITH_STRATEGIES:
             self._least_allocated_off = True
             return None
-        if name in STRATEGIES or name in GONE or name == NODE_LABEL or name in RENAMED:
+        if name in STRATEGIES or name in LEFT_OUT:
             self._note(f"{path} {name}", "left out: there is no such plugin to be disabled")
             return None
         return entry
@@ -111,13 +113,9 @@ class _Plugins:
             self._keep_weights()
         found: Document = {}
         for point, (enabled, disabled) in self._sets.items():
-            plugin_set: Document = {}
-            if enabled:
-                plugin_set["enabled"] = list[JsonValue](enabled)
-            if disabled:
-                plugin_set["disabled"] = list[JsonValue](disabled)
-            if plugin_set:
-                found[point] = plugin_set
+            lists = {"enabled": list[JsonValue](enabled), "disabled": list[JsonValue](disabled)}
+            if enabled or disabled:
+                found[point] = {name: entries for name, entries in lists.items() if entries}
         return found
 
     def _score_fit(self) -> None:
@@ -191,11 +189,8 @@ class _Arguments:
         found: Document | None = None
         for name in names:
             given = self._strategies.get(name, {})
-            found = {"type": STRATEGIES[name]}
-            if given.get("resources"):
-                found["resources"] = given["resources"]
-            else:
-                found["resources"] = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+            default: list[JsonValue] = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+            found = {"type": STRATEGIES[name], "resources": given.get("resources") or default}
             if given.get("shape"):
                 found["requestedToCapacityRatio"] = {"shape": given["shape"]}
         return found
@@ -203,14 +198,13 @@ class _Arguments:
 
 def affinity_of_labels(args: Document) -> Document:
     """Return the node affinity that is equivalent to the arguments of NodeLabel."""
-    required = [
-        *_expressions(args.get("presentLabels"), "Exists"),
-        *_expressions(args.get("absentLabels"), "DoesNotExist"),
-    ]
-    preferred = [
-        *_expressions(args.get("presentLabelsPreference"), "Exists"),
-        *_expressions(args.get("absentLabelsPreference"), "DoesNotExist"),
-    ]
+    required = label_expressions(args.get("presentLabels"), args.get("absentLabels"))
+    preferred = label_expressions(args.get("presentLabelsPreference"), args.get("absentLabelsPreference"))
+    return affinity_of_expressions(required, preferred)
+
+
+def affinity_of_expressions(required: Sequence[Document], preferred: Sequence[Document]) -> Document:
+    """Return the node affinity with one term of required expressions, and a preferred term of each other one."""
     affinity: Document = {}
     if required:
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
@@ -223,8 +217,13 @@ def affinity_of_labels(args: Document) -> Document:
     return affinity
 
 
-def _expressions(labels: JsonValue, operator: str) -> list[Document]:
-    return [{"key": label, "operator": operator} for label in (labels if isinstance(labels, list) else ())]
+def label_expressions(present: JsonValue, absent: JsonValue) -> list[Document]:
+    """Return the expressions about labels that nodes must have, and that they must not have."""
+    return [
+        {"key": label, "operator": operator}
+        for labels, operator in ((present, "Exists"), (absent, "DoesNotExist"))
+        for label in (labels if isinstance(labels, list) else ())
+    ]
 
 
 def _entries(value: JsonValue) -> list[Document]:

@@ -11,13 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration.custom_plugins import enable_plugin
-from bayplan.framework.configuration.decode import DecodeError
+from bayplan.framework.configuration.decode import DecodeError, Remark
 from bayplan.framework.configuration.document import (
-    ClientConnectionConfiguration,
     Extender,
     KubeSchedulerConfiguration,
-    LeaderElectionConfiguration,
     PluginConfig,
 )
 from bayplan.framework.configuration.encode import API_VERSION, encode_struct
@@ -61,39 +58,9 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     extenders: tuple[Extender, ...]
 
     @property
-    def parallelism(self) -> int:
-        """The number of goroutines that upstream uses, which chunk sizes depend on."""
-        return self.declared.parallelism
-
-    @property
     def percentage_of_nodes_to_score(self) -> int:
         """The percentage for profiles without one of their own; 0 means adaptive."""
         return self.declared.percentage_of_nodes_to_score or 0
-
-    @property
-    def pod_initial_backoff_seconds(self) -> int:
-        """The backoff of a pod after its first failed attempt."""
-        return self.declared.pod_initial_backoff_seconds
-
-    @property
-    def pod_max_backoff_seconds(self) -> int:
-        """The maximum backoff of a pod."""
-        return self.declared.pod_max_backoff_seconds
-
-    @property
-    def leader_election(self) -> LeaderElectionConfiguration:
-        """Leader election among replicas of the scheduler."""
-        return self.declared.leader_election
-
-    @property
-    def client_connection(self) -> ClientConnectionConfiguration:
-        """The client connection to the API server."""
-        return self.declared.client_connection
-
-    @property
-    def delay_cache_until_active(self) -> bool:
-        """Whether only the leading replica fills its caches."""
-        return self.declared.delay_cache_until_active
 
     def profile(self, scheduler_name: str) -> ProfileConfiguration | None:
         """Return the profile for the pods of a scheduler name; None if there is none."""
@@ -118,12 +85,12 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     def with_plugins(
         self, plugins: Iterable[tuple[str, int]], extension_points_of: ExtensionPointsOf
     ) -> "SchedulerConfiguration":
-        """Enable custom plugins, given as names and weights, in every profile; see `enable_plugin`."""
+        """Enable custom plugins, given as names and weights, in every profile; see `ProfileConfiguration.with_plugin`."""
         profiles = self.profiles
         for name, weight in plugins:
             points = extension_points_of(name) or ()
             profiles = tuple(
-                enable_plugin(profile, declared, name, weight, points)
+                profile.with_plugin(name, weight, points, declared)
                 for profile, declared in zip(profiles, self.declared.profiles, strict=True)
             )
         return replace(self, profiles=profiles)
@@ -152,6 +119,7 @@ class Examination(msgspec.Struct, frozen=True):
         messages: the individual validation messages.
         declared: the file with its defaults, unless decoding failed.
         configuration: the whole configuration, if it passed every step.
+        remarks: the individual problems of decoding.
     """
 
     stage: Stage | None
@@ -159,10 +127,11 @@ class Examination(msgspec.Struct, frozen=True):
     messages: tuple[str, ...]
     declared: KubeSchedulerConfiguration | None
     configuration: SchedulerConfiguration | None
+    remarks: tuple[Remark, ...] = ()
 
 
 def load_configuration(
-    text: str | bytes,
+    source: str | bytes | Mapping[str, object],
     *,
     where: str = "",
     feature_gates: FeatureGates | None = None,
@@ -170,10 +139,10 @@ def load_configuration(
     check_tls: CheckTls | None = None,
     plugin_names: Collection[str] = (),
 ) -> SchedulerConfiguration:
-    """Load a configuration file.
+    """Load a configuration.
 
     Args:
-        text: YAML or JSON.
+        source: YAML or JSON, or plain data: dicts, lists and scalars.
         where: its name in errors, e.g. the file name.
         feature_gates: the enabled gates; by default those of the release.
         extension_points_of: the function that returns the extension points of a plugin; by default, of the in-tree ones. To add
@@ -182,44 +151,25 @@ def load_configuration(
         plugin_names: names of custom plugins, for suggestions.
 
     Raises:
-        ConfigurationError: upstream would reject it. With `where` the error lists all problems with their lines and columns;
-            without, it is upstream's message.
+        ConfigurationError: upstream would reject it. For a text with `where`, the error lists all problems with their lines and
+            columns; otherwise it is upstream's message.
     """
 
-    def examine(source: str | bytes) -> Examination:
+    def examine(source: str | bytes | Mapping[str, object]) -> Examination:
         return examine_configuration(
             source, feature_gates=feature_gates, extension_points_of=extension_points_of, check_tls=check_tls
         )
 
-    found = examine(text)
-    if found.configuration is None and where:
+    found = examine(source)
+    if found.configuration is not None:
+        return found.configuration
+    if where and isinstance(source, str | bytes):
         # Only a rejected file needs the positions of its fields.
-        from bayplan.framework.configuration.refusal import refusal
+        from bayplan.framework.configuration.problems import refusal
 
-        written = text if isinstance(text, str) else text.decode("utf-8", "replace")
+        written = source if isinstance(source, str) else source.decode("utf-8", "replace")
         raise refusal(written, where, found, examine, [*IN_TREE_EXTENSION_POINTS, *plugin_names])
-    return _accepted(found, where)
-
-
-def load_configuration_mapping(
-    document: Mapping[str, object],
-    *,
-    where: str = "",
-    feature_gates: FeatureGates | None = None,
-    extension_points_of: ExtensionPointsOf = in_tree_extension_points,
-    check_tls: CheckTls | None = None,
-) -> SchedulerConfiguration:
-    """Load a configuration that is already parsed to plain dicts, lists and scalars; see `load_configuration`."""
-    found = examine_configuration(
-        document, feature_gates=feature_gates, extension_points_of=extension_points_of, check_tls=check_tls
-    )
-    return _accepted(found, where)
-
-
-def _accepted(found: Examination, where: str) -> SchedulerConfiguration:
-    if found.configuration is None:
-        raise ConfigurationError(found.error or "", where=where)
-    return found.configuration
+    raise ConfigurationError(found.error or "", where=where)
 
 
 def default_configuration(
@@ -229,7 +179,7 @@ def default_configuration(
 ) -> SchedulerConfiguration:
     """Return the default configuration."""
     header = {"apiVersion": API_VERSION, "kind": KIND}
-    return load_configuration_mapping(header, feature_gates=feature_gates, extension_points_of=extension_points_of)
+    return load_configuration(header, feature_gates=feature_gates, extension_points_of=extension_points_of)
 
 
 def examine_configuration(
@@ -248,7 +198,7 @@ def examine_configuration(
         else:
             declared = decode_document_tree(tree_of(source), gates)
     except DecodeError as error:
-        return Examination("decode", str(error), (), None, None)
+        return Examination("decode", str(error), (), None, None, error.remarks)
     if messages := validate_document(declared, gates):
         return Examination("validation", join_errors(messages), tuple(messages), declared, None)
     try:
@@ -276,11 +226,6 @@ def _build(
 def declared_document(declared: KubeSchedulerConfiguration) -> dict[str, JsonValue]:
     """Return a declared configuration as v1, in upstream's order of fields."""
     return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(declared)}
-
-
-def effective_document(configuration: SchedulerConfiguration) -> dict[str, JsonValue]:
-    """Return a configuration as ``kube-scheduler --write-config-to`` writes it."""
-    return configuration.effective_document()
 
 
 def _name(entry: PluginConfig) -> bytes:

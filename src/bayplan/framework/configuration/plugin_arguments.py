@@ -8,21 +8,16 @@ from types import MappingProxyType
 from typing import Annotated, Final, TypeAlias
 
 from bayplan.base.errors import InvariantError
-from bayplan.framework.configuration.core_types import describe_core_types
-from bayplan.framework.configuration.schema import (
-    BOOL,
-    INT32,
-    INT64,
-    STRING,
-    Duration,
-    Nested,
-    Pointer,
-    Slice,
-    Struct,
-    named_string,
-    wire,
+from bayplan.framework.configuration.schema import ALWAYS, DurationNs, Scalar, Struct, Wire, fields_of
+from bayplan.objects.affinity import (
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+    TopologySpreadConstraint,
 )
-from bayplan.objects.affinity import NodeAffinity, TopologySpreadConstraint
+from bayplan.objects.meta import Int32, Int64, LabelSelectorRequirement
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
@@ -30,100 +25,100 @@ REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 SYSTEM_DEFAULTING: Final = "System"
 LIST_DEFAULTING: Final = "List"
 
-describe_core_types()
+_DEFAULTING_TYPE: Final = Scalar(
+    "string", "v1.PodTopologySpreadConstraintsDefaulting", "config.PodTopologySpreadConstraintsDefaulting"
+)
+
+
+_Text: TypeAlias = Annotated[str, ALWAYS]
+_Policy: TypeAlias = Annotated[str, Scalar("string", "v1.NodeInclusionPolicy")]
+
+# Types of the Kubernetes API in arguments; plugins compile them like those of a pod.
+fields_of(
+    NodeSelectorRequirement, key=_Text, operator=Annotated[str, Scalar("string", "v1.NodeSelectorOperator"), ALWAYS]
+)
+fields_of(NodeSelector, node_selector_terms=Annotated[tuple[NodeSelectorTerm, ...], ALWAYS])
+fields_of(PreferredSchedulingTerm, weight=Annotated[Int32, ALWAYS])
+fields_of(
+    LabelSelectorRequirement, key=_Text, operator=Annotated[str, Scalar("string", "v1.LabelSelectorOperator"), ALWAYS]
+)
+fields_of(
+    TopologySpreadConstraint,
+    max_skew=Annotated[Int32, ALWAYS],
+    topology_key=_Text,
+    when_unsatisfiable=Annotated[str, Scalar("string", "v1.UnsatisfiableConstraintAction"), ALWAYS],
+    node_affinity_policy=_Policy | None,
+    node_taints_policy=_Policy | None,
+)
 
 
 class ResourceSpec(Struct, frozen=True):
     """A resource that counts for a score, with its weight."""
 
-    name: Annotated[str, wire("name", STRING)] = ""
-    weight: Annotated[int, wire("weight", INT64, omit_empty=True)] = 0
+    name: Annotated[str, ALWAYS] = ""
+    weight: Annotated[Int64, Wire(empty=1)] = 0
 
 
 class UtilizationShapePoint(Struct, frozen=True):
     """A point of a piecewise linear function: utilization in percent, score of 0 to 10."""
 
-    utilization: Annotated[int, wire("utilization", INT32)] = 0
-    score: Annotated[int, wire("score", INT32)] = 0
+    utilization: Annotated[Int32, ALWAYS] = 0
+    score: Annotated[Int32, ALWAYS] = 0
 
 
 class RequestedToCapacityRatioParam(Struct, frozen=True):
     """The function of the strategy RequestedToCapacityRatio."""
 
-    shape: Annotated[
-        tuple[UtilizationShapePoint, ...], wire("shape", Slice(Nested(UtilizationShapePoint)), omit_empty=True)
-    ] = ()
+    shape: tuple[UtilizationShapePoint, ...] = ()
 
 
 class ScoringStrategy(Struct, frozen=True):
     """The scoring strategy of NodeResourcesFit: ``type`` is one of the three strategies."""
 
-    type: Annotated[
-        str, wire("type", named_string("v1.ScoringStrategyType", "config.ScoringStrategyType"), omit_empty=True)
-    ] = ""
-    resources: Annotated[tuple[ResourceSpec, ...], wire("resources", Slice(Nested(ResourceSpec)), omit_empty=True)] = ()
-    requested_to_capacity_ratio: Annotated[
-        RequestedToCapacityRatioParam | None,
-        wire(
-            "requestedToCapacityRatio",
-            Pointer(Nested(RequestedToCapacityRatioParam), everywhere=True),
-            omit_empty=True,
-        ),
-    ] = None
+    type: Annotated[str, Scalar("string", "v1.ScoringStrategyType", "config.ScoringStrategyType")] = ""
+    resources: tuple[ResourceSpec, ...] = ()
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
 
 class DefaultPreemptionArgs(Struct, frozen=True):
     """The minimum number of candidates that DefaultPreemption looks for."""
 
-    min_candidate_nodes_percentage: Annotated[
-        int, wire("minCandidateNodesPercentage", Pointer(INT32), nil=10, omit_empty=True)
-    ] = 0
-    min_candidate_nodes_absolute: Annotated[
-        int, wire("minCandidateNodesAbsolute", Pointer(INT32), nil=100, omit_empty=True)
-    ] = 0
+    min_candidate_nodes_percentage: Annotated[Int32, Wire(nil=10)] = 0
+    min_candidate_nodes_absolute: Annotated[Int32, Wire(nil=100)] = 0
 
 
 class DynamicResourcesArgs(Struct, frozen=True):
     """Time limits of DynamicResources; None if the feature gates disable the limit."""
 
-    filter_timeout_ns: Annotated[int | None, wire("filterTimeout", Pointer(Duration(), everywhere=True))] = None
-    binding_timeout_ns: Annotated[
-        int | None, wire("bindingTimeout", Pointer(Duration(), everywhere=True), omit_empty=True)
-    ] = None
+    filter_timeout_ns: Annotated[DurationNs | None, ALWAYS] = None
+    binding_timeout_ns: DurationNs | None = None
 
 
 class InterPodAffinityArgs(Struct, frozen=True):
     """Arguments of InterPodAffinity."""
 
-    hard_pod_affinity_weight: Annotated[int, wire("hardPodAffinityWeight", Pointer(INT32), nil=1, omit_empty=True)] = 0
-    ignore_preferred_terms_of_existing_pods: Annotated[bool, wire("ignorePreferredTermsOfExistingPods", BOOL)] = False
+    hard_pod_affinity_weight: Annotated[Int32, Wire(nil=1)] = 0
+    ignore_preferred_terms_of_existing_pods: Annotated[bool, ALWAYS] = False
 
 
 class NodeAffinityArgs(Struct, frozen=True):
     """An affinity that applies to all pods of the profile, in addition to their own."""
 
-    added_affinity: Annotated[
-        NodeAffinity | None, wire("addedAffinity", Pointer(Nested(NodeAffinity), everywhere=True), omit_empty=True)
-    ] = None
+    added_affinity: NodeAffinity | None = None
 
 
 class NodeResourcesBalancedAllocationArgs(Struct, frozen=True):
     """The resources to balance; every weight is 1."""
 
-    resources: Annotated[tuple[ResourceSpec, ...], wire("resources", Slice(Nested(ResourceSpec)), omit_empty=True)] = ()
+    resources: tuple[ResourceSpec, ...] = ()
 
 
 class NodeResourcesFitArgs(Struct, frozen=True):
     """The resources that NodeResourcesFit ignores, and its scoring strategy."""
 
-    ignored_resources: Annotated[tuple[str, ...], wire("ignoredResources", Slice(STRING), omit_empty=True)] = ()
-    ignored_resource_groups: Annotated[
-        tuple[str, ...], wire("ignoredResourceGroups", Slice(STRING), omit_empty=True)
-    ] = ()
-    scoring_strategy: Annotated[
-        ScoringStrategy | None,
-        wire("scoringStrategy", Pointer(Nested(ScoringStrategy), everywhere=True), omit_empty=True),
-    ] = None
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy | None = None
 
     @property
     def strategy(self) -> ScoringStrategy:
@@ -140,27 +135,15 @@ class NodeResourcesFitArgs(Struct, frozen=True):
 class PodTopologySpreadArgs(Struct, frozen=True):
     """The constraints of pods that declare none: those of the system, or a list."""
 
-    default_constraints: Annotated[
-        tuple[TopologySpreadConstraint, ...],
-        wire("defaultConstraints", Slice(Nested(TopologySpreadConstraint)), omit_empty=True),
-    ] = ()
-    defaulting_type: Annotated[
-        str,
-        wire(
-            "defaultingType",
-            named_string("v1.PodTopologySpreadConstraintsDefaulting", "config.PodTopologySpreadConstraintsDefaulting"),
-            omit_empty=True,
-        ),
-    ] = ""
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: Annotated[str, _DEFAULTING_TYPE, Wire(empty=SYSTEM_DEFAULTING)] = ""
 
 
 class VolumeBindingArgs(Struct, frozen=True):
     """The timeout of a bind, and the function that scores storage capacity (feature gate StorageCapacityScoring)."""
 
-    bind_timeout_seconds: Annotated[int, wire("bindTimeoutSeconds", Pointer(INT64), nil=600, omit_empty=True)] = 0
-    shape: Annotated[
-        tuple[UtilizationShapePoint, ...], wire("shape", Slice(Nested(UtilizationShapePoint)), omit_empty=True)
-    ] = ()
+    bind_timeout_seconds: Annotated[Int64, Wire(nil=600)] = 0
+    shape: tuple[UtilizationShapePoint, ...] = ()
 
 
 PluginArguments: TypeAlias = (

@@ -18,7 +18,7 @@ from bayplan.framework.configuration.legacy_names import (
     PRIORITIES,
     STRATEGY_PRIORITIES,
 )
-from bayplan.framework.configuration.legacy_profiles import affinity_of_labels
+from bayplan.framework.configuration.legacy_profiles import affinity_of_expressions, label_expressions
 
 _ALWAYS = ("SchedulingGates", "PrioritySort")
 _AFTERWARDS = ("DefaultPreemption", "DefaultBinder")
@@ -28,10 +28,16 @@ def convert_policy(policy: Document) -> Conversion:
     """Return the v1 configuration closest to a Policy."""
     found = Conversion("Policy")
     arguments: dict[str, Document] = {}
+    required: list[Document] = []
+    preferred: list[Document] = []
     profile: Document = {"schedulerName": "default-scheduler"}
     predicates, priorities = policy.get("predicates"), policy.get("priorities")
-    filters = _filters(predicates, arguments, found) if isinstance(predicates, list) else None
-    scores = _scores(priorities, arguments, found) if isinstance(priorities, list) else None
+    filters = _filters(predicates, required, found) if isinstance(predicates, list) else None
+    if required:
+        arguments["NodeAffinity"] = {}
+    scores = _scores(priorities, arguments, preferred, found) if isinstance(priorities, list) else None
+    if required or preferred:
+        arguments["NodeAffinity"] = {"addedAffinity": affinity_of_expressions(required, preferred)}
     if filters is not None or scores is not None:
         profile["plugins"] = _plugins(filters, scores)
     weight = policy.get("hardPodAffinitySymmetricWeight")
@@ -54,7 +60,7 @@ def convert_policy(policy: Document) -> Conversion:
     return found
 
 
-def _filters(predicates: list[JsonValue], arguments: dict[str, Document], found: Conversion) -> list[str]:
+def _filters(predicates: list[JsonValue], required: list[Document], found: Conversion) -> list[str]:
     filters: dict[str, None] = dict.fromkeys(ESSENTIAL_FILTERS)
     for number, rule in enumerate(predicates):
         if not isinstance(rule, dict):
@@ -63,8 +69,7 @@ def _filters(predicates: list[JsonValue], arguments: dict[str, Document], found:
         argument = rule.get("argument")
         labels = argument.get("labelsPresence") if isinstance(argument, dict) else None
         if isinstance(labels, dict):
-            present = "presentLabels" if labels.get("presence") else "absentLabels"
-            _add_affinity(arguments, {present: labels.get("labels")})
+            required += _expressions(labels.get("labels"), labels.get("presence"))
             filters["NodeAffinity"] = None
             found.note(path, "became a required affinity that NodeAffinity adds to all pods")
         elif isinstance(argument, dict) and argument.get("serviceAffinity"):
@@ -78,7 +83,9 @@ def _filters(predicates: list[JsonValue], arguments: dict[str, Document], found:
     return [*filters]
 
 
-def _scores(priorities: list[JsonValue], arguments: dict[str, Document], found: Conversion) -> dict[str, int]:
+def _scores(
+    priorities: list[JsonValue], arguments: dict[str, Document], preferred: list[Document], found: Conversion
+) -> dict[str, int]:
     scores: dict[str, int] = {}
     for number, rule in enumerate(priorities):
         if not isinstance(rule, dict):
@@ -90,8 +97,8 @@ def _scores(priorities: list[JsonValue], arguments: dict[str, Document], found: 
         given: Document = argument if isinstance(argument, dict) else {}
         ratio, label = given.get("requestedToCapacityRatioArguments"), given.get("labelPreference")
         if isinstance(label, dict):
-            present = "presentLabelsPreference" if label.get("presence") else "absentLabelsPreference"
-            _add_affinity(arguments, {present: [label.get("label")]})
+            preferred += _expressions([label.get("label")], label.get("presence"))
+            arguments.setdefault("NodeAffinity", {})
             scores["NodeAffinity"] = max(scores.get("NodeAffinity", 0), points)
             found.note(path, "became a preferred affinity that NodeAffinity adds to all pods")
         elif given.get("serviceAntiAffinity"):
@@ -112,6 +119,10 @@ def _scores(priorities: list[JsonValue], arguments: dict[str, Document], found: 
     return scores
 
 
+def _expressions(labels: JsonValue, presence: JsonValue) -> list[Document]:
+    return label_expressions(labels, None) if presence else label_expressions(None, labels)
+
+
 def _strategy(name: str, ratio: JsonValue) -> Document:
     both: list[JsonValue] = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
     if not isinstance(ratio, dict):
@@ -126,32 +137,6 @@ def _strategy(name: str, ratio: JsonValue) -> Document:
         "resources": ratio.get("resources") or both,
         "requestedToCapacityRatio": {"shape": ratio.get("shape") or ratio.get("utilizationShape")},
     }
-
-
-def _add_affinity(arguments: dict[str, Document], labels: Document) -> None:
-    """Add required or preferred node labels to the affinity for all pods; all requirements must match."""
-    added = affinity_of_labels(labels)
-    before = arguments.get("NodeAffinity", {}).get("addedAffinity")
-    merged: Document = dict(before) if isinstance(before, dict) else {}
-    for field, value in added.items():
-        known = merged.get(field)
-        if isinstance(known, list) and isinstance(value, list):
-            merged[field] = [*known, *value]
-        elif isinstance(known, dict) and isinstance(value, dict):
-            merged[field] = {"nodeSelectorTerms": [{"matchExpressions": [*_expressions(known), *_expressions(value)]}]}
-        else:
-            merged[field] = value
-    arguments["NodeAffinity"] = {"addedAffinity": merged}
-
-
-def _expressions(required: Document) -> list[JsonValue]:
-    terms = required["nodeSelectorTerms"]
-    assert isinstance(terms, list)
-    term = terms[0]
-    assert isinstance(term, dict)
-    expressions = term["matchExpressions"]
-    assert isinstance(expressions, list)
-    return expressions
 
 
 def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Document:

@@ -5,16 +5,12 @@ For both YAML and JSON. If a text can't be parsed, every position is the beginni
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import yaml
 
-Step: TypeAlias = str | int
-"""A key of an object, or the index of an element."""
-
-_STEP = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
+from bayplan.framework.configuration.field_errors import Step, path_of
 
 
 class Place(NamedTuple):
@@ -28,16 +24,6 @@ class Place(NamedTuple):
     line: int
     column: int
     path: str
-
-
-def steps_of(path: str) -> tuple[Step, ...]:
-    """Parse a path of an error text; a leading dot is ignored."""
-    return tuple(int(match[1]) if match[1] else match[2] or match[3] for match in _STEP.finditer(path))
-
-
-def path_of(steps: Sequence[Step]) -> str:
-    """Format a path: ``$.profiles[0]``; ``$`` is the whole document."""
-    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
 class TextPositions:

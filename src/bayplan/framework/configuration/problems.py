@@ -1,7 +1,7 @@
 """The problems of a configuration: upstream's messages with line, column, path and a suggestion.
 
-Upstream reports most problems as one text, with paths in several forms or none. This module splits it and finds each problem in the
-configuration. kube-scheduler stops at the first stage that fails, and building stops at the first problem; `list_problems`
+This module finds each problem of an examination in the text; a problem of building has no path, only the names of profile and
+plugin. kube-scheduler stops at the first stage that fails, and building stops at the first problem; `list_problems`
 continues after correcting the problems found so far.
 """
 
@@ -11,27 +11,17 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 import msgspec
-import yaml
 from msgspec.structs import replace
 
+from bayplan.base.errors import ConfigurationError
+from bayplan.framework.configuration.convert import convert_text
+from bayplan.framework.configuration.decode import Remark
+from bayplan.framework.configuration.field_errors import Step, steps_of
 from bayplan.framework.configuration.loading import Examination
-from bayplan.framework.configuration.positions import Place, Step, TextPositions, steps_of
+from bayplan.framework.configuration.positions import Place, TextPositions
 from bayplan.framework.configuration.suggestions import suggestion
 
-_DURATIONS = frozenset(
-    ("leaseDuration", "renewDeadline", "retryPeriod", "httpTimeout", "filterTimeout", "bindingTimeout")
-)
-_BASE64 = frozenset(("certData", "keyData", "caData"))
-
-_STRICT = "strict decoding error: "
-_ENTRY = re.compile(r"decoding \.(profiles\[\d+\]\.pluginConfig\[\d+\]): (.*)", re.DOTALL)
-_ARGS_OF = re.compile(r"decoding args for plugin [^:]*: (.*)", re.DOTALL)
-_NEXT_ENTRY = re.compile(r", (?=decoding \.)")
-_NEXT_REMARK = re.compile(r", (?=unknown field \"|duplicate field \"|yaml: unmarshal)")
-_FIELD = re.compile(r'(?:unknown|duplicate) field "(.*)"')
-_TYPE = re.compile(r"cannot unmarshal (\S+)(?: (\S+))? into Go struct field [^. ]*\.(\S+) of type ")
 _LINE = re.compile(r"line (\d+): ")
-_QUOTED_DURATION = re.compile(r'time: .* "(.*)"')
 _VALIDATION = re.compile(r"([A-Za-z][A-Za-z0-9.\[\]_/-]*): (?=[A-Z])")
 _PROFILE = re.compile(r"initializing profiles: creating profile for scheduler name (.*?): (.*)", re.DOTALL)
 _PLUGIN = re.compile(
@@ -39,8 +29,6 @@ _PLUGIN = re.compile(
 )
 _ARGUMENTS = re.compile(r'initializing plugin "([^"]*)": (.*)', re.DOTALL)
 _NEXT_ARGUMENT = re.compile(r", (?=(?:scoringStrategy|ignoredResource)[A-Za-z.\[\]0-9]*: )")
-
-_NODE_KINDS = {"object": yaml.MappingNode, "array": yaml.SequenceNode}
 
 
 class ConfigurationProblem(msgspec.Struct, frozen=True):
@@ -111,33 +99,51 @@ def list_problems(
     return sorted(problems, key=lambda problem: problem.place[:2])
 
 
+def refusal(
+    text: str, where: str, found: Examination, examine: Callable[[str], Examination], plugins: Collection[str]
+) -> ConfigurationError:
+    """Return the error for a rejected file; the arguments are those of `list_problems` and the name of the file."""
+    problems = list_problems(text, found, examine, plugins)
+    hint = "bayplan config convert" if is_older(text, found) else ""
+    if len(problems) == 1:
+        problem = problems[0]
+        what = f"{problem.place.path}: {problem.message}"
+        return ConfigurationError(what, where=problem.position(where), hint=hint or problem.quoted_hint)
+    lines = "".join(f"\n  {problem.line(where)}" for problem in problems)
+    return ConfigurationError(f"has {len(problems)} problems:{lines}", where=where, hint=hint)
+
+
+def is_older(text: str, found: Examination) -> bool:
+    """Return whether a configuration was rejected because it has an older version that can be converted."""
+    if not (found.error or "").startswith("no kind "):
+        return False
+    try:
+        convert_text(text)
+    except ConfigurationError:
+        return False
+    return True
+
+
 def problems_of(found: Examination, text: str) -> list[ConfigurationProblem]:
     """Return the problems of the stage that rejected a configuration, in upstream's order; none if it is valid."""
     return _examined_problems(found, TextPositions(text), is_written=True) if found.stage is not None else []
 
 
 def _examined_problems(found: Examination, positions: TextPositions, *, is_written: bool) -> list[ConfigurationProblem]:
-    finder = _Finder(positions, is_written=is_written)
+    finder = _Finder(positions)
     if found.stage == "validation":
         return [finder.of_field(message) for message in found.messages]
-    error = found.error or ""
-    return [*(finder.of_decoding(error, ()) if found.stage == "decode" else finder.of_build(error))]
+    if found.stage == "build":
+        return [*finder.of_build(found.error or "")]
+    # Line numbers in messages about a corrected text are meaningless.
+    return [finder.of_decoding(remark, is_written=is_written) for remark in found.remarks]
 
 
 class _Finder:
-    """Finds the positions of messages.
+    """Finds the positions of messages."""
 
-    Args:
-        positions: the positions of the text.
-        is_written: whether the examined text is the original; line numbers in messages about a corrected text are meaningless.
-    """
-
-    def __init__(self, positions: TextPositions, *, is_written: bool) -> None:
+    def __init__(self, positions: TextPositions) -> None:
         self._positions = positions
-        self._is_written = is_written
-
-    def _on_line(self, line: str) -> Place:
-        return self._positions.on_line(int(line) if self._is_written else 0)
 
     def _at(self, message: str, steps: tuple[Step, ...], *, of_key: bool = False) -> ConfigurationProblem:
         return ConfigurationProblem(message, self._positions.place(steps, of_key=of_key))
@@ -149,75 +155,13 @@ class _Finder:
             return self._at(message, base)
         return self._at(message[match.end() :], (*base, *steps_of(match[1])))
 
-    # Decoding.
-
-    def of_decoding(self, error: str, base: tuple[Step, ...]) -> Iterator[ConfigurationProblem]:
-        """Split the error of a text, or of the arguments at `base`, that could not be decoded."""
-        if error.startswith(_STRICT):
-            # The errors of arguments are at the end, one part per entry.
-            for part in _NEXT_ENTRY.split(error.removeprefix(_STRICT)):
-                for remark in (part,) if _ENTRY.match(part) or _ARGS_OF.match(part) else _NEXT_REMARK.split(part):
-                    yield from self.of_decoding(remark, base)
-        elif entry := _ENTRY.match(error):
-            yield from self.of_decoding(entry[2], (*steps_of(entry[1]), "args"))
-        elif args := _ARGS_OF.match(error):
-            yield from self.of_decoding(args[1], base)
-        elif "already set in map" in error:
-            for line in error.splitlines()[1:]:
-                match = _LINE.search(line)
-                if match is not None:
-                    yield ConfigurationProblem(line[match.end() :], self._on_line(match[1]))
-        else:
-            yield self._of_remark(error, base)
-
-    def _of_remark(self, error: str, base: tuple[Step, ...]) -> ConfigurationProblem:
-        if field := _FIELD.match(error):
-            inner = steps_of(field[1])
-            return self._at(f"{error.partition(' field')[0]} field", (*base, *inner), of_key=True)
-        if mismatch := _TYPE.search(error):
-            return self._at(error, self._mismatched(mismatch, base))
-        if match := _LINE.search(error):
-            return ConfigurationProblem(error[match.end() :], self._on_line(match[1]))
-        if error.startswith("no kind ") or "'apiVersion' is missing" in error:
-            return self._at(error, (*base, "apiVersion"))
-        if "'Kind' is missing" in error:
-            return self._at("Object 'Kind' is missing", (*base, "kind"))
-        steps = None
-        if duration := _QUOTED_DURATION.match(error):
-            steps = self._positions.first(
-                lambda found, value: found[-1] in _DURATIONS and str(value.value or "") == duration[1]
-            )
-        elif "base64" in error:
-            steps = self._positions.first(lambda found, value: found[-1] in _BASE64)
-        return self._at(error, base if steps is None else steps)
-
-    def _mismatched(self, mismatch: re.Match[str], base: tuple[Step, ...]) -> tuple[Step, ...]:
-        """Return the path of the first field of that name below `base` that matches the message.
-
-        Go omits the indexes of elements in such paths.
-        """
-        kind, literal, dotted = mismatch[1], mismatch[2], tuple(mismatch[3].split("."))
-
-        def is_meant(steps: tuple[Step, ...], value: yaml.Node) -> bool:
-            names = tuple(step for step in steps[len(base) :] if isinstance(step, str))
-            return steps[: len(base)] == base and names == dotted and _is_kind(value, kind, literal)
-
-        return self._positions.first(is_meant) or self._element(base, dotted, kind) or (*base, *dotted)
-
-    def _element(self, base: tuple[Step, ...], dotted: tuple[str, ...], kind: str) -> tuple[Step, ...] | None:
-        """Return the path of the first list of that name with an element that matches the message."""
-
-        def holds(steps: tuple[Step, ...], value: yaml.Node) -> bool:
-            names = tuple(step for step in steps if isinstance(step, str))
-            return (
-                names[-len(dotted) :] == dotted
-                and isinstance(value, yaml.SequenceNode)
-                and any(_is_kind(each, kind, None) for each in value.value)
-            )
-
-        return self._positions.first(holds)
-
-    # Building.
+    def of_decoding(self, remark: Remark, *, is_written: bool) -> ConfigurationProblem:
+        """Find the position of a problem of decoding, which has the path of its field or names a line."""
+        match = None if remark.steps else _LINE.search(remark.text)
+        if match is None:
+            return self._at(remark.message or remark.text, remark.steps, of_key=remark.of_key)
+        place = self._positions.on_line(int(match[1]) if is_written else 0)
+        return ConfigurationProblem(remark.text[match.end() :], place)
 
     def of_build(self, error: str) -> Iterator[ConfigurationProblem]:
         """Split the error of profiles or extenders that could not be built."""
@@ -265,14 +209,3 @@ class _Finder:
                 if wanted in steps:
                     return steps
         return places[-1] if places else (*profile, "plugins")
-
-
-def _is_kind(value: yaml.Node, kind: str, literal: str | None) -> bool:
-    if kind in _NODE_KINDS:
-        return isinstance(value, _NODE_KINDS[kind])
-    if not isinstance(value, yaml.ScalarNode):
-        return False
-    tag = value.tag.rpartition(":")[2]
-    if kind == "number":
-        return tag in ("int", "float") and literal in (None, value.value)
-    return tag == {"string": "str"}.get(kind, kind)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.base.go_text.quoting import quote
 from bayplan.framework.configuration.argument_validation import validate_arguments
@@ -63,6 +64,34 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
     def names(self, point: str) -> tuple[str, ...]:
         """Return the plugins at an extension point in execution order."""
         return tuple(plugin.name for plugin in self.plugins[point])
+
+    def with_plugin(
+        self, name: str, weight: int, extension_points: Collection[str], declared: KubeSchedulerProfile
+    ) -> "ProfileConfiguration":
+        """Return a profile in which a plugin runs at all its extension points, after the others, as ``multiPoint`` would enable it.
+
+        Two points have room for only one: at queueSort it replaces the other plugin, at bind it goes first. A profile whose
+        configuration names the plugin is returned unchanged, because it decides where the plugin runs. Arguments come from its
+        `declared` pluginConfig.
+        """
+        if any(plugin.name == name for plugins in self.plugins.values() for plugin in plugins):
+            return self
+        plugins = dict(self.plugins)
+        for point in ExtensionPoint:
+            if point not in extension_points:
+                continue
+            entry = PluginWeight(name, weight if point.has_weights else 0)
+            if point is ExtensionPoint.QUEUE_SORT:
+                plugins[point] = (entry,)
+            elif point is ExtensionPoint.BIND:
+                plugins[point] = (entry, *plugins.get(point, ()))
+            else:
+                plugins[point] = (*plugins.get(point, ()), entry)
+        arguments = dict(self.plugin_arguments)
+        for given in declared.plugin_config:
+            if given.name == name and isinstance(given.args, RawArguments):
+                arguments[name] = plain_value(given.args.tree)
+        return replace(self, plugins=MappingProxyType(plugins), plugin_arguments=MappingProxyType(arguments))
 
 
 def build_profiles(

@@ -1,12 +1,13 @@
 """The wire format of a struct: JSON names, Go types, and the meaning of an absent field.
 
-The structs of the configuration are frozen, in the form that the scheduler uses (no pointers if there is a default). The
-annotations of their fields hold a ``Wire``, which ``decode.py`` and ``encode.py`` read. Upstream has two versions of every
-struct: ``v1``, used in files, and the internal one, which a file can request with the version ``__internal``.
+The structs of the configuration are frozen, in the form that the scheduler uses (no pointers if there is a default). The Go type
+and the JSON name of a field follow from its annotation and its name; `wire` adds what does not. ``decode.py`` and ``encode.py``
+read the result. Upstream has two versions of every struct: ``v1``, used in files, and the internal one, which a file can request
+with the version ``__internal``.
 """
 
-from inspect import get_annotations
-from typing import ClassVar, Final, TypeAlias
+from types import NoneType
+from typing import Annotated, ClassVar, Final, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -63,7 +64,7 @@ class Struct(msgspec.Struct, frozen=True):
     """Base of the structs that correspond to a Go struct of the same name.
 
     The internal version of such a struct is another Go type, in the package ``config``: its fields have no JSON names, but
-    their Go names. Types of the Kubernetes API have only one version; register them with `describe`.
+    their Go names. Types of the Kubernetes API have only one version.
     """
 
     go_package: ClassVar[str] = "v1"
@@ -81,77 +82,106 @@ BOOL: Final = Scalar("bool", "bool")
 STRING: Final = Scalar("string", "string")
 INT32: Final = Scalar("int", "int32", bits=32)
 INT64: Final = Scalar("int", "int64", bits=64)
-FLOAT32: Final = Scalar("float", "float32", bits=32)
+Float32: TypeAlias = Annotated[float, Scalar("float", "float32", bits=32)]
+DurationNs: TypeAlias = Annotated[int, Duration()]
+
+_PLAIN: Final[dict[object, GoType]] = {bool: BOOL, str: STRING, bytes: Base64()}
+_MAX_INT32: Final = (1 << 31) - 1
 
 
-def named_string(name: str, internal_name: str = "") -> Scalar:
-    """Describe a string type with a name of its own, e.g. ``v1.ScoringStrategyType``."""
-    return Scalar("string", name, internal_name)
-
-
-class Wire(msgspec.Struct, frozen=True):
-    """The wire format of one field.
+class Wire(msgspec.Struct, frozen=True, kw_only=True):
+    """What the annotation of a field adds.
 
     Attributes:
-        json: its name in v1.
-        go_type: its type in v1.
-        nil: the default in v1, for an unset pointer.
-        omit_empty: whether an empty value is left out when written.
-        go_name: its Go name, which is also its name in the internal version.
+        json: its name in v1, if that is not the attribute's name in camel case.
+        go_name: its Go name, if that is not the JSON name with a capital letter.
         embedded: name of the embedded struct that the field belongs to upstream; it appears in type errors.
+        nil: the default in v1, for an unset pointer.
+        empty: the default in v1, in place of an empty value.
+        v1_pointer: whether the field is a pointer in v1 only, as one with a default in `nil` is.
+        always: whether it is written even if it is empty.
     """
 
-    json: str
-    go_type: GoType
-    nil: object
-    omit_empty: bool
-    go_name: str
-    embedded: str
+    json: str = ""
+    go_name: str = ""
+    embedded: str = ""
+    nil: object = None
+    empty: object = None
+    v1_pointer: bool = False
+    always: bool = False
 
 
-def wire(
-    json: str,
-    go_type: GoType,
-    *,
-    nil: object = None,
-    omit_empty: bool = False,
-    go_name: str = "",
-    embedded: str = "",
-) -> Wire:
-    """Return the annotation of a field; see `Wire`."""
-    return Wire(json, go_type, nil, omit_empty, go_name or json[:1].upper() + json[1:], embedded)
+ALWAYS: Final = Wire(always=True)
 
 
 class StructField(msgspec.Struct, frozen=True):
-    """A field of a struct: the attribute and its wire format."""
+    """A field of a struct; the attributes are those of `Wire`, completed."""
 
     attribute: str
-    wire: Wire
+    go_type: GoType
+    json: str
+    go_name: str
+    embedded: str
+    nil: object
+    empty: object
+    omit_empty: bool
 
 
 _FIELDS: dict[type[object], tuple[StructField, ...]] = {}
 
 
-def describe(struct: type[object], **fields: Wire) -> None:
-    """Register the wire format of the fields of a Kubernetes API type, in upstream's order."""
-    _FIELDS[struct] = tuple(StructField(attribute, wire) for attribute, wire in fields.items())
+def fields_of(struct: type[object], **annotations: object) -> tuple[StructField, ...]:
+    """Return the fields of a struct in upstream's order.
+
+    `annotations` replace those of fields of a Kubernetes API type, which lack the details of this wire format; give them once,
+    before the type is used.
+    """
+    found = _FIELDS.get(struct)
+    if found is None:
+        assert issubclass(struct, msgspec.Struct)
+        hints = get_type_hints(struct, include_extras=True) | annotations
+        every = (_field(attribute, hints[attribute]) for attribute in struct.__struct_fields__)
+        found = _FIELDS[struct] = tuple(field for field in every if field.json != "-")
+    return found
 
 
-def is_versioned(struct: type[object]) -> bool:
-    """Return whether a struct has a separate internal version."""
-    return issubclass(struct, Struct)
+def _field(attribute: str, annotation: object) -> StructField:
+    wire = next((mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, Wire)), Wire())
+    go_type = _type_of(annotation)
+    if wire.v1_pointer or wire.nil is not None:
+        # An optional attribute with a default is a pointer in the internal version, too.
+        if not isinstance(go_type, Pointer):
+            go_type = Pointer(go_type)
+        elif wire.v1_pointer:
+            go_type = Pointer(go_type.element)
+    first, *others = attribute.removesuffix("_ns").split("_")
+    json = wire.json or first + "".join(word.capitalize() for word in others)
+    go_name = wire.go_name or json[:1].upper() + json[1:]
+    return StructField(attribute, go_type, json, go_name, wire.embedded, wire.nil, wire.empty, not wire.always)
 
 
-def fields_of(struct: type[object]) -> tuple[StructField, ...]:
-    """Return the fields of a struct that have a wire format, in upstream's order."""
-    if struct not in _FIELDS and issubclass(struct, Struct):
-        _FIELDS[struct] = tuple(
-            StructField(attribute, format_)
-            for attribute, annotation in get_annotations(struct).items()
-            for format_ in getattr(annotation, "__metadata__", ())
-            if isinstance(format_, Wire)
-        )
-    return _FIELDS[struct]
+def _type_of(annotation: object) -> GoType:
+    """Return the Go type that corresponds to an annotation, unless the annotation names it."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        for mark in arguments[1:]:
+            if isinstance(mark, msgspec.Meta):
+                return INT32 if mark.le == _MAX_INT32 else INT64
+            if isinstance(mark, GoType):
+                return mark
+        return _type_of(arguments[0])
+    if NoneType in arguments:
+        inner = _type_of(arguments[0])
+        # A nil list is an empty one.
+        return inner if isinstance(inner, Slice) else Pointer(inner, everywhere=True)
+    if origin is tuple:
+        return Slice(_type_of(arguments[0]))
+    if origin is dict:
+        return StringMap()
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    assert isinstance(annotation, type)
+    return Nested(annotation)
 
 
 def type_name(go_type: GoType, *, internal: bool) -> str:
@@ -163,8 +193,9 @@ def type_name(go_type: GoType, *, internal: bool) -> str:
             return type_name(go_type.element, internal=internal)
         case Slice():
             return "[]" + type_name(go_type.element, internal=internal)
-        case Nested():
-            return f"{_package(go_type.struct, internal=internal)}.{go_type.struct.__name__}"
+        case Nested(struct):
+            package = ("config" if internal else struct.go_package) if issubclass(struct, Struct) else "v1"
+            return f"{package}.{struct.__name__}"
         case Duration():
             return "string"
         case Base64():
@@ -175,22 +206,15 @@ def type_name(go_type: GoType, *, internal: bool) -> str:
             return "runtime.Object"
 
 
-def _package(struct: type[object], *, internal: bool) -> str:
-    if not issubclass(struct, Struct):
-        return "v1"
-    return "config" if internal else struct.go_package
+_ZEROS: Final[dict[str, object]] = {"bool": False, "string": "", "int": 0, "float": 0.0}
 
 
 def zero(go_type: GoType, *, internal: bool) -> object:
     """Return the value of an absent field of a type, before defaults."""
     match go_type:
-        case Scalar(kind="bool"):
-            return False
-        case Scalar(kind="string"):
-            return ""
-        case Scalar(kind="float"):
-            return 0.0
-        case Scalar() | Duration():
+        case Scalar():
+            return _ZEROS[go_type.kind]
+        case Duration():
             return 0
         case Base64():
             return b""
@@ -199,19 +223,15 @@ def zero(go_type: GoType, *, internal: bool) -> object:
         case StringMap():
             return {}
         case Pointer():
-            if internal and not go_type.everywhere:
-                return zero(go_type.element, internal=True)
-            return None
-        case Nested():
-            values = {field.attribute: absent_value(field, internal=internal) for field in fields_of(go_type.struct)}
-            return go_type.struct(**values)
+            return zero(go_type.element, internal=True) if internal and not go_type.everywhere else None
+        case Nested(struct):
+            return struct(**{field.attribute: absent_value(field, internal=internal) for field in fields_of(struct)})
         case Arguments():
             return None
 
 
 def absent_value(field: StructField, *, internal: bool) -> object:
     """Return the value of a field that is not set: the default of a pointer in v1, otherwise the zero value."""
-    go_type = field.wire.go_type
-    if isinstance(go_type, Pointer) and not internal:
-        return field.wire.nil
-    return zero(go_type, internal=internal)
+    if not internal and (field.empty is not None or isinstance(field.go_type, Pointer)):
+        return field.nil if field.empty is None else field.empty
+    return zero(field.go_type, internal=internal)

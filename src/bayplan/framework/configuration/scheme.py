@@ -4,7 +4,7 @@ The order of the steps, and so the error that is reported, is that of kube-sched
 arguments of plugins, and finally all unknown and duplicate fields together.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -13,15 +13,18 @@ from msgspec.structs import replace
 
 from bayplan.base.go_text.json import json_text
 from bayplan.base.go_text.quoting import quote
-from bayplan.framework.configuration.decode import DecodeError, decode_struct
+from bayplan.framework.configuration.decode import DecodeError, Remark, decode_struct
 from bayplan.framework.configuration.defaults import default_document
-from bayplan.framework.configuration.document import (
-    KubeSchedulerConfiguration,
-    KubeSchedulerProfile,
-    PluginConfig,
-    RawArguments,
+from bayplan.framework.configuration.document import KubeSchedulerConfiguration, PluginConfig, RawArguments
+from bayplan.framework.configuration.field_errors import Step
+from bayplan.framework.configuration.json_tree import (
+    JsonNode,
+    JsonObject,
+    JsonSyntaxError,
+    kind_of,
+    parse_json,
+    plain_value,
 )
-from bayplan.framework.configuration.json_tree import JsonNode, JsonObject, JsonSyntaxError, parse_json, plain_value
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
 from bayplan.framework.feature_gates import FeatureGates
@@ -57,14 +60,6 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
-class _Object(msgspec.Struct, frozen=True):
-    """A decoded object: its identity, and the remarks of strict decoding."""
-
-    identity: GroupVersionKind
-    struct: Struct
-    remarks: tuple[str, ...]
-
-
 def decode_document(text: bytes, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
     """Decode a configuration file and fill in its defaults.
 
@@ -95,9 +90,9 @@ def _tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
     try:
         return parse_json(decoded), None
     except JsonSyntaxError as error:
-        raise DecodeError(f"couldn't get version/kind; json parse error: {error}") from None
+        raise _no_identity(str(error)) from None
     except RecursionError:
-        raise DecodeError("couldn't get version/kind; json parse error: exceeded max depth") from None
+        raise _no_identity("exceeded max depth") from None
 
 
 def _decode_tree(
@@ -105,19 +100,20 @@ def _decode_tree(
 ) -> KubeSchedulerConfiguration:
     identity = _identify(tree)
     if not identity.kind:
-        raise DecodeError(f"Object 'Kind' is missing in '{text}'")
+        missing = "Object 'Kind' is missing"
+        raise DecodeError(f"{missing} in '{text}'", [Remark(missing, ("kind",))])
     if not identity.version:
-        raise DecodeError(f"Object 'apiVersion' is missing in '{text}'")
-    found = _decode_object(tree, identity)
-    document, remarks = found.struct, found.remarks
+        raise DecodeError(f"Object 'apiVersion' is missing in '{text}'", steps=("apiVersion",))
+    document, remarks = _decode_object(tree, identity)
+    texts = [remark.text for remark in remarks]
     if complaint is not None:
-        remarks = (complaint, *remarks)
+        texts.insert(0, complaint)
+        remarks = (*map(Remark, complaint.splitlines()[1:]), *remarks)
     internal = identity.version == INTERNAL_VERSION
     if isinstance(document, KubeSchedulerConfiguration) and not internal:
-        document, nested_remarks = _decode_nested(document)
-        remarks += nested_remarks
+        document = _decode_nested(document, texts, remarks := [*remarks])
     if remarks:
-        raise DecodeError(f"strict decoding error: {', '.join(remarks)}")
+        raise DecodeError(_strict(texts), remarks)
     if not isinstance(document, KubeSchedulerConfiguration):
         shown = f"{identity.group}/{identity.version}, Kind={identity.kind}"
         raise DecodeError(f"couldn't decode as KubeSchedulerConfiguration, got {shown}: ")
@@ -126,11 +122,14 @@ def _decode_tree(
     return replace(document, api_version=identity.api_version)
 
 
+def _strict(texts: Iterable[str]) -> str:
+    return f"strict decoding error: {', '.join(texts)}"
+
+
 def _identify(tree: JsonNode) -> GroupVersionKind:
     """Return kind and version, ignoring the case of their keys (upstream identifies objects less strictly than it decodes them)."""
     if tree is not None and not isinstance(tree, JsonObject):
-        found = {bool: "bool", str: "string", list: "array"}.get(type(tree), "number")
-        raise _no_identity(f"json: cannot unmarshal {found} into Go value of type {_FIND_KIND}")
+        raise _no_identity(f"json: cannot unmarshal {kind_of(tree)} into Go value of type {_FIND_KIND}")
     values = {"apiVersion": "", "kind": ""}
     names = {name.upper(): name for name in values}
     error: DecodeError | None = None
@@ -141,16 +140,16 @@ def _identify(tree: JsonNode) -> GroupVersionKind:
         if isinstance(value, str):
             values[name] = value
         elif error is None:
-            found = {bool: "bool", list: "array", JsonObject: "object"}.get(type(value), "number")
-            error = _no_identity(f"json: cannot unmarshal {found} into Go struct field .{name} of type string")
+            text = f"json: cannot unmarshal {kind_of(value)} into Go struct field .{name} of type string"
+            error = _no_identity(text, steps=(name,))
     if error is not None:
         raise error
     group, version = _group_version(values["apiVersion"])
     return GroupVersionKind(group, version, values["kind"])
 
 
-def _no_identity(reason: str) -> DecodeError:
-    return DecodeError(f"couldn't get version/kind; json parse error: {reason}")
+def _no_identity(reason: str, *, steps: tuple[Step, ...] = ()) -> DecodeError:
+    return DecodeError(f"couldn't get version/kind; json parse error: {reason}", steps=steps)
 
 
 def _group_version(api_version: str) -> tuple[str, str]:
@@ -162,44 +161,47 @@ def _group_version(api_version: str) -> tuple[str, str]:
     return ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
 
-def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> _Object:
-    """Decode an object of a registered kind."""
+def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> tuple[Struct, Sequence[Remark]]:
+    """Decode an object of a registered kind; return it with the remarks of strict decoding."""
     struct = _KINDS.get(identity.kind)
-    if identity.group != GROUP or identity.version not in (VERSION, INTERNAL_VERSION) or struct is None:
-        raise DecodeError(_not_registered(identity))
-    value, remarks = decode_struct(tree, struct, internal=identity.version == INTERNAL_VERSION)
-    return _Object(identity, value, remarks)
-
-
-def _not_registered(identity: GroupVersionKind) -> str:
-    if identity.version == INTERNAL_VERSION:
-        version = f"the internal version of group {quote(identity.group)}"
-    else:
+    internal = identity.version == INTERNAL_VERSION
+    if identity.group == GROUP and identity.version in (VERSION, INTERNAL_VERSION) and struct is not None:
+        return decode_struct(tree, struct, internal=internal)
+    version = f"the internal version of group {quote(identity.group)}"
+    if not internal:
         version = f"version {quote(identity.api_version)}"
-    return f"no kind {quote(identity.kind)} is registered for {version} in scheme {quote(_SCHEME)}"
+    text = f"no kind {quote(identity.kind)} is registered for {version} in scheme {quote(_SCHEME)}"
+    raise DecodeError(text, steps=("apiVersion",))
 
 
-def _decode_nested(document: KubeSchedulerConfiguration) -> tuple[KubeSchedulerConfiguration, tuple[str, ...]]:
-    """Decode the arguments of plugins with typed arguments; return the remarks about all of them."""
-    remarks: list[str] = []
-    profiles: list[KubeSchedulerProfile] = []
-    for profile_index, profile in enumerate(document.profiles):
+def _decode_nested(
+    document: KubeSchedulerConfiguration, texts: list[str], remarks: list[Remark]
+) -> KubeSchedulerConfiguration:
+    """Decode the arguments of plugins with typed arguments; add the remarks about all of them."""
+    profiles = []
+    for number, profile in enumerate(document.profiles):
         entries = []
         for index, entry in enumerate(profile.plugin_config):
-            place = f"decoding .profiles[{profile_index}].pluginConfig[{index}]: "
+            steps: tuple[Step, ...] = ("profiles", number, "pluginConfig", index, "args")
+            place = f"decoding .profiles[{number}].pluginConfig[{index}]: "
             try:
-                decoded, entry_remarks = _decode_arguments(entry)
+                decoded, found = _decode_arguments(entry)
             except DecodeError as error:
-                raise DecodeError(f"{place}{error}") from None
-            if entry_remarks:
-                inner = f"decoding args for plugin {entry.name}: strict decoding error: {', '.join(entry_remarks)}"
-                remarks.append(f"{place}strict decoding error: {inner}")
+                raise DecodeError(f"{place}{error}", _inside(steps, error.remarks)) from None
+            if found:
+                inner = _strict(remark.text for remark in found)
+                texts.append(place + _strict([f"decoding args for plugin {entry.name}: {inner}"]))
+                remarks += _inside(steps, found)
             entries.append(decoded)
         profiles.append(replace(profile, plugin_config=tuple(entries)))
-    return replace(document, profiles=tuple(profiles)), tuple(remarks)
+    return replace(document, profiles=tuple(profiles))
 
 
-def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, tuple[str, ...]]:
+def _inside(steps: tuple[Step, ...], remarks: Iterable[Remark]) -> list[Remark]:
+    return [remark._replace(steps=(*steps, *remark.steps)) for remark in remarks]
+
+
+def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, Sequence[Remark]]:
     """Decode the arguments of one plugin into their type; arguments of other plugins stay unchanged."""
     expected = argument_type_of(entry.name)
     if expected is None:
@@ -208,17 +210,16 @@ def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, tuple[str, ...
     try:
         identity = _with_defaults(_identify(tree), GroupVersionKind(GROUP, VERSION, expected.__name__))
         if not identity.version:
-            raise DecodeError(f"Object 'apiVersion' is missing in '{json_text(plain_value(tree))}'")
-        found = _decode_object(tree, identity)
+            missing = f"Object 'apiVersion' is missing in '{json_text(plain_value(tree))}'"
+            raise DecodeError(missing, steps=("apiVersion",))
+        args, remarks = _decode_object(tree, identity)
     except DecodeError as error:
-        raise DecodeError(f"decoding args for plugin {entry.name}: {error}") from None
+        raise DecodeError(f"decoding args for plugin {entry.name}: {error}", error.remarks) from None
     wanted = replace(identity, group=GROUP, kind=expected.__name__).group_kind
     if identity.group_kind != wanted:
         raise DecodeError(f"args for plugin {entry.name} were not of type {wanted}, got {identity.group_kind}")
-    args = found.struct
     assert isinstance(args, PluginArguments)
-    defaulted = identity.version != INTERNAL_VERSION
-    return replace(entry, args=args, defaulted=defaulted), found.remarks
+    return replace(entry, args=args, defaulted=identity.version != INTERNAL_VERSION), remarks
 
 
 def _with_defaults(identity: GroupVersionKind, default: GroupVersionKind) -> GroupVersionKind:

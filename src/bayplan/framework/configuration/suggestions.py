@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 
 from bayplan.base.near_names import near_name
 from bayplan.framework.configuration.document import KubeSchedulerConfiguration
+from bayplan.framework.configuration.field_errors import Step, steps_of
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES
-from bayplan.framework.configuration.positions import Step, steps_of
 from bayplan.framework.configuration.schema import Arguments, GoType, Nested, Pointer, Slice, StructField, fields_of
 
 _KIND = "KubeSchedulerConfiguration"
@@ -45,7 +45,7 @@ def _fields_at(steps: Sequence[Step], value_at: Callable[[Sequence[Step]], str])
         here = _core(here)
         if isinstance(step, int):
             continue
-        known = {field.wire.json.lower(): field.wire.go_type for field in _fields(here)}
+        known = {field.json.lower(): field.go_type for field in _fields(here)}
         found = known.get(step.lower())
         if isinstance(found, Arguments):
             arguments = ARGUMENT_TYPES.get(f"{value_at((*steps[:number], 'name'))}Args")
@@ -53,7 +53,7 @@ def _fields_at(steps: Sequence[Step], value_at: Callable[[Sequence[Step]], str])
         if found is None:
             return []
         here = found
-    return [field.wire.json for field in _fields(_core(here))]
+    return [field.json for field in _fields(_core(here))]
 
 
 def _core(go_type: GoType) -> GoType:

@@ -48,7 +48,7 @@ class RequestChecks:
         wishes = wishes_of(request)
         if not self.features.consumable_capacity and not self.features.is_oldest:
             for wish in wishes:
-                if wish.has_capacity:
+                if wish.asked.capacity is not None:
                     kind = "subrequest" if wish.parent else "request"
                     raise AllocationFailed(
                         f"claim {key}, {kind} {wish.name}: "
@@ -58,25 +58,25 @@ class RequestChecks:
 
     def _check_wish(self, claim: ResourceClaim, wish: Wish, pools: Sequence[Pool]) -> CheckedWish:
         where = f"claim {claim.key}, request {wish.name}"
-        for number, selector in enumerate(wish.selectors):
+        for number, selector in enumerate(wish.asked.selectors):
             if selector.cel is None:
                 raise AllocationFailed(
                     f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
                 )
         if wish.admin_access is not None and not self.features.admin_access:
             raise AllocationFailed(f"{where}: admin access is requested, but the feature is disabled")
-        if not wish.device_class_name:
+        if not wish.asked.device_class_name:
             raise AllocationFailed(f"{where}: missing device class name (unsupported request type?)")
-        device_class = self._catalog.get(DeviceClass, wish.device_class_name)
+        device_class = self._catalog.get(DeviceClass, wish.asked.device_class_name)
         if device_class is None:
             raise AllocationFailed(
-                f"{where}: could not retrieve device class {wish.device_class_name}: "
-                f"deviceclass.resource.k8s.io {quote(wish.device_class_name)} not found"
+                f"{where}: could not retrieve device class {wish.asked.device_class_name}: "
+                f"deviceclass.resource.k8s.io {quote(wish.asked.device_class_name)} not found"
             )
-        if wish.mode == EXACT_COUNT:
-            return CheckedWish(wish, device_class, wish.count)
-        if wish.mode != ALL:
-            raise AllocationFailed(f"{where}: unsupported count mode {wish.mode}")
+        if wish.asked.allocation_mode == EXACT_COUNT:
+            return CheckedWish(wish, device_class, wish.asked.count)
+        if wish.asked.allocation_mode != ALL:
+            raise AllocationFailed(f"{where}: unsupported count mode {wish.asked.allocation_mode}")
         everything = self._everything(claim, CheckedWish(wish, device_class, 0), pools, where)
         return CheckedWish(wish, device_class, len(everything), everything)
 
@@ -118,7 +118,7 @@ class RequestChecks:
             device_class = checked.device_class
             known = self._selectable[key] = (
                 self._selectors.match(device_class.spec.selectors, device, f"class {device_class.metadata.name}")
-                and self._selectors.match(wish.selectors, device, f"claim {claim.key}")
+                and self._selectors.match(wish.asked.selectors, device, f"claim {claim.key}")
                 and self._is_for_node(device)
             )
         return known

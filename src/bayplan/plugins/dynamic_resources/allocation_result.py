@@ -53,7 +53,7 @@ def _result(
         pool=pool,
         device=device,
         admin_access=True if wish.admin_access else None,
-        tolerations=wish.tolerations,
+        tolerations=wish.asked.tolerations,
         binding_conditions=source.binding_conditions if features.binding_conditions else (),
         binding_failure_conditions=source.binding_failure_conditions if features.binding_conditions else (),
         share_id=str(share) if share is not None else None,

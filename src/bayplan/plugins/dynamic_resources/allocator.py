@@ -6,8 +6,10 @@ are tried in combinations, not in permutations. Upstream gives up after some sec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
@@ -26,6 +28,10 @@ MAX_DEVICES = 32
 
 MAX_STEPS = 1_000_000
 """Devices tried before a search ends as if upstream's time for it had run out."""
+
+
+Undo: TypeAlias = list[Callable[[], object]]
+"""The inverses of the changes made by taking a device."""
 
 
 class SearchTimedOut(Exception):
@@ -156,7 +162,7 @@ class Allocator:
 
     def _devices(self, claim: int, request: int, wish: CheckedWish, taken: int, start: int) -> Outcome:
         """Choose the devices of a request from number `taken` on, none that stands before place `start`."""
-        wants_all = wish.wish.mode == ALL
+        wants_all = wish.wish.asked.allocation_mode == ALL
         if wants_all and not wish.everything:
             return Outcome.UNSOLVED
         if taken >= wish.count:
@@ -182,7 +188,7 @@ class Allocator:
             outcome = self._devices(claim, request, wish, taken + 1, place + 1)
             if outcome is Outcome.SOLVED:
                 return outcome
-            self._give_back(undo)
+            _give_back(undo)
             if outcome is Outcome.TOO_MANY:
                 return outcome
         return Outcome.UNSOLVED
@@ -196,7 +202,7 @@ class Allocator:
             return Outcome.UNSOLVED
         outcome = self._devices(claim, request, wish, taken + 1, 0)
         if outcome is not Outcome.SOLVED:
-            self._give_back(undo)
+            _give_back(undo)
         return outcome
 
     def _step(self) -> None:
@@ -217,80 +223,65 @@ class Allocator:
         return fits(device.source.capacity, wish.wish.capacity, self._use.consumed(device.id), consuming)
 
     def _take(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
-        """Take a device where it is free, untainted and meets the constraints; return how to give it back, or None.
+        """Take a device if it is free, untainted and meets the constraints; return how to give it back, or None.
 
         Raises:
-            AllocationFailed: with `must`, where a constraint is in the way.
+            AllocationFailed: with `must`, if a constraint is not satisfied.
         """
+        undo: Undo = []
+        if self._can_take(claim, wish, device, pool, undo, must=must):
+            return undo
+        _give_back(undo)
+        return None
+
+    def _can_take(
+        self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, undo: Undo, *, must: bool
+    ) -> bool:
         source, admin = device.source, bool(wish.wish.admin_access)
         shared = self._features.consumable_capacity and bool(source.allow_multiple_allocations)
         if (not admin or not shared) and self._is_in_use(device.id, claim, admin):
-            return None
+            return False
         if device.consumes and not self._features.partitionable_devices:
-            return None
-        undo = Undo(claim, wish, device, pool)
+            return False
         in_part = device.id in self._consuming or self._use.has_consumed(device.id)
         if device.consumes and not (shared and in_part):
             if not self._counters.draw(device, pool):
-                return None
-            undo.counters = True
-        if self._features.device_taints and keeps_away(device.taints, wish.wish.tolerations):
-            self._give_back(undo)
-            return None
-        if not self._meets_constraints(undo):
-            self._give_back(undo)
-            if must:
-                raise AllocationFailed(
-                    f"claim {self._claims[claim].key}, request {wish.wish.name}: "
-                    f"cannot add device {device} because a claim constraint would not be satisfied"
-                )
-            return None
-        if self._features.consumable_capacity and not self._has_capacity(device, wish):
-            self._give_back(undo)
-            return None
-        self._note(undo, shared=shared)
-        return undo
-
-    def _meets_constraints(self, undo: Undo) -> bool:
-        request, alternative = undo.names
-        for constraint in self._constraints[undo.claim]:
-            if not constraint.add(request, alternative, undo.device):
                 return False
-            undo.constraints += 1
+            undo.append(partial(self._counters.give_back, device, pool))
+        if self._features.device_taints and keeps_away(device.taints, wish.wish.asked.tolerations):
+            return False
+        names = (wish.wish.parent, wish.wish.name) if wish.wish.parent else (wish.wish.name, "")
+        for constraint in self._constraints[claim]:
+            if not constraint.add(*names, device):
+                if must:
+                    raise AllocationFailed(
+                        f"claim {self._claims[claim].key}, request {wish.wish.name}: "
+                        f"cannot add device {device} because a claim constraint would not be satisfied"
+                    )
+                return False
+            undo.append(partial(constraint.remove, *names))
+        if self._features.consumable_capacity and not self._has_capacity(device, wish):
+            return False
+        self._note(claim, wish, device, undo, shared=shared)
         return True
 
-    def _note(self, undo: Undo, *, shared: bool) -> None:
-        """Write down that a device is taken."""
-        device, wish = undo.device, undo.wish
+    def _note(self, claim: int, wish: CheckedWish, device: PoolDevice, undo: Undo, *, shared: bool) -> None:
+        """Record that a device is taken."""
         consumed: Amounts = {}
         if shared:
             consumed = consumptions(device.source.capacity, wish.wish.capacity)
-            undo.before = self._consuming.get(device.id)
-            undo.shared = True
-            self._consuming[device.id] = _sum(undo.before, consumed)
-        else:
-            self._taking.setdefault(device.id, []).append(undo.claim)
-            undo.taken = True
-        self._chosen[undo.claim].append(ChosenDevice(wish, device, shared, consumed))
-        undo.chosen = True
-
-    def _give_back(self, undo: Undo) -> None:
-        """Undo a `_take`, or the part of one that was done."""
-        device = undo.device
-        if undo.chosen:
-            self._chosen[undo.claim].pop()
-        if undo.shared:
-            if undo.before is None:
-                del self._consuming[device.id]
+            before = self._consuming.get(device.id)
+            self._consuming[device.id] = _sum(before or {}, consumed)
+            if before is None:
+                undo.append(partial(self._consuming.pop, device.id))
             else:
-                self._consuming[device.id] = undo.before
-        if undo.taken:
-            self._taking[device.id].remove(undo.claim)
-        constraints = self._constraints[undo.claim]
-        for number in reversed(range(undo.constraints)):
-            constraints[number].remove(*undo.names)
-        if undo.counters:
-            self._counters.give_back(device, undo.pool)
+                undo.append(partial(self._consuming.__setitem__, device.id, before))
+        else:
+            takers = self._taking.setdefault(device.id, [])
+            takers.append(claim)
+            undo.append(partial(takers.remove, claim))
+        self._chosen[claim].append(ChosenDevice(wish, device, shared, consumed))
+        undo.append(self._chosen[claim].pop)
 
     def _result(self, claim: int) -> ChosenClaim:
         wishes = tuple(
@@ -300,31 +291,10 @@ class Allocator:
         return ChosenClaim(tuple(self._chosen[claim]), wishes)
 
 
-class Undo:
-    """The changes made by taking a device."""
-
-    __slots__ = ("before", "chosen", "claim", "constraints", "counters", "device", "pool", "shared", "taken", "wish")
-
-    def __init__(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool) -> None:
-        self.claim = claim
-        self.wish = wish
-        self.device = device
-        self.pool = pool
-        self.counters = False
-        self.constraints = 0
-        self.taken = False
-        self.shared = False
-        self.before: Amounts | None = None
-        self.chosen = False
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """Return the names of the request and of the alternative, "" where there is none."""
-        wish = self.wish.wish
-        return (wish.parent, wish.name) if wish.parent else (wish.name, "")
+def _give_back(undo: Undo) -> None:
+    for each in reversed(undo):
+        each()
 
 
-def _sum(known: Amounts | None, added: Amounts) -> Amounts:
-    if known is None:
-        return dict(added)
+def _sum(known: Amounts, added: Amounts) -> Amounts:
     return {**known, **{name: known[name] + amount if name in known else amount for name, amount in added.items()}}

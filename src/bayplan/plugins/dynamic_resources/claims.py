@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bayplan.base.go_text.quoting import quote
-from bayplan.framework.events import HintAnswer, objects_of
+from bayplan.framework.events import hint
 from bayplan.objects.pod import Pod, PodResourceClaim
 from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
@@ -76,34 +76,25 @@ class ClaimHints:
     def __init__(self, tracker: ClaimTracker) -> None:
         self._tracker = tracker
 
-    def is_schedulable_after_claim_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(ResourceClaim, new=True)
+    def is_schedulable_after_claim_change(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
         """Queue a pod whose claims all exist where one of them came or changed, or where any claim gave its devices back."""
-        objects = objects_of(ResourceClaim, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        before, after = objects
-        if after is None:
-            return HintAnswer.ERROR
         try:
             claims = pod_claims(pod, self._tracker)
         except ClaimsUnusable:
-            return HintAnswer.SKIP
+            return False
         if before is not None and before.status.allocation is not None and after.status.allocation is None:
-            return HintAnswer.QUEUE
-        if all(uid_of(claim) != uid_of(after) for claim in claims):
-            return HintAnswer.SKIP
-        return HintAnswer(before is None or before.status != after.status)
+            return True
+        is_own = any(uid_of(claim) == uid_of(after) for claim in claims)
+        return is_own and (before is None or before.status != after.status)
 
-    def is_schedulable_after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(Pod, new=True)
+    def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
         """Queue the pod if all of its own claims exist now."""
-        objects = objects_of(Pod, None, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        after = objects[1]
         if pod.metadata.uid != after.metadata.uid:
-            return HintAnswer.SKIP
+            return False
         try:
             pod_claims(after, self._tracker)
         except ClaimsUnusable:
-            return HintAnswer.SKIP
-        return HintAnswer.QUEUE
+            return False
+        return True

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from bayplan.objects.resource import DeviceAttribute, DeviceConstraint
 from bayplan.plugins.dynamic_resources.pools import PoolDevice
-
-AttributeValue: TypeAlias = tuple[str, object]
-"""The type of an attribute and its value; versions compare as written."""
 
 
 class Constraint:
@@ -61,8 +56,7 @@ class MatchAttribute(Constraint):
             # The first device decides; its type is not checked yet.
             self._value, self._count = attribute, 1
             return True
-        value = value_of(attribute)
-        if value is None or self._value is None or value_like(value, self._value) != value:
+        if self._value is None or not is_equal(attribute, self._value):
             return False
         self._count += 1
         return True
@@ -79,22 +73,16 @@ class DistinctAttribute(Constraint):
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
         super().__init__(requests, attribute)
-        self._count = 0
         self._values: dict[str, DeviceAttribute] = {}
 
     def _add(self, request: str, attribute: DeviceAttribute) -> bool:
-        if self._count > 0:
-            value = value_of(attribute)
-            for other in self._values.values():
-                if value is None or value_like(value, other) == value:
-                    return False
+        if any(is_equal(attribute, other) in (True, None) for other in self._values.values()):
+            return False
         self._values[request] = attribute
-        self._count += 1
         return True
 
     def _remove(self, request: str) -> None:
         self._values.pop(request, None)
-        self._count -= 1
 
 
 def make_constraint(constraint: DeviceConstraint, *, distinct: bool) -> Constraint | None:
@@ -118,29 +106,11 @@ def find_attribute(device: PoolDevice, name: str) -> DeviceAttribute | None:
     return attributes.get(identifier)
 
 
-def value_of(attribute: DeviceAttribute) -> AttributeValue | None:
-    """Return the value of an attribute, or None if it has none of a known type."""
-    if attribute.string_value is not None:
-        return ("string", attribute.string_value)
-    if attribute.int_value is not None:
-        return ("int", attribute.int_value)
-    if attribute.bool_value is not None:
-        return ("bool", attribute.bool_value)
-    if attribute.version_value is not None:
-        return ("version", attribute.version_value)
+def is_equal(attribute: DeviceAttribute, other: DeviceAttribute) -> bool | None:
+    """Return whether another attribute has this one's value, of the same type; None if this one has no value of a known type."""
+    for field in ("string_value", "int_value", "bool_value", "version_value"):
+        value = getattr(attribute, field)
+        if value is not None:
+            # Versions are equal if they are written alike.
+            return bool(value == getattr(other, field))
     return None
-
-
-def value_like(value: AttributeValue, attribute: DeviceAttribute) -> AttributeValue | None:
-    """Return an attribute's value of the same type as another value, or None."""
-    kind = value[0]
-    other: object | None
-    if kind == "string":
-        other = attribute.string_value
-    elif kind == "int":
-        other = attribute.int_value
-    elif kind == "bool":
-        other = attribute.bool_value
-    else:
-        other = attribute.version_value
-    return None if other is None else (kind, other)

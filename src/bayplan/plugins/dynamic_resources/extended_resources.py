@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -29,14 +28,6 @@ IN_MEMORY_NAME = "<extended-resources>"
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
 _REQUEST_NAME = re.compile(r"container-(\d+)-request-(\d+)")
-
-
-class DeviceClasses(Protocol):
-    """The device classes behind extended resources."""
-
-    def get(self, resource: str, /) -> DeviceClass | None:
-        """Return the class that stands for a resource, or None."""
-        ...
 
 
 class NodeRequests(msgspec.Struct, frozen=True, eq=False):
@@ -95,7 +86,7 @@ def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> 
     return msgspec.structs.replace(claim, spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)))
 
 
-def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) -> NodeRequests:
+def node_requests(pod: Pod, resources: Iterable[str], class_of: Callable[[str], DeviceClass | None]) -> NodeRequests:
     """Return the requests for the resources that a node can't serve otherwise.
 
     Containers that run at the same time each get their own devices. Init containers run before: they use the same devices, and
@@ -107,7 +98,7 @@ def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) ->
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(resources):
-        device_class = classes.get(resource)
+        device_class = class_of(resource)
         if device_class is None:
             continue
         own: list[DeviceRequest | None] = [None] * len(containers)
@@ -131,7 +122,7 @@ def mappings_of(pod: Pod, claim: ResourceClaim) -> tuple[ContainerExtendedResour
         if found is not None and request.exactly is not None:
             resource = sorted(containers[int(found[1])].resources.requests)[int(found[2])]
             classes[resource] = DeviceClass(metadata=ObjectMeta(name=request.exactly.device_class_name))
-    return node_requests(pod, classes, classes).mappings
+    return node_requests(pod, classes, classes.get).mappings
 
 
 def _brief_request(

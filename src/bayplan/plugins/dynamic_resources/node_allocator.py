@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -62,17 +62,6 @@ class InvalidPools(Exception):
     """Nothing was found, and a pool of the node is invalid: only this node is out. Caught in this package."""
 
 
-class Searcher(Protocol):
-    """Searches nodes; `NodeAllocator`."""
-
-    log: RowLog
-    epoch: int
-
-    def search(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[ChosenClaim, ...] | None:
-        """Return what each claim would get on a node."""
-        ...
-
-
 class NodeSolutions:
     """The solutions of one kind of claims, by row.
 
@@ -82,7 +71,7 @@ class NodeSolutions:
         preferences: int64[capacity], the score of the chosen alternatives.
     """
 
-    def __init__(self, searcher: Searcher) -> None:
+    def __init__(self, searcher: NodeAllocator) -> None:
         self.outcomes: Codes = np.zeros(0, dtype=np.uint16)
         self.preferences: Ints = np.zeros(0, dtype=np.int64)
         self.chosen: list[tuple[ChosenClaim, ...] | None] = []

@@ -189,7 +189,7 @@ class NodeFilter:
             claims = []
             for _, claim in cycle.to_allocate():
                 if claim is cycle.special:
-                    requests = node_requests(cycle.pod, lacking, self._classes)
+                    requests = node_requests(cycle.pod, lacking, self._classes.get)
                     claim = with_requests(claim, requests.requests)
                 claims.append(claim)
             signature = self._allocator.signature(claims)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.framework.events import HintAnswer, objects_of
+from bayplan.framework.events import HintAnswer, hint
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from bayplan.plugins.csi_migration import (
@@ -19,47 +19,38 @@ from bayplan.plugins.pod_claims import is_claim_of
 class LimitHints:
     """The hints; they look at nothing but the objects of the event."""
 
-    def is_schedulable_after_csi_node_updated(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(CSINode, old=True, new=True)
+    def is_schedulable_after_csi_node_updated(self, pod: Pod, old: CSINode, new: CSINode) -> bool:
         """Queue the pod if the node takes more volumes of some driver than before; no limit counts as 0."""
-        objects = objects_of(CSINode, old, new)
-        if objects is None or objects[0] is None or objects[1] is None:
-            return HintAnswer.ERROR
-        before, after = _limits(objects[0]), _limits(objects[1])
-        return HintAnswer(any(limit > before.get(driver, 0) for driver, limit in after.items()))
+        before = _limits(old)
+        return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
 
-    def is_schedulable_after_pod_deleted(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(Pod, old=True)
+    def is_schedulable_after_pod_deleted(self, pod: Pod, left: Pod, new: Pod | None) -> bool:
         """Queue the pod if one that had a node, or a nomination, and volumes that may count left."""
-        objects = objects_of(Pod, old, new)
-        if objects is None or objects[0] is None:
-            return HintAnswer.ERROR
-        left = objects[0]
         if not left.spec.node_name and not left.status.nominated_node_name:
-            return HintAnswer.SKIP
-        return HintAnswer(
-            any(
-                volume.persistent_volume_claim is not None or volume.ephemeral is not None or is_migratable(volume)
-                for volume in left.spec.volumes
-            )
+            return False
+        return any(
+            volume.persistent_volume_claim is not None or volume.ephemeral is not None or is_migratable(volume)
+            for volume in left.spec.volumes
         )
 
-    def is_schedulable_after_pvc_added(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(PersistentVolumeClaim, new=True)
+    def is_schedulable_after_pvc_added(
+        self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+    ) -> bool:
         """Queue the pod if the claim is one of its own."""
-        objects = objects_of(PersistentVolumeClaim, old, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        return HintAnswer(is_claim_of(pod, objects[1]))
+        return is_claim_of(pod, new)
 
+    @hint(VolumeAttachment, old=True)
     def is_schedulable_after_volume_attachment_deleted(
-        self, pod: Pod, old: object | None, new: object | None
-    ) -> HintAnswer:
+        self, pod: Pod, old: VolumeAttachment, new: VolumeAttachment | None
+    ) -> bool | HintAnswer:
         """Queue the pod if it has a claim, or an inline volume of the driver that let go."""
-        objects = objects_of(VolumeAttachment, old, new)
-        if objects is None or objects[0] is None:
-            return HintAnswer.ERROR
-        attacher = objects[0].spec.attacher
+        attacher = old.spec.attacher
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:
-                return HintAnswer.QUEUE
+                return True
             plugin = in_tree_plugin(volume)
             if plugin in MIGRATED:
                 try:
@@ -67,8 +58,8 @@ class LimitHints:
                 except TranslationError:
                     return HintAnswer.ERROR
             if plugin and DRIVERS[plugin] == attacher:
-                return HintAnswer.QUEUE
-        return HintAnswer.SKIP
+                return True
+        return False
 
 
 def _limits(csi_node: CSINode) -> dict[str, int]:
