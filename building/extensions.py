@@ -30,6 +30,9 @@ DIRECTIVES = {
 }
 CHECKED_DIRECTIVES = {**DIRECTIVES, "boundscheck": True, "initializedcheck": True, "nonecheck": True}
 
+_PROGRESS_STEP = 10
+"""Number of modules between two lines about progress."""
+
 MANIFEST = "manifest.json"
 
 
@@ -98,7 +101,9 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
             f"Compiling {len(jobs)} of {len(modules) + 1} modules with {compiler.name} ...", file=sys.stderr, flush=True
         )
         with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
-            for done in as_completed([pool.submit(_run, job) for job in jobs]):
+            for count, done in enumerate(as_completed([pool.submit(_run, job) for job in jobs]), start=1):
+                if count % _PROGRESS_STEP == 0:
+                    print(f"  {count} of {len(jobs)}", file=sys.stderr, flush=True)
                 try:
                     name, built = done.result()
                     new[name] = built

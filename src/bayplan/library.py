@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """A cluster with a scheduler, without time: pods are scheduled when they are added, and bound at once.
+    """A cluster with a scheduler, without time: `schedule` places waiting pods and binds them at once.
 
     Args:
         objects: the nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
@@ -82,7 +82,7 @@ class Cluster:
         record_level: the detail of recorded decisions.
 
     Raises:
-        InputError: the objects are not in a list, or a configuration or plugin is invalid.
+        InputError: an object, a configuration or a plugin is invalid.
     """
 
     def __init__(
@@ -117,15 +117,20 @@ class Cluster:
 
     @classmethod
     def open(cls, *paths: str, record_level: RecordLevel = RecordLevel.FULL, **options: Any) -> Self:
-        """Return the current state of a cluster: files, a result directory, a running Bayplan by its URL, or ``context="NAME"``.
+        """Return the current state of a cluster: files, a result directory, a Bayplan server by its URL, or ``context="NAME"``.
 
         Args:
             paths: see `bayplan.app.sources.cluster_source.SourceOptions`, whose other fields are `options`.
             record_level: the detail of recorded decisions.
 
         Raises:
-            InputError: the source can't be read.
+            InputError: the source can't be read, or a plugin is not named.
         """
+        for plugin in options.get("plugins", ()):
+            if not isinstance(plugin, str):
+                name = getattr(plugin, "__name__", repr(plugin))
+                hint = f"'FILE.py:{name}', or Cluster.load(..., plugins=[{name}])"
+                raise InputError("plugins", got=f"the class {name}", wanted="names of plugins", hint=hint)
         return cls.of(open_source(SourceOptions(paths=paths, **options)), record_level=record_level)
 
     @classmethod
@@ -221,7 +226,7 @@ class Cluster:
         """Explain why a pod waits, or where it would be placed if it were scheduled again in the current cluster. Nothing changes.
 
         Args:
-            target: a pod (name, ``namespace/name``), or a workload for its first waiting pod, or else its first.
+            target: a pod (name, ``namespace/name``), or a workload: its first waiting pod, or its first pod if none waits.
             node: the node to follow through all plugins, with the smallest change that would avoid each rejection.
             best: the number of nodes whose scores are compared.
 
@@ -274,7 +279,7 @@ class Cluster:
             mix: the workloads or pods with their proportions.
             preempts: whether copies may evict pods of lower priority.
             limit: the number of copies after which the search ends.
-            seeds: the number of additional seeds, for a range.
+            seeds: additional seeds to try; the answer is then a range.
 
         Raises:
             InputError: a workload does not exist.
@@ -306,7 +311,7 @@ class Cluster:
         )
 
     def removable_nodes(self, *, prices: Mapping[str, float] | None = None, force: bool = False) -> RemovalAnswer:
-        """Return which nodes can be drained and removed with every pod still placed.
+        """Return which nodes can be drained and removed with every placed pod still placed.
 
         Args:
             prices: the price by node; 1 each by default.

@@ -113,7 +113,10 @@ def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() ->
     nodes = [node(f"n{number}", cpu="1").obj() for number in range(3)]
     nodes += [node("t").taint("dedicated", "gpu").obj(), node("c").unschedulable().obj()]
     found = explained(run(*nodes, pod("p", cpu="3").obj()), "p")
-    assert found.verdict == "default/p waits: none of 5 nodes fits; nearest of 3 that it may use is n0, short of 2 cpu"
+    assert (
+        found.verdict
+        == "default/p waits: none of 5 nodes fits; of the 3 that it may use, n0 is nearest: it lacks 2 cpu"
+    )
     assert found.message.startswith("0/5 nodes are available: 1 node(s) had untolerated taint(s), ")
     assert found.detail is not None
     groups = [(each.plugin, each.reasons, len(each.nodes), each.code) for each in found.detail.rejections]

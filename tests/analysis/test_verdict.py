@@ -146,24 +146,22 @@ NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values":
             SMALL,
             pod("p", cpu="3500m"),
             FULL,
-            "none of 3 nodes fits; nearest is n2, short of 0.5 cpu",
+            "none of 3 nodes fits; n2 is nearest: it lacks 0.5 cpu",
             id="short of room",
         ),
         pytest.param(
             SMALL,
             pod("p", cpu="3500m", memory="9Gi"),
             FULL,
-            "none of 3 nodes fits; nearest is n2, short of 0.5 cpu and 1Gi memory",
+            "none of 3 nodes fits; n2 is nearest: it lacks 0.5 cpu and 1Gi memory",
             id="short of two resources",
         ),
-        pytest.param(
-            SMALL[:1], pod("p", cpu="3"), FULL, "the only node, n0, does not fit: short of 2 cpu", id="a single node"
-        ),
+        pytest.param(SMALL[:1], pod("p", cpu="3"), FULL, "the only node, n0, lacks 2 cpu", id="a single node"),
         pytest.param(
             [*SMALL, node("t").taint("gpu")],
             pod("p", cpu="3500m"),
             FULL,
-            "none of 4 nodes fits; nearest of 3 that it may use is n2, short of 0.5 cpu",
+            "none of 4 nodes fits; of the 3 that it may use, n2 is nearest: it lacks 0.5 cpu",
             id="a node with room and a taint",
         ),
         pytest.param(

@@ -55,7 +55,7 @@ def test_the_filter_that_rejects_every_node_leads_and_a_node_in_its_zone_is_best
     claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("eu-1d").bound("db-data").obj()
     found = asked(*THREE, GPU, claim, volume, make_pod("x").claim("db-data"))
     assert found.verdict == (
-        "default/x waits: its volume db-data is in eu-1d; no node is; "
+        "default/x waits: its volume db-data is in eu-1d; no node is there; "
         "best: add a node like a, but in eu-1d (4 cpu, 8Gi memory)"
     )
     assert {each.kind for each in found.suggestions} == {"add node"}
@@ -274,7 +274,7 @@ def gpu_node(name: str, *, tainted: bool = True) -> NodeBuilder:
 def test_a_taint_that_reserves_the_devices_the_pod_asks_for_is_the_cause_and_tolerating_it_comes_first() -> None:
     found = asked(*THREE, gpu_node("g"), make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
     assert found.verdict == (
-        "default/x waits: it asks for 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; it does not "
+        "default/x waits: it requests 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; it does not "
         "tolerate it; best: tolerate gpu:NoSchedule"
     )
     assert found.suggestions[0].kind == "tolerate taint of its devices"
@@ -315,7 +315,7 @@ def test_a_required_affinity_to_a_pod_that_is_not_there_is_said() -> None:
     found = asked(*THREE, make_pod("x").pod_affinity({"app": "store"}, "kubernetes.io/hostname"))
     assert found.cause is not None
     assert found.cause.sentence == (
-        "no kubernetes.io/hostname has a pod with app=store, to which it has a required affinity"
+        "it requires a pod with app=store in its kubernetes.io/hostname, and no kubernetes.io/hostname has one"
     )
 
 

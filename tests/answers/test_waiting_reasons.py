@@ -22,9 +22,28 @@ def test_the_reason_that_alone_blocks_most_pods_is_first() -> None:
         ("NodeAffinity", 0, 3),
         ("NodeResourcesFit", 0, 3),
     ]
-    assert rows[0].sentence == "it asks for 8 cpu, the largest node offers 4"
+    assert rows[0].sentence == "it requests 8 cpu, the largest node offers 4"
     assert rows[2].sentence == "no node has the label disk=ssd (nodeSelector)"
     assert rows[2].examples == ["default/both-0", "default/both-1", "default/both-2"]
+
+
+def test_each_reason_has_the_number_of_its_own_nodes() -> None:
+    nodes = [make_node(name).capacity(cpu="4", memory="4Gi").obj() for name in ("a", "b")]
+    tainted = make_node("c").capacity(cpu="4", memory="4Gi").taint("gpu").obj()
+    cluster = Cluster([*nodes, tainted], record_level=RecordLevel.OFF)
+    cluster.add(make_pod("x").node("a").req(cpu="2", memory="3Gi").obj(), make_pod("y").node("b").req(cpu="2").obj())
+    cluster.add(make_pod("p").req(cpu="3", memory="2Gi").obj())
+    (row,) = cluster.waiting_reasons()
+    assert row.plugin == "several filters"
+    assert row.sentence == (
+        "none of the 2 nodes that it may use accepts it: Insufficient cpu (2), Insufficient memory (1); "
+        "the other one is excluded: taint gpu:NoSchedule (1)"
+    )
+
+
+def test_a_cluster_without_nodes_is_the_reason() -> None:
+    (row,) = Cluster([make_pod("p").obj()], record_level=RecordLevel.OFF).waiting_reasons()
+    assert row.sentence == "the cluster has no nodes"
 
 
 @pytest.mark.parametrize(

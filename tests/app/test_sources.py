@@ -1,4 +1,4 @@
-"""One source for all questions: files, a result directory, a running Bayplan, a live cluster."""
+"""One source for all questions: files, a result directory, a Bayplan server, a live cluster."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_flags_of_the_scheduler_in_kube_system_are_taken(tmp_path: Path) -> None
             "got http://127.0.0.1:1 and 1 more",
             id="a server and files",
         ),
-        pytest.param(SourceOptions(paths=["http://127.0.0.1:1"]), "expected a running Bayplan", id="nothing answers"),
+        pytest.param(SourceOptions(paths=["http://127.0.0.1:1"]), "expected a Bayplan server", id="nothing answers"),
         pytest.param(SourceOptions(paths=["/nowhere"]), "expected a file or folder", id="no such file"),
     ],
 )
@@ -291,7 +291,7 @@ def test_a_running_bayplan_brings_its_configuration_and_its_clock() -> None:
 
 
 def test_a_server_that_is_no_bayplan_is_told_apart() -> None:
-    with FakeApi({"nodes": []}).running() as url, pytest.raises(InputError, match="expected a running Bayplan, got"):
+    with FakeApi({"nodes": []}).running() as url, pytest.raises(InputError, match="expected a Bayplan server, got"):
         open_source(SourceOptions(paths=[url]))
 
 

@@ -83,7 +83,7 @@ def test_json_is_the_same_from_both(cluster: str, result: str, capsys: pytest.Ca
     assert main(["explain", "huge", cluster, "--seed", "4", "--json"]) == 0
     assert msgspec.json.decode(capsys.readouterr().out) == first
     assert first["fate"] == "pending"
-    assert first["verdict"] == "default/huge waits: none of 3 nodes fits; nearest is a, short of 4 cpu"
+    assert first["verdict"] == "default/huge waits: none of 3 nodes fits; a is nearest: it lacks 4 cpu"
     texts = [remedy["text"] for remedy in first["detail"]["remedies"]]
     assert "add a node like a, but with 5 cpu (5 cpu, 8Gi memory)" in texts
 

@@ -16,11 +16,11 @@ from tests.apiserver.serving import call, serving, wait_until
 from tests.sync.world import node, pod
 
 REFUSED = [
-    (["import", "--to", "none.kubeconfig", "x.yaml"], "--to: expected a kubeconfig of a Bayplan, got no file"),
+    (["import", "--to", "none.kubeconfig", "x.yaml"], "--to: expected a kubeconfig of a Bayplan server, got no file"),
     (["import", "a.yaml", "--context", "c"], "source: expected one of them, got files and a cluster"),
-    (["sync", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan, got no file"),
+    (["sync", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan server, got no file"),
     (["record", "a.jsonl", "--duration", "soon"], "--duration: expected a duration with units, got 'soon'"),
-    (["replay", "a.jsonl", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan, got no file"),
+    (["replay", "a.jsonl", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan server, got no file"),
 ]
 
 

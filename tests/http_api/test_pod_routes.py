@@ -128,8 +128,8 @@ def test_rows_stand_by_total_and_then_by_nearness() -> None:
         failed = [row["node"] for row in rows[1:]]
         # Empty ones lack one CPU, n1 three, n0 four. The pod may not use the tainted one, and the cordoned one lacks CPU, too.
         assert failed == ["n2", "n3", "n4", "n5", "n1", "n0", "tainted", "off"]
-        assert rows[1]["gap"] == "short of 1 cpu (asks 5, 4 free)"
-        assert rows[6]["gap"] == "short of 4 cpu (asks 5, 1 free)"
+        assert rows[1]["gap"] == "lacks 1 cpu (requests 5, 4 free)"
+        assert rows[6]["gap"] == "lacks 4 cpu (requests 5, 1 free)"
         nearest = await lab.get("/pods/default/wide/attempts/latest/matrix", only="nearest", limit=2)
         assert [row["node"] for row in nearest["rows"]] == ["n2", "n3"]
         named = await lab.get("/pods/default/wide/attempts/latest/matrix", q="LAR")

@@ -52,6 +52,16 @@ def test_a_fork_is_independent() -> None:
     cluster.state.check_invariants()
 
 
+def test_an_opened_cluster_takes_plugins_by_name_only() -> None:
+    class Quiet(PerNodePlugin):
+        def filter_node(self, pod: Pod, node: NodeInfo) -> None: ...
+
+    with pytest.raises(
+        InputError, match=r"plugins: expected names of plugins, got the class Quiet; try 'FILE.py:Quiet'"
+    ):
+        Cluster.open("nodes.yaml", plugins=[Quiet])
+
+
 def test_a_fork_takes_waiting_pods_with_it() -> None:
     cluster = three_nodes()
     cluster.schedule(make_pod("big").req(cpu="6").obj())

@@ -22,12 +22,12 @@ BLOCK = re.compile(r"^ *```(?:sh|console)\n(.*?)^ *```$", re.MULTILINE | re.DOTA
 PAGES = sorted(["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name != "cli.md")])
 OWN_TESTS = {
     "docs/messages.md": "tests/project/test_messages.py",
-    "docs/gpu-sharing.md": "tests/contrib/test_gpu_sharing.py",
+    "docs/gpu-sharing.md": "tests/project/test_snippets.py",
     "docs/planning.md": "tests/project/test_planning_page.py",
     "docs/questions.md": "tests/project/test_questions_page.py",
-    "docs/reports.md": "tests/reports/test_page.py",
-    "docs/scenarios.md": "tests/cli/test_test.py",
-    "docs/sweeps.md": "tests/sweeps/test_sweep.py",
+    "docs/reports.md": "tests/project/test_snippets.py",
+    "docs/scenarios.md": "tests/project/test_snippets.py",
+    "docs/sweeps.md": "tests/project/test_snippets.py",
     "docs/tutorial.md": "tests/project/test_tutorial.py",
     "docs/tutorial-ci.md": "tests/project/test_run_pages.py",
     "docs/tutorial-import.md": "tests/app/test_tutorial_import.py",
@@ -141,7 +141,7 @@ def test_a_command_of_a_page_runs(
 @pytest.mark.parametrize("page", ["README.md", "docs/unblock.md"])
 def test_a_dump_has_all_kinds_that_are_read_except_those_that_a_cluster_may_lack(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", "")
-    (kinds,) = re.findall(r"^kubectl get -A -o yaml > dump.yaml (\S+)$", text, re.MULTILINE)
+    (kinds,) = re.findall(r"^kubectl get -A -o yaml (\S+) > dump.yaml$", text, re.MULTILINE)
     read = {kind_of(struct) for struct in LISTED_KINDS}
     optional = {kind.plural for kind in read if kind.group == "resource.k8s.io" or kind.plural == "podgroups"}
     assert set(kinds.split(",")) == {kind.plural for kind in read} - optional
@@ -152,3 +152,4 @@ def test_pages_have_commands_and_the_other_ones_have_tests() -> None:
     assert {page for page, _ in COMMANDS} >= {"README.md", "docs/index.md", "docs/results.md", "docs/unblock.md"}
     named = [*OWN_TESTS.values(), *(reason.rpartition(" ")[2] for reason in ELSEWHERE.values())]
     assert [name for name in named if not (ROOT / name).exists()] == []
+    assert [page for page, test in OWN_TESTS.items() if Path(page).stem not in (ROOT / test).read_text("utf-8")] == []

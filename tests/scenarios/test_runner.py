@@ -309,7 +309,7 @@ def test_waiting_pods_are_explained_once_for_each_workload(tmp_path: Path) -> No
     result = run(tmp_path, "- scale: {target: deployment/web, replicas: 15}\n- assert: [{placed: {}}]")
     (explained,) = result.steps[-1].failed[0].explained
     assert explained.others == 2
-    assert "short of 1 cpu" in explained.reason
+    assert "lacks 1 cpu" in explained.reason
 
 
 def test_the_same_seed_gives_the_same_decisions(tmp_path: Path) -> None:

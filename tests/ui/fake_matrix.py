@@ -39,7 +39,7 @@ FILTERS = (
     "InterPodAffinity",
     "DynamicResources",
 )
-GAPS = ("", "short of 0.8 cpu (asks 4, 3.2 free)", "untolerated taint gpu=:NoSchedule", REASONS[2][1])
+GAPS = ("", "lacks 0.8 cpu (requests 4, 3.2 free)", "untolerated taint gpu=:NoSchedule", REASONS[2][1])
 
 
 class _Row(NamedTuple):

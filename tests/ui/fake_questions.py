@@ -26,7 +26,7 @@ def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
     moved = [Placement(f"shop/{cluster.pods[number].name}", nodes[1]) for number in cluster.nodes[0].pods[:2]]
     cause = RootCause(
         plugin="NodeResourcesFit",
-        sentence="it asks for 64 cpu, the largest node offers 16",
+        sentence="it requests 64 cpu, the largest node offers 16",
         everywhere=["NodeResourcesFit"],
         sole=[],
         usable=0,

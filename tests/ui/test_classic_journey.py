@@ -89,7 +89,7 @@ def test_a_waiting_pod_has_the_words_of_1_16(server: Running, visit: Visit) -> N
 def test_another_policy_decides_at_once(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/config")
-    visitor.page.get_by_role("button", name="Default", exact=True).click()
+    visitor.page.get_by_role("button", name="Load default", exact=True).click()
     expect(visitor.test("editor")).to_have_value(re.compile("LeastRequestedPriority"))
     expect(visitor.page.locator("h1")).to_contain_text("Valid, the same as what decides now")
     visitor.still()

@@ -189,7 +189,7 @@ def test_fifty_pods_from_a_template_and_a_refusal_that_keeps_the_text(fakes: Fak
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/new?kind=Pod")
     visitor.test("count").fill("50")
-    expect(visitor.page.locator("h1")).to_contain_text("50 objects can be created")
+    expect(visitor.page.locator("h1")).to_contain_text("Create 50 objects")
     visitor.test("create").click()
     expect(visitor.page.locator("h1")).to_contain_text("50 objects created")
     text = visitor.test("editor").input_value().replace("web:1", "refuse me")

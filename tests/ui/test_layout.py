@@ -226,7 +226,7 @@ def test_an_imported_pod_shows_how_it_would_be_scheduled(cloud: Cloud, visit: Vi
     visitor = open_at(visit, cloud, "/ui/pods/legacy/legacy-billing-6f5d4c7b8-2xk9q")
     expect(visitor.test("hypothetical")).to_contain_text("This is how the pod would be scheduled now.")
     expect(visitor.page.locator(".mrow.winner")).to_have_count(1)
-    expect(visitor.page.get_by_role("button", name="Schedule again")).to_have_count(0)
+    expect(visitor.page.get_by_role("button", name="Retry now")).to_have_count(0)
 
 
 def test_a_pod_of_an_unconfigured_scheduler_names_it(cloud: Cloud, visit: Visit) -> None:
@@ -239,12 +239,12 @@ def test_a_pod_of_an_unconfigured_scheduler_names_it(cloud: Cloud, visit: Visit)
     visitor.still()
     assert visitor.verdict == f"default/spark-driver-monthly-report-7d9f8b6c5d waits: {why}"
     expect(visitor.page.locator(".note")).to_contain_text(f"{why[0].upper()}{why[1:]}.")
-    expect(visitor.page.get_by_role("button", name="Schedule again")).to_have_count(0)
+    expect(visitor.page.get_by_role("button", name="Retry now")).to_have_count(0)
 
 
 def test_only_waiting_pods_of_a_selection_are_scheduled_again(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/pods?q=legacy-billing")
-    again = visitor.test("action-bar").get_by_role("button", name="Schedule again")
+    again = visitor.test("action-bar").get_by_role("button", name="Retry now")
     visitor.page.get_by_role("checkbox").first.check()
     expect(again).to_be_disabled()
     visitor.go("/ui/pods?q=worker-0")

@@ -136,7 +136,7 @@ def test_another_weight_moves_pods_only_if_they_are_scheduled_again(server: Runn
     visitor = visit(server.url)
     visitor.go("/ui/what-if?changes=disable%3DNodeResourcesFit")
     expect(visitor.page.locator("h1")).to_contain_text("o difference")
-    visitor.page.get_by_role("button", name="all again").click()
+    visitor.page.get_by_role("button", name="all pods").click()
     visitor.still()
     expect(visitor.page.locator("h1")).to_contain_text("move")
     assert "reschedule=*" in visitor.place or "reschedule=%2A" in visitor.place

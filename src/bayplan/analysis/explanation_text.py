@@ -146,7 +146,7 @@ def _detail(
     """Return the parts of an attempt; `quiet`: leave out those about other nodes; `is_present`: it was made for the answer."""
     attempt = detail.attempt
     at = format_duration(attempt.time_ns)
-    heading = "Scheduled in a fork now" if is_present else f"Attempt {attempt.attempt:,}, at {at}"
+    heading = "Scheduled now, in a copy of the cluster" if is_present else f"Attempt {attempt.attempt:,}, at {at}"
     if quiet:
         return [Text(), Text(heading, style="bold")]
     parts = section(f"{heading}: {_counts(detail)}", [])
@@ -298,7 +298,7 @@ def _node(node: NodeDetail, detail: AttemptDetail | None) -> list[RenderableType
         for verdict in node.verdicts:
             passes = verdict.code == "Success"
             text = "passes" if passes else f"{', '.join(verdict.reasons)} ({verdict.code})"
-            text += f"; to turn it: {verdict.change}" if verdict.change else ""
+            text += f"; to make it pass: {verdict.change}" if verdict.change else ""
             add(table, verdict.plugin, Text(text, style="" if passes else "red"))
         parts += [Text(), indented(table)]
     if node.score is not None:

@@ -102,7 +102,7 @@ class Nearness:
         return int(found[0]) if len(found) else None
 
     def gap(self, row: int) -> str:
-        """Return what is missing on a node, or why it was rejected: ``short of 0.8 cpu (asks 4, 3.2 free)``."""
+        """Return what is missing on a node, or why it was rejected: ``lacks 0.8 cpu (requests 4, 3.2 free)``."""
         decision = self._decision
         if self.unseen[row]:
             return "not looked at: enough other nodes fit"
@@ -120,5 +120,5 @@ class Nearness:
         wanted, left = self._requests.get(resource, 0), free.get(resource, 0)
         if wanted <= left or resource == PODS:
             return reason
-        missing, asks, has = (format_amount(resource, amount) for amount in (wanted - left, wanted, max(left, 0)))
-        return f"short of {missing} {resource} (asks {asks}, {has} free)"
+        missing, requested, has = (format_amount(resource, amount) for amount in (wanted - left, wanted, max(left, 0)))
+        return f"lacks {missing} {resource} (requests {requested}, {has} free)"

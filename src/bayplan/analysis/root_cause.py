@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, FilterMatrix
-from bayplan.analysis.units import format_amount, format_count, format_list
+from bayplan.analysis.units import format_amount, format_list
 from bayplan.objects.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node, Taint
@@ -156,6 +156,8 @@ class _Words:
     def of_several(self, usable: int) -> str:
         """Return the sentence about several filters that together reject all nodes."""
         matrix, count = self._matrix, len(self._matrix.nodes)
+        if not count:
+            return "the cluster has no nodes"
         if usable:
             pinned = (matrix.pinned_failures == 0) & matrix.known
             counts = {
@@ -163,23 +165,31 @@ class _Words:
                 for number, name in enumerate(matrix.filters)
                 if name in LOAD
             }
-            shown = [f"{self._reasons(name, pinned)} ({found:,})" for name, found in _largest(counts) if found]
-            where = format_count(usable, "node") if usable < count else f"all {count:,} nodes"
-            text = f"of {where} that it may use none has room: {', '.join(shown[:SHOWN])}"
+            shown = [
+                f"{reason} ({found:,})"
+                for name, failed in _largest(counts)
+                if failed
+                for reason, found in (self._reason_counts(name, pinned) or {self._reasons(name): failed}).items()
+            ]
+            reasons = ", ".join(shown[:SHOWN])
             if usable == count:
-                return text
-            return f"{text}; the other {count - usable:,} are not for it: {self._pinned(~pinned)}"
+                return f"no node accepts it: {reasons}"
+            which = "the only node" if usable == 1 else f"none of the {usable:,} nodes"
+            verb = "does not accept it" if usable == 1 else "accepts it"
+            rest, excluded = count - usable, self._pinned(~pinned)
+            others = f"the other {rest:,} are" if rest > 1 else "the other one is"
+            return f"{which} that it may use {verb}: {reasons}; {others} excluded: {excluded}"
         return (
             self._volume_nodes() or f"no node passes all filters; nodes rejected by each: {self._pinned(matrix.known)}"
         )
 
     def reserved(self) -> str:
-        """Return the sentence about a device that only nodes with a taint offer; "" if the pod asks for none."""
+        """Return the sentence about a device that only nodes with a taint offer; "" if the pod requests none."""
         for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
             only = f"only nodes with the {_plural('taint', texts)} {' and '.join(texts)} offer"
-            return f"it asks for {amount}, which {only}; it does not tolerate {'it' if len(texts) == 1 else 'them'}"
+            return f"it requests {amount}, which {only}; it does not tolerate {'it' if len(texts) == 1 else 'them'}"
         return ""
 
     def _pinned(self, rows: Bools) -> str:
@@ -204,13 +214,18 @@ class _Words:
         matrix = self._matrix
         if rows is None or plugin in matrix.whole:
             return ", ".join(list(matrix.reasons(plugin))[:SHOWN]) or plugin
-        number = matrix.filters.index(plugin)
-        seen: dict[str, int] = {}
-        for row in np.flatnonzero(matrix.failing[number] & rows).tolist():
+        return ", ".join(list(self._reason_counts(plugin, rows))[:SHOWN]) or plugin
+
+    def _reason_counts(self, plugin: str, rows: Bools) -> dict[str, int]:
+        """Return the reasons of a filter with the number of these rows that have each, the most frequent first."""
+        matrix, seen = self._matrix, dict[str, int]()
+        if plugin in matrix.whole:
+            return seen
+        for row in np.flatnonzero(matrix.failing[matrix.filters.index(plugin)] & rows).tolist():
             status = matrix.status(plugin, row)
             for reason in status.reasons if status is not None else ():
                 seen[reason] = seen.get(reason, 0) + 1
-        return ", ".join(name for name, _ in _largest(seen)[:SHOWN]) or plugin
+        return dict(_largest(seen))
 
     # --- labels -------------------------------------------------------------------------------------------------------
 
@@ -282,10 +297,10 @@ class _Words:
             offered = [node_amounts(node.status.allocatable).get(resource, 0) for node in self._nodes]
             largest = max(offered, default=0)
             if largest < wanted:
-                asks = format_amount(resource, wanted)
+                requested = format_amount(resource, wanted)
                 if not largest:
-                    return f"it asks for {asks} {resource}, which no node offers"
-                return f"it asks for {asks} {resource}, the largest node offers {format_amount(resource, largest)}"
+                    return f"it requests {requested} {resource}, which no node offers"
+                return f"it requests {requested} {resource}, the largest node offers {format_amount(resource, largest)}"
         return ""
 
     def _ports(self) -> str:
@@ -310,7 +325,7 @@ class _Words:
             key, pods = terms[0].topology_key, selector_text(terms[0].label_selector)
             domains = {text for node in self._nodes if (text := node.metadata.labels.get(key))}
             if reason == REASON_AFFINITY:
-                return f"no {key} has a pod with {pods}, to which it has a required affinity"
+                return f"it requires a pod with {pods} in its {key}, and no {key} has one"
             each = key if len(domains) > SHOWN else f"of {format_list(sorted(domains))}"
             return f"its anti-affinity allows one pod with {pods} per {key}, and each {each} has one"
         return ""
@@ -353,7 +368,7 @@ class _Words:
                 continue
             where = volume_place(volume)
             if where:
-                return f"its volume {claim.metadata.name} is {where}; no node is"
+                return f"its volume {claim.metadata.name} is {where}; no node is there"
             return f"its volume {claim.metadata.name} can be reached from no node"
         return ""
 

@@ -72,7 +72,7 @@ class RunSource(Protocol):
         ...
 
     def message_of(self, pod: PodTimeline) -> str:
-        """Return why a pod has no node, or the message of its last failed attempt; "" if there is none."""
+        """Return the message of a pod's last failed attempt, or why it was never tried; "" if neither is known."""
         ...
 
     def requests_of(self, pod: PodTimeline) -> Amounts:

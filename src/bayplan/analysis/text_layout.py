@@ -48,7 +48,7 @@ def add(table: Table, *cells: str | Text, style: str = "") -> None:
 def named(names: Sequence[str], all_nodes: bool, *, count: int | None = None) -> str:
     """Join names into one text; if there are many, list the first ones and the number of the rest.
 
-    `count` is the total if `names` are not all.
+    `count` is the total number if `names` is only a part of the names.
     """
     count = len(names) if count is None else count
     shown = names if all_nodes or count <= SHOWN_NODES + 1 else names[:SHOWN_NODES]

@@ -15,7 +15,7 @@ from bayplan.analysis.units import format_count, format_list
 from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.sim.result import PodFate, PodTimeline
 
-_AMOUNTS = re.compile(r" \(asks [^)]*\)")
+_AMOUNTS = re.compile(r" \(requests [^)]*\)")
 _NODES = re.compile(r"0/(\d+) nodes are available")
 
 SHOWN_VICTIMS = 3
@@ -23,7 +23,7 @@ SHOWN_VICTIMS = 3
 
 
 def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return a pod's node or why it waits, in one sentence: the first line of ``bayplan explain``, the API's answer and the page.
+    """Return a pod's node or why it waits, in one sentence, which ``bayplan explain``, the API and the page show first.
 
     Args:
         source: the run.
@@ -77,12 +77,13 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
     row = nearness.nearest()
     if row is None:
         return f"waits: {_short_message(source.message_of(pod))}"
-    name, gap = decision.names[row], _AMOUNTS.sub("", nearness.gap(row)).replace(", short of ", " and ")
+    name, gap = decision.names[row], _AMOUNTS.sub("", nearness.gap(row)).replace(", lacks ", " and ")
+    lacks = gap.startswith("lacks ")
     if len(decision.names) == 1:
-        return f"waits: the only node, {name}, does not fit: {gap}"
-    detail = f", {gap}" if gap.startswith("short of ") else f" ({gap})"
-    usable = "" if cause is None or cause.usable == cause.nodes else f" of {cause.usable:,} that it may use"
-    return f"waits: none of {len(decision.names):,} nodes fits; nearest{usable} is {name}{detail}"
+        return f"waits: the only node, {name}, {gap if lacks else f'does not fit: {gap}'}"
+    usable = "" if cause is None or cause.usable == cause.nodes else f"of the {cause.usable:,} that it may use, "
+    detail = f": it {gap}" if lacks else f" ({gap})"
+    return f"waits: none of {len(decision.names):,} nodes fits; {usable}{name} is nearest{detail}"
 
 
 def _leads(cause: RootCause) -> bool:

@@ -69,7 +69,8 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
     lines = [_capacity_verdict(answer)]
     if answer.by_seed:
         counts = sorted(answer.by_seed.values())
-        lines.append(f"Over {len(counts)} seeds: {counts[0]:,} to {counts[-1]:,} copies.")
+        spread = f"{counts[0]:,} to {counts[-1]:,}" if counts[0] != counts[-1] else f"{counts[0]:,}"
+        lines.append(f"Over {len(counts)} seeds: {spread} copies.")
     if len(answer.workloads) > 1:
         shares = [(each.workload, each.copies, each.share) for each in answer.workloads]
         lines += ["", *columns(("WORKLOAD", "COPIES", "PER MIX"), shares, everything=True)]
@@ -123,8 +124,9 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         what = f"{answer.copies:,} more {'copy' if answer.copies == 1 else 'copies'} of {answer.workloads[0].workload}"
     else:
         mix = " + ".join(f"{each.share} {each.workload}" for each in answer.workloads)
+        rest = answer.copies - answer.mixes * sum(each.share for each in answer.workloads)
         what = f"{counted(answer.mixes, 'more mix') if answer.mixes == 1 else f'{answer.mixes:,} more mixes'} of {mix}"
-        what += f" ({answer.copies:,} copies)"
+        what += f" ({answer.copies:,} copies{f', {rest:,} of them of a further mix' if rest else ''})"
     fit = "fits" if (answer.copies if len(answer.workloads) == 1 else answer.mixes) == 1 else "fit"
     if answer.reached_limit:
         return f"At least {what} {fit}; the search ended there (--limit)."
@@ -156,15 +158,15 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
     at_most = (
         "no set of nodes can be larger"
         if count >= bound.nodes
-        else f"at most {bound.nodes:,} could be"
-        + (f" because of {bound.resource}" if bound.resource else "")
+        else f"no plan can remove more than {bound.nodes:,}"
+        + (f", limited by {bound.resource}" if bound.resource else "")
         + f" ({bound.method})"
     )
     if priced:
-        at_most += f"; at most {bound.price:,.2f} could be saved"
+        at_most += f", or save more than {bound.price:,.2f}"
     moves = f", {counted(len(answer.moves), 'pod')} move" + ("s" if len(answer.moves) == 1 else "")
     lines = [
-        f"{count:,} of {counted(answer.nodes, 'node')} can be removed with every pod still placed{saved}{moves}; {at_most}."
+        f"{count:,} of {counted(answer.nodes, 'node')} can be removed with every placed pod still placed{saved}{moves}; {at_most}."
     ]
     rows = [
         (each.order, each.node, each.zone or "-", each.pool or "-", each.pods, each.ends) for each in answer.removed
@@ -209,7 +211,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
     text = f"Add {counted(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
     if answer.bound > answer.price - 1e-6:
         text += "; no set of these shapes is cheaper"
-    else:
+    elif answer.bound > 0:
         text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
     if answer.placed_without:
         text += f"; {counted(answer.placed_without, 'pod')} fit without"

@@ -158,7 +158,7 @@ class _Rules:
         self._cordon = "NodeUnschedulable" in found
 
     def of(self, pod: Pod) -> Callable[[Node], bool]:
-        """Return what says whether a node may take a pod."""
+        """Return a predicate: whether a node may take this pod."""
         required = compile_required_node_affinity(pod)
         tolerations = pod.spec.tolerations
 

@@ -50,7 +50,7 @@ def parse_mix(text: str) -> list[Share]:
     """Return the workloads of a mix with their proportions: ``deployment/web=3,db``.
 
     Raises:
-        InputError: a proportion is no number above 0, or a workload has no name.
+        InputError: a proportion is not a number above 0, or a workload has no name.
     """
     found = []
     for part in text.split(","):
@@ -297,13 +297,13 @@ class _Filling:
         found.append(
             "copies may evict pods of lower priority; evicted pods are scheduled again at the end"
             if self._preempts
-            else "no pod is evicted for a copy (--preempt lets them)"
+            else "copies do not evict other pods (--preempt allows it)"
         )
         waiting = len(self._cluster.waiting) - sum(
             bool(pod.status.nominated_node_name) for pod in self._cluster.waiting.values()
         )
         if waiting:
-            found.append(f"{waiting:,} pods that wait now take no room")
+            found.append(f"{waiting:,} pods that wait now are ignored")
         if any(each.pod.spec.scheduling_gates for each in self._templates):
             found.append("scheduling gates of copies stay closed")
         return found

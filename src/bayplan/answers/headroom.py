@@ -88,9 +88,9 @@ def headroom(
             )
         )
     counts = [row.copies for row in rows]
-    notes = ["nodes are those of the end of the simulation", "pods that wait at a time take no room"]
+    notes = ["nodes are those of the end of the simulation", "pods that wait at a time are ignored"]
     if not preempts:
-        notes.insert(0, "no pod is evicted for a copy (--preempt lets them)")
+        notes.insert(0, "copies do not evict other pods (--preempt allows it)")
     return HeadroomAnswer(
         workloads=", ".join(each.label for each in models),
         times=Rows(rows, Headroom),

@@ -331,7 +331,7 @@ class _Addition:
             PlacedPod(
                 pod=key,
                 node=node,
-                reason=best.messages.get(key, "as for pods that differ in name only") if not node else "",
+                reason=best.messages.get(key, "as for an identical pod") if not node else "",
             )
             for key, node in best.nodes.items()
         ]

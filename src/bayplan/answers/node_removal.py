@@ -1,4 +1,4 @@
-"""Which nodes can be removed, in which order, with every pod still placed, and where each pod goes.
+"""Which nodes can be removed, in which order, with every placed pod still placed, and where each pod goes.
 
 All nodes of the answer are cordoned first, then drained one after another, so that each pod moves once. Nodes are ordered by
 how much would have to move. A node that can't be emptied is restored and stays. The rest is replayed from the beginning until
@@ -122,7 +122,7 @@ def nodes_to_remove(
     most: int | None = None,
     packing: bool = False,
 ) -> RemovalAnswer:
-    """Return which nodes can be drained and removed with every pod still placed.
+    """Return which nodes can be drained and removed with every placed pod still placed.
 
     Args:
         cluster: the current one.
@@ -292,7 +292,7 @@ class _Removal:
         if self._options.force:
             found.append("pods without a controller come back as copies; somebody has to make them")
         if self._cluster.waiting:
-            found.append(f"{len(self._cluster.waiting):,} pods that wait now take no room")
+            found.append(f"{len(self._cluster.waiting):,} pods that wait now are ignored")
         if not self._prices:
             found.append("all nodes cost the same")
         return found

@@ -217,7 +217,7 @@ class _Runs:
         return pod.metadata.namespace, *workload_of(pod, self._cluster)
 
     def under(self, stream: RandomStream) -> Callable[[Pod], PodRun | None]:
-        """Return how long each pod runs; of several times in a history one is drawn from the stream."""
+        """Return a function that gives a pod's run time; it draws one if finished pods of the workload had several."""
 
         def run_of(pod: Pod) -> PodRun | None:
             if RUN_TIME_ANNOTATION in pod.metadata.annotations or not _ends(pod):
@@ -234,15 +234,15 @@ class _Runs:
         ending, annotated, known = self._counts
         rest = ending - annotated - known
         found = [
-            f"{ending:,} pods end by themselves: {annotated:,} say when ({RUN_TIME_ANNOTATION}), {known:,} run as long as "
+            f"{ending:,} pods end by themselves: {annotated:,} have a run time ({RUN_TIME_ANNOTATION}), {known:,} take it from "
             "finished pods of their workload"
         ]
         if rest:
             assumed = (
-                f"{self._assumed_ns / 1e9:,.0f} s" if self._assumed_ns is not None else "for ever (--assume-run-time)"
+                f"{self._assumed_ns / 1e9:,.0f} s" if self._assumed_ns is not None else "forever (--assume-run-time)"
             )
-            found.append(f"{rest:,} of them say nothing and are assumed to run {assumed}")
-        found.append("no node comes or goes, and nothing new arrives but what controllers make")
+            found.append(f"{rest:,} have none and are assumed to run {assumed}")
+        found.append("no node is added or removed, and only controllers create new pods")
         if seeds > 1:
             found.append(f"the range is that of {seeds} seeds: ties among nodes, and run times drawn from histories")
         return found

@@ -131,7 +131,7 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     found = search.run()
     limits = search.limits
     if others:
-        limits.append(f"{format_count(others, 'other waiting pod')} left out, which may be scheduled first")
+        limits.append(f"{format_count(others, 'other waiting pod')}, which may be scheduled first, are not considered")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
         verdict=_verdict(judged, waiting, len(pods), ranked),

@@ -13,7 +13,7 @@ from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
-SEVERAL = "several together"
+SEVERAL = "several filters"
 GATES = "SchedulingGates"
 
 
@@ -21,7 +21,7 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason for which pods fit nowhere.
 
     Attributes:
-        plugin: the filter that rejects every node; ``several together`` if no single one does, ``no scheduler`` if no profile is
+        plugin: the filter that rejects every node; ``several filters`` if no single one does, ``no scheduler`` if no profile is
             responsible.
         alone: pods that it alone blocks.
         pods: pods that it blocks, alone or with others.

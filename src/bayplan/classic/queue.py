@@ -120,7 +120,7 @@ class ClassicQueue(SchedulingQueue):
     def update(self, old: Pod | None, new: Pod, now_ns: int) -> None:
         """Process a changed version of a pod without a node.
 
-        One in backoff becomes active at once; an unschedulable one does so, and loses its backoff, if more than its
+        A pod in backoffQ becomes active. An unschedulable pod becomes active, and its backoff is cleared, only if more than its
         status has changed.
         """
         key = key_of(new)

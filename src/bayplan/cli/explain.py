@@ -87,14 +87,14 @@ def explain(
 ) -> None:
     """Show why a pod waits, or why it got its node.
 
-    The verdict comes first: the filter that rejects every node leads. Then come the attempts, one of them in full: which nodes
-    failed at which plugin and why, the best nodes with the scores of every plugin, the nodes with equal scores, and what made the
-    chosen node win. If no node was found, changes that would help are listed, each tried in a copy of the cluster (unblock has
-    all). With --node, each filter that rejects the pod there is shown with the smallest change that lets it pass. For a workload,
-    its pods are listed.
+    The first line is the verdict; if one filter rejects every node, it gives that filter's reason. Then come the attempts, one
+    of them in full: which nodes failed at which plugin and why, the best nodes with the scores of every plugin, the nodes with
+    equal scores, and what made the chosen node win. If no node was found, changes that would help are listed, each tried in a
+    copy of the cluster (bayplan unblock lists all). With --node, each filter that rejects the pod there is shown with the
+    smallest change that lets it pass. For a workload, its pods are listed.
 
-    Dumps, running Bayplans and live clusters are explained in their present state; a pod with a node is scheduled again in a copy.
-    Manifests that never were in a cluster are simulated, as is a dump with --until or --creation-times.
+    Dumps, Bayplan servers and live clusters are explained in their present state; a pod with a node is scheduled again in a copy.
+    Manifests that never were in a cluster are simulated to the end, as is a dump with --until or --creation-times.
 
     Example: bayplan explain shop/year-in-memory $(bayplan example)
     """

@@ -43,8 +43,9 @@ def extender(
 ) -> None:
     """Serve plugins as an HTTP extender for a stock kube-scheduler.
 
-    Filters serve the verb filter, scores serve prioritize (weighted mean, 0 to 10), and preempt removes candidates that would
-    fail the filters even without their victims. The extender entry for a KubeSchedulerConfiguration is printed at the start.
+    The verb filter runs the plugins' filters, prioritize returns the weighted mean of their scores (0 to 10), and preempt
+    removes candidates that would fail the filters even without their victims. The extender entry for a
+    KubeSchedulerConfiguration is printed at the start.
 
     With PATH, the entry sets nodeCacheCapable, so kube-scheduler sends only the names of nodes. Without PATH, it sends whole
     nodes, and plugins see no running pods.

@@ -1,4 +1,4 @@
-"""The command ``import``: copy a cluster, or files, into a running Bayplan."""
+"""The command ``import``: copy a cluster, or files, into a Bayplan server."""
 
 from typing import Annotated
 
@@ -14,11 +14,11 @@ from bayplan.cli.sync_options import (
     Reschedule,
     Selector,
     To,
-    here_options,
     print_outcome,
     show_status,
     source_options,
     sync_policy,
+    target_options,
 )
 
 
@@ -36,10 +36,11 @@ def import_(
     qps: Qps = 50.0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any object could not be copied.")] = False,
 ) -> None:
-    """Copy a cluster, or files, into a running Bayplan.
+    """Copy a cluster, or files, into a Bayplan server.
 
-    Everything that scheduling reads is copied. Running pods keep their nodes; waiting pods are scheduled by Bayplan. Workloads
-    (Deployments, Jobs and so on) are not copied, so no controller creates or deletes pods. Start Bayplan with bayplan up first.
+    Everything that scheduling reads is copied. Running pods keep their nodes; waiting pods are scheduled by Bayplan. Deployments,
+    DaemonSets, Jobs and CronJobs are not copied, and ReplicaSets and StatefulSets get 0 replicas, so no controller creates or
+    deletes pods. Start the server with bayplan up first.
 
     Example: bayplan import --context production
     """
@@ -49,7 +50,7 @@ def import_(
         raise InputError("source", got="files and a cluster", wanted="one of them")
     source = None if paths else source_options(from_, context, qps)
     policy = sync_policy(namespace, selector, reschedule=reschedule, follow=False)
-    options = SyncOptions(source=source, paths=paths or (), here=here_options(to), policy=policy)
+    options = SyncOptions(source=source, paths=paths or (), here=target_options(to), policy=policy)
     status = sync_cluster(options, show_status(), once=True)
     print_outcome(status)
     if strict and (status.problems or status.left_out):

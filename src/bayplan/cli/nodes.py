@@ -66,7 +66,7 @@ DeleteEmptyDirData: TypeAlias = Annotated[
 ]
 DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
 BoundOption: TypeAlias = Annotated[
-    Bound, typer.Option("--bound", help="Method for the bound on the best answer; packing needs OR-Tools.")
+    Bound, typer.Option("--bound", help="Limit for any answer: relaxation, or packing (tighter; needs OR-Tools).")
 ]
 Preempt: TypeAlias = Annotated[
     bool, typer.Option("--preempt", help="Evict pods of lower priority to place waiting pods (add).")
@@ -102,8 +102,8 @@ def nodes(
 ) -> None:
     """Show which nodes to add, or which can be removed.
 
-    add finds a cheap set of nodes that gets every waiting pod placed, and prints a lower bound of the price. remove finds
-    nodes that can be drained, in order, with every pod still placed, and where each pod moves. It follows kubectl drain:
+    add finds a cheap set of nodes for the waiting pods and a lower bound on its price, and lists the pods that no shape helps.
+    remove finds nodes that can be drained, in order, with every placed pod still placed, and where each moves. As in kubectl drain,
     disruption budgets are honoured, pods of DaemonSets are ignored, and pods without a controller or with emptyDir volumes
     keep their node unless --force or --delete-emptydir-data is given.
 

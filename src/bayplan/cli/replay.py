@@ -1,4 +1,4 @@
-"""The command ``replay``: replay a recording into a running Bayplan."""
+"""The command ``replay``: replay a recording into a Bayplan server."""
 
 import asyncio
 import contextlib
@@ -18,10 +18,10 @@ from bayplan.cli.sync_options import (
     To,
     UpdateScheduled,
     duration_seconds,
-    here_options,
     print_outcome,
     show_status,
     sync_policy,
+    target_options,
 )
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def replay(
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
 ) -> None:
-    """Replay a recording into a running Bayplan.
+    """Replay a recording into a Bayplan server.
 
     Changes are applied with their recorded timing, scaled by --speed. Standard input takes one command per line: pause, resume,
     speed X, seek TIME, where (prints the position). For a SimKube trace the workloads are applied,
@@ -57,7 +57,7 @@ def replay(
 
     options = ReplayOptions(
         path=path,
-        here=here_options(to),
+        here=target_options(to),
         policy=sync_policy(
             None, "", reschedule=reschedule, update_scheduled=update_scheduled, source_volumes=source_volumes
         ),

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from bayplan.cli.record_level import Level
+from bayplan.cli.simulation_options import Level
 
 PATH_HELP = "Initial objects: manifests or dumps, as files, folders, patterns or - (stdin)."
 
@@ -76,7 +76,7 @@ AllowOrigin: TypeAlias = Annotated[
     typer.Option(
         "--allow-origin",
         metavar="ORIGIN",
-        help="Origin of another web page that may write; repeatable. [default: none]",
+        help="Web origin whose pages may write; repeatable. [default: none]",
     ),
 ]
 RateLimit: TypeAlias = Annotated[

@@ -14,7 +14,6 @@ from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
-from bayplan.cli.record_level import Level
 from bayplan.cli.simulation_options import (
     INPUT_HELP,
     AlgorithmProvider,
@@ -24,6 +23,7 @@ from bayplan.cli.simulation_options import (
     Descheduler,
     DeschedulingInterval,
     FeatureGates,
+    Level,
     MaxPods,
     ModeOption,
     Plugins,
@@ -45,7 +45,9 @@ Out: TypeAlias = Annotated[
         metavar="DIR", help="Result directory for decisions and summary; replaces an older one. [default: none]"
     ),
 ]
-Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Ignored; simulate always exits after its report.")]
+Once: TypeAlias = Annotated[
+    bool, typer.Option("--once", hidden=True, help="Ignored; simulate always exits after its report.")
+]
 
 
 def simulate(
@@ -80,7 +82,7 @@ def simulate(
 
     All objects are created at the start. Controllers create the pods of workloads, pods run as long as their annotation
     bayplan.io/run-time says (for example 20m), and virtual time jumps from one event to the next. The run ends when nothing
-    can change any more.
+    can change any more, or after one day if a CronJob or a plugin never stops; --until sets another end.
 
     Example: bayplan simulate $(bayplan example) --out result
     """

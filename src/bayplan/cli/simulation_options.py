@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -14,11 +15,26 @@ from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions, prepare_simulation
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
+from bayplan.engine.records import RecordLevel
 from bayplan.formats.inputs import Inputs, LoadProgress
 from bayplan.sim.progress import Progress as SimulatorProgress
 from bayplan.sim.result import SimulationResult
 
 INPUT_HELP = "Manifests, cluster dumps or traces (docs/traces.md): files, folders, patterns, or - (stdin)."
+
+
+class Level(StrEnum):
+    """Detail of recorded decisions, as an option."""
+
+    OFF = "off"
+    SUMMARY = "summary"
+    FULL = "full"
+
+    @property
+    def record_level(self) -> RecordLevel:
+        """The engine's name for this level."""
+        return RecordLevel[self.name]
+
 
 ModeOption: TypeAlias = Annotated[
     Mode, typer.Option("--mode", help="Current scheduler, or that of v1.16 (docs/classic.md).")

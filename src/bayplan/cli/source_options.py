@@ -17,7 +17,7 @@ from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.formats.manifest import LoadWarning
 
-SOURCE_HELP = "Manifests or dump, result directory, or URL of a running Bayplan."
+SOURCE_HELP = "Manifests or dump, result directory, or URL of a Bayplan server."
 
 Sources: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help=SOURCE_HELP)]
 Context: TypeAlias = Annotated[

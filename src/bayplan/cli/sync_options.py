@@ -25,10 +25,10 @@ From = Annotated[
 Context = Annotated[
     str | None, typer.Option(metavar="NAME", help="Context in the source's kubeconfig. [default: the current one]")
 ]
-To = Annotated[Path, typer.Option("--to", metavar="KUBECONFIG", help="Kubeconfig of the running Bayplan.")]
+To = Annotated[Path, typer.Option("--to", metavar="KUBECONFIG", help="Kubeconfig of the Bayplan server.")]
 Namespaces = Annotated[
     list[str] | None,
-    typer.Option("--namespace", "-n", metavar="NAME", help="Namespace to copy; repeatable. [default: all]"),
+    typer.Option("--namespace", "-n", metavar="NAME", help="Namespace to read; repeatable. [default: all]"),
 ]
 Selector = Annotated[
     str, typer.Option(metavar="LABELS", help="Label selector for pods, as for kubectl get -l. [default: all]")
@@ -59,8 +59,8 @@ def source_options(kubeconfig: Path | None, context: str | None, qps: float) -> 
     return ClusterOptions(kubeconfig=kubeconfig, context=context, qps=qps, burst=max(int(2 * qps), 1), option="--from")
 
 
-def here_options(kubeconfig: Path) -> ClusterOptions:
-    """Return the access to the target Bayplan, without rate limits.
+def target_options(kubeconfig: Path) -> ClusterOptions:
+    """Return the connection options for the target server, without rate limits.
 
     Raises:
         InputError: the file does not exist.
@@ -69,7 +69,9 @@ def here_options(kubeconfig: Path) -> ClusterOptions:
 
     if not kubeconfig.is_file():
         hint = "bayplan up, which writes bayplan.kubeconfig"
-        raise InputError("--to", got=f"no file {str(kubeconfig)!r}", wanted="a kubeconfig of a Bayplan", hint=hint)
+        raise InputError(
+            "--to", got=f"no file {str(kubeconfig)!r}", wanted="a kubeconfig of a Bayplan server", hint=hint
+        )
     return ClusterOptions(kubeconfig=kubeconfig, qps=-1, option="--to")
 
 

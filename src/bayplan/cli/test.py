@@ -9,8 +9,7 @@ import typer
 from bayplan.app.scenario_runs import ScenarioOptions, run_scenarios
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
-from bayplan.scenarios.junit import junit_xml
-from bayplan.scenarios.result_text import result_lines
+from bayplan.scenarios.results import junit_xml, result_lines
 
 
 def test(
@@ -39,7 +38,7 @@ def test(
     A scenario changes a cluster step by step (create, scale, drain, fail a zone, ...) and asserts the outcome. All files are
     checked before the first scenario runs. Each failed assertion is printed with expected and actual values, and why pods wait.
 
-    Files: bayplan's own format (docs/scenarios.md), Scenario objects of kube-scheduler-simulator (KEP-140), and configurations
+    Files: Bayplan's own format (docs/scenarios.md), Scenario objects of kube-scheduler-simulator (KEP-140), and configurations
     of scheduler_perf.
 
     Exit code: 0 if all assertions hold, 1 if one does not, 2 on bad input.

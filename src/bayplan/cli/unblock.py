@@ -48,11 +48,11 @@ def unblock(
 ) -> None:
     """Show what gets a waiting pod placed.
 
-    The first line gives the reason why the pod waits and the best way to place it. Then come all ways that were found, the
-    least risky first: wait for preemption, create what is missing, add a node, shrink the request, move pods, relax a rule,
-    lift a cordon, evict, raise the priority, tolerate a taint. Each was tried by scheduling in a copy of the cluster, which
-    does not change. Disruption budgets are honoured, and taints of unhealthy nodes are never tolerated. If no single change helps,
-    pairs of changes are tried.
+    The first line gives the reason why the pod waits and the best way to place it. Then come the changes that were found, the
+    least risky first: wait for preemption, create what is missing, remove a gate, add a node, shrink the request, move pods,
+    relax a constraint, uncordon a node, evict pods, raise the priority, tolerate a taint, label a node. Each was tried by
+    scheduling in a copy of the cluster, which does not change. Disruption budgets are honoured, and taints of unhealthy nodes
+    are never tolerated. If no single change helps, pairs of changes are tried.
 
     Example: bayplan unblock shop/web-1 --context prod
     """

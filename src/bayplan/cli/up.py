@@ -12,7 +12,6 @@ from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
 from bayplan.base.termination import exit_on_sigterm
-from bayplan.cli.record_level import Level
 from bayplan.cli.server_options import (
     AllowOrigin,
     Annotations,
@@ -44,6 +43,7 @@ from bayplan.cli.simulation_options import (
     AlgorithmProvider,
     Config,
     FeatureGates,
+    Level,
     ModeOption,
     Plugins,
     PolicyConfigFile,

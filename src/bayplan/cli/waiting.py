@@ -35,8 +35,8 @@ def waiting(
 ) -> None:
     """Show why pods wait, grouped by reason.
 
-    Reasons that alone block the most pods come first: fixing one of these lets pods fit. Pods that fit now are listed last; the
-    scheduler will place them.
+    Reasons are sorted by the number of pods for which they are the only obstacle. Pods that fit now are listed last; the scheduler
+    will place them.
 
     Exit code: 0 if no pod waits, 1 otherwise, 2 on bad input.
 

@@ -19,7 +19,7 @@ Rescheduled: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="new|all|WORKLOAD",
-        help="Placed pods to schedule again, before and after; repeatable. [default: new, none of them]",
+        help="Pods to schedule again: new (none that is placed), all, WORKLOAD; repeatable. [default: new]",
     ),
 ]
 
@@ -57,8 +57,8 @@ def what_if(
 
     Scheduler: config=FILE, feature-gates=A=true, weight=PLUGIN:N, disable=PLUGIN, plugin=FILE.py:CLASS.
 
-    Placed pods keep their node, unless --reschedule all schedules every pod again from an empty cluster, or --reschedule WORKLOAD
-    the pods of a workload.
+    By default, placed pods keep their node. --reschedule all schedules every pod again, from an empty cluster; --reschedule
+    WORKLOAD does this for the pods of one workload.
 
     Exit code: 0 if no pod that had a node would wait, 1 otherwise, 2 on bad input.
 

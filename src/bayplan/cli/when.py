@@ -26,7 +26,7 @@ def when(
     assume_run_time: Annotated[
         str,
         typer.Option(
-            metavar="DURATION", help="Run time, if unknown, of Never and OnFailure pods. [default: they run forever]"
+            metavar="DURATION", help="Run time of Never and OnFailure pods without a known one. [default: forever]"
         ),
     ] = "",
     within: Annotated[str, typer.Option(metavar="DURATION", help="Virtual time to look ahead.")] = "7d",
@@ -46,7 +46,7 @@ def when(
 ) -> None:
     """Show when a waiting pod or a Job would start.
 
-    The cluster is simulated in virtual time. Room comes free when pods end. The run time of a pod is its annotation
+    The cluster is simulated in virtual time. Resources become free when pods end. The run time of a pod is its annotation
     bayplan.io/run-time, or that of finished pods of the same Job or CronJob, or else --assume-run-time if its restart policy
     is Never or OnFailure.
 

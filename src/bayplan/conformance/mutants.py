@@ -61,8 +61,8 @@ class Difference:
 
     Attributes:
         mutant: the recorded mutant.
-        wanted: the parts of the recorded answer, what varies masked.
-        answer: those of ours.
+        wanted: the parts of the recorded answer, with varying values masked.
+        answer: the same parts of Bayplan's answer.
     """
 
     mutant: JsonObject

@@ -44,7 +44,7 @@ class DaemonSetController(Controller):
         self._memories: dict[str, DaemonMemory] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Mark the node of a pod's event."""
+        """Note a change of a pod, so that its DaemonSet is checked on that node."""
         controller = event.object.metadata.controller()
         if controller is not None:
             self._memory(controller.uid).follow_pod(event)
@@ -73,7 +73,7 @@ class DaemonSetController(Controller):
         return memory
 
     def history_of(self, uid: str) -> RevisionHistory:
-        """Return the revision history of a set, for hosts that know older revisions."""
+        """Return the revision history of a DaemonSet, which a host fills from stored ControllerRevisions."""
         return self._memory(uid).history
 
     def reconcile(self, key: str, now_ns: int) -> int | None:

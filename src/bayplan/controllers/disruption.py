@@ -90,7 +90,7 @@ class _Memory:
         return True
 
     def pod_of(self, owner: OwnerReference) -> str:
-        """Return the name of a pod that an object controls."""
+        """Return the name of any one pod that the owner controls."""
         return next(key.rpartition("/")[2] for key, known in self._owner_of.items() if known == owner)
 
     def _selects(self, labels: dict[str, str]) -> bool:

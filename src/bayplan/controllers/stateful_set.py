@@ -97,7 +97,7 @@ class StatefulSetController(Controller):
         self.record(owner, "SuccessfulDelete", text)
 
     def history_of(self, uid: str) -> RevisionHistory:
-        """Return the revision history of a set, for hosts that know older revisions."""
+        """Return the revision history of a StatefulSet, which a host fills from stored ControllerRevisions."""
         return self._memories.setdefault(uid, _Memory()).history
 
     # --- revisions ----------------------------------------------------------------------------------------------------

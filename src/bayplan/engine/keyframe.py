@@ -137,7 +137,7 @@ class Keyframe:
             self.values.extend([column.item(row) for column in followed])
 
     def add_changes(self, rows: Sequence[int], values: array[int]) -> None:
-        """Record the current values of rows: the dynamic parts' values, row by row."""
+        """Append the current verdicts and scores of these rows, one row after another."""
         self.rows.extend(rows)
         self.values.extend(values)
 

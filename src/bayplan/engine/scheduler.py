@@ -51,10 +51,10 @@ class Scheduler:
         queue: the scheduling queue; its pod lister must be `pods.get`.
         pods: all pods of the cluster that are not finished, by key; shared with the queue.
         pick: chooses one of several best nodes.
-        sampling: the rule that ends the search for nodes; None to evaluate all nodes.
+        sampling: decides when enough feasible nodes have been found; None to evaluate all nodes.
         extenders: the extenders, in calling order.
         record_level: the level of detail of records.
-        waiting_pods: the pods that wait for a permit; plugins see them, too.
+        waiting_pods: the pods that Permit plugins hold on their nodes (WaitingPod upstream); plugins see them, too.
         nominates_expected: see `BindingCycle`.
 
     Attributes:

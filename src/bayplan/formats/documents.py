@@ -152,7 +152,7 @@ def _encode(value: object, where: str) -> bytes:
 
 
 def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Document]:
-    """Yield the items of a list object, or the document itself if it is something else or has none."""
+    """Yield the items of a List object; yield any other document, or a List without items, as it is."""
     value = document.value
     items = value.get("items") if isinstance(value, dict) else None
     kind = value.get("kind") if isinstance(value, dict) else None

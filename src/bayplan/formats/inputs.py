@@ -70,8 +70,8 @@ def load_inputs(
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
     Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.recognised`); everything else is a
-    manifest. A Trace among the documents names tables, too, and what is kept of them. Pods of manifests may be bound to nodes of
-    the trace.
+    manifest. A Trace document can name further tables and select a part of them. Pods of manifests may be bound to nodes of the
+    trace.
 
     Args:
         paths: see `bayplan.formats.files.find_files`; `-` is a manifest.
@@ -80,7 +80,7 @@ def load_inputs(
         progress: see `LoadProgress`.
 
     Raises:
-        InputError: see `bayplan.formats.manifests` and `bayplan.formats.traces`; there are two traces.
+        InputError: see `bayplan.formats.manifests` and `bayplan.formats.traces`; or there is more than one trace.
     """
     manifests: list[InputFile] = []
     tables: list[tuple[InputFile, TraceTable]] = []

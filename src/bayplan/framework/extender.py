@@ -173,7 +173,7 @@ class Extender:
     def _pods_of(
         self, node_name: str, meta: MetaVictims, pods: Sequence[Pod] | None
     ) -> tuple[Pod, ...] | ExtenderFailure:
-        """Return the pods in a response: they must be on the node."""
+        """Return the pods that a response names, or a failure if one of them is not on the node."""
         if pods is None:
             return ExtenderFailure(f'nodeinfo not found for node name "{node_name}"')
         by_uid = {pod.metadata.uid: pod for pod in pods}

@@ -40,7 +40,7 @@ def configuration_document(settings: Settings) -> Configuration:
 
 
 def default_document(settings: Settings) -> DefaultConfiguration:
-    """Return the default configuration, also as text to start from."""
+    """Return the default configuration, parsed, and as YAML for the editor."""
     effective = settings.default_configuration().effective_document()
     return DefaultConfiguration(text=yaml_text(effective), effective={**effective})
 

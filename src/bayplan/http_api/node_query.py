@@ -51,7 +51,7 @@ def find_nodes(nodes: NodeColumns, wanted: NodeFilter, sort: tuple[str, bool]) -
     """Return the rows of the matching nodes, in order; ties by name.
 
     Args:
-        nodes: frozen.
+        nodes: a copy of the columns that does not change.
         wanted: the filter.
         sort: one of `SORTS` or a resource (by its share), and whether the largest come first.
 
@@ -161,7 +161,7 @@ def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Cel
     """Return the heat map.
 
     Args:
-        nodes: frozen.
+        nodes: a copy of the columns that does not change.
         rows: the nodes to show, in the order of their names.
         metric: a resource.
         by: ``zone``, ``pool``, ``label:KEY`` or "" for one group.

@@ -184,7 +184,7 @@ def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns:
     """Return a page of the queue.
 
     Args:
-        queue: a copy.
+        queue: a copy of the scheduling queue.
         tier: one of `TIERS`, or "" for all of them, one after the other.
         offset, limit: the offset and limit of the page.
         now_ns: the time.

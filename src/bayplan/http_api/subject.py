@@ -135,7 +135,7 @@ class EngineStatus(Protocol):
 
     @property
     def decisions_per_second(self) -> float:
-        """The rate in the last seconds, in real time."""
+        """The decisions per second of real time, lately."""
         ...
 
     @property

@@ -43,7 +43,7 @@ class GuardedFilterRule(FilterRule):
         self._call(self._rule.after_changes, params)
 
     def before_changes(self, params: Params | None) -> None:
-        """Restore the data from before the trial."""
+        """Restore the data, after the moved pods are back in their places."""
         self._call(self._rule.before_changes, params)
 
     def filter(self, row: int) -> int:

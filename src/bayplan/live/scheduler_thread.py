@@ -442,7 +442,7 @@ class SchedulerThread:
     # --- replacing the scheduler --------------------------------------------------------------------------------------
 
     def _take_over(self) -> None:
-        """Switch to a successor when the outcome of all pending bindings is known."""
+        """Switch to the successor once no binding is pending, or when the deadline has passed."""
         if self._successor is None:
             return
         successor, make, deadline, future = self._successor

@@ -111,7 +111,7 @@ def fit_score_requests(pod: Pod) -> Amounts:
 
 
 def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> Amounts:
-    """Return the amounts that NodeResourcesBalancedAllocation adds to a node: no defaults, pod-level resources, resizes."""
+    """Return the amounts that NodeResourcesBalancedAllocation adds to a node: no defaults, but pod-level resources and resizes."""
     options = replace(_balancing(gates), earlier_sums=earlier_sums) if earlier_sums else _balancing(gates)
     return pod_amounts(pod, options)
 

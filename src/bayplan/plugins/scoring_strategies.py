@@ -152,7 +152,7 @@ class LeastAllocated(StrategyScore):
 
 
 class MostAllocated(StrategyScore):
-    """The percentage that is requested."""
+    """Scores a node by the requested percentage of its allocatable resources."""
 
     def share(self, requested: int, allocatable: int) -> int:
         """Return the percentage that is requested, at most 100."""

@@ -168,7 +168,7 @@ def rejections(runs: Runs) -> Figure:
 
 
 def descheduled(runs: Runs) -> Figure:
-    """Return bars of the evictions by a descheduler, by plugin, with confidence intervals."""
+    """Return a bar chart of the descheduler's evictions per plugin, with confidence intervals."""
     counts = {
         label: [Counter(each["plugin"] for each in run.descheduled or ()) for run in group]
         for label, group in runs.items()

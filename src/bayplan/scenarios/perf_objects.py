@@ -110,7 +110,7 @@ class PerfObjects:
     def nodes(
         self, operation: Mapping[str, Any], count: int, number: int, values: Mapping[str, Value]
     ) -> list[KubernetesObject]:
-        """Return nodes, prepared by the strategy of the operation, with their CSINodes."""
+        """Return the nodes of a createNodes operation, changed as its *Strategy fields describe, with their CSINodes."""
         template = operation.get("nodeTemplatePath")
         found: list[KubernetesObject] = []
         for index in range(count):

@@ -269,7 +269,7 @@ class ScenarioRun:
         return found
 
     def _explained(self, keys: Sequence[str]) -> list[Explained]:
-        """Return why pods wait, one of each workload."""
+        """Explain one pending pod of each workload, up to a maximum number."""
         groups: dict[str, list[PodTimeline]] = {}
         wanted = set(keys)
         for pod in self._simulator.pods:

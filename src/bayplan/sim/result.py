@@ -130,7 +130,7 @@ class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def peak_share(self) -> float:
-        """Return the share that was requested at the peak."""
+        """Return the requested share of the allocatable amount, at the time when most was requested."""
         return self.peak_requested / self.peak_allocatable if self.peak_allocatable else 0.0
 
     @property

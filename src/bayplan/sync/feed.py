@@ -35,7 +35,8 @@ class Listed(NamedTuple):
     """All objects of a kind at a revision (0 if the feed has none).
 
     Attributes:
-        emitted: the objects that earlier parts of the list contained unchanged; `documents` are the others.
+        documents: the objects that are new in this part.
+        emitted: references to the objects that earlier parts of the list contained unchanged.
     """
 
     plural: str

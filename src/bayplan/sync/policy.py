@@ -17,7 +17,8 @@ class SyncPolicy:
             local scheduler; without them, it would place all pods on an empty cluster.
         update_scheduled_pods: whether to apply changes of scheduled pods of the source: labels, annotations, tolerations,
             resources. By default they are ignored, because the local pod may be on a different node.
-        follow: whether changes are synced after the initial objects. Otherwise claims without a volume get one locally.
+        follow: whether changes are synced after the initial objects. If not, claims without a volume get one locally, because the
+            source can't bind them later.
         source_volumes: whether to copy claims that wait for their first consumer when the source has bound them, with their
             volumes. By default their volumes are created locally, because the place of a volume is a scheduling decision.
         namespaces: the namespaces to sync; empty for all.

@@ -162,7 +162,7 @@ class _FollowedCollection:
         self._take(PartListed(self._plural, RawDocuments(raws, self._read)))
 
     def changed(self, changes: Sequence[Change[_Followed]]) -> None:
-        """Process changes of the reflector."""
+        """Process changes that the reflector reports."""
         for old, new in changes:
             item = new if new is not None else old
             assert item is not None

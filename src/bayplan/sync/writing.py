@@ -86,7 +86,7 @@ def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exchange[None]:
-    """Write the rest of a created object, and report to the follower.
+    """Write the status of an object that was just created, and report the result to the follower.
 
     Args:
         follower: the follower.

@@ -34,7 +34,7 @@ def check_plugin(
     """Call a plugin on small random clusters in every way in which the engine does, and check its contract.
 
     All evaluation forms agree; calls change nothing; equal calls return equal results; verdicts have reasons; scores
-    are from 0 to 100; undeclared data does not influence it; pods with equal signatures and keys are
+    are from 0 to 100; data that `reads` does not declare has no influence; pods with equal signatures and keys are
     treated alike; its events are valid. The random clusters have what most plugins read; declare anything else that yours reads.
 
     Args:

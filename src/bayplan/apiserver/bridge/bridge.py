@@ -125,7 +125,7 @@ class Bridge:
     # --- synchronization ----------------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """Call a function with every typed change, in the order of revisions; first with all existing objects as added ones."""
+        """Call a function with every typed change, in revision order; existing objects come first, as additions."""
         self.flush()
         self._listeners.append(listener)
         events = self.store.initial_events()

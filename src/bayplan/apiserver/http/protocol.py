@@ -324,7 +324,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _refuse(self, status: bytes) -> None:
-        """Send an error in Go's words, stop reading, and close the connection when the client has had time to read it."""
+        """Send an error in Go's words, stop reading, and close the connection after a delay, so that it can be read."""
         self._refused = True
         self._end_request()
         self._table.work(self)

@@ -194,7 +194,7 @@ def _check_finalizers(metadata: Document, field: str) -> list[Cause]:
 
 
 def check_standard_finalizers(metadata: Document, field: str = "metadata") -> list[Cause]:
-    """Return the errors of finalizers without a domain that are not standard ones."""
+    """Return errors for finalizers that have no domain and are not standard."""
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         invalid_value(f"{field}.finalizers[{index}]", quote(name), text)

@@ -122,7 +122,7 @@ class Backend:
         return self._uids.pop()
 
     def generate_name(self, prefix: str) -> str:
-        """Return a name that begins with a prefix."""
+        """Return the prefix, shortened if necessary, with five random characters."""
         return prefix[:_MAX_PREFIX_LENGTH] + "".join(self._random.choice(ALPHABET) for _ in range(5))
 
     def begin_session(self) -> Session:

@@ -37,7 +37,7 @@ class _Work(WorkBudget):
     """The work of one check, in steps. The first visit of a value is free; patterns, enums and alternatives count.
 
     Attributes:
-        visit_steps: the steps for each visit of a value.
+        visit_steps: the steps for each visit of a value: 0, unless alternatives visit it again.
     """
 
     __slots__ = ("visit_steps",)

@@ -437,8 +437,8 @@ def immutable(
 
     Args:
         path: the path of the value.
-        detail: the detail of the message.
-        show: the function that prints the new value.
+        detail: the text after the value in the message.
+        show: the function that formats the new value.
         zero: the value of a missing field.
     """
 

@@ -168,7 +168,7 @@ def _mode_stays(new: Document, old: Document, out: Causes) -> None:
 
 
 def _promoted(affinity: object, new: object) -> object:
-    """Return a node affinity with beta labels replaced by the stable labels that a new one has instead."""
+    """Return a node affinity with each beta label replaced if the new affinity has the stable label in its place."""
     if isinstance(affinity, dict) and isinstance(new, dict):
         inner = {key: _promoted(item, new.get(key)) for key, item in affinity.items()}
         if "key" in affinity and _GA_LABELS.get(str(affinity["key"]), "") == new.get("key", ""):

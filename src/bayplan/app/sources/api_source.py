@@ -1,4 +1,4 @@
-"""A Kubernetes API as a source: a live cluster that is only read, or a running Bayplan with its configuration and clock.
+"""A Kubernetes API as a source: a live cluster that is only read, or a Bayplan server with its configuration and clock.
 
 One GET of each kind's collection, in pages; nothing is watched and nothing is written. Secrets and ConfigMaps are never read.
 """
@@ -69,7 +69,7 @@ PAGE = 500
 """Number of objects per page; kubectl's default."""
 
 TOKEN_VARIABLE = "BAYPLAN_TOKEN"
-"""Environment variable with the token of a running Bayplan."""
+"""Environment variable with the token of a Bayplan server."""
 
 _SPREADING = "default spreading of pods does not know their selectors"
 _NONE = "it is assumed that there are none"
@@ -166,7 +166,7 @@ async def _open_cluster(options: SourceOptions, setup: SchedulerSetup) -> Cluste
 
 
 def open_server(options: SourceOptions) -> ClusterSource:
-    """Read a running Bayplan: its objects, its configuration, its clock.
+    """Read a Bayplan server: its objects, its configuration, its clock.
 
     Raises:
         InputError: nothing responds, the server is not Bayplan, or its configuration cannot be used here.
@@ -309,14 +309,14 @@ class ApiReader:
         self.unread.append(UnreadKind(kind=kind.kind, reason=response.message, effect=effect))
 
     async def ask(self, path: str, kind: type[_Answer]) -> _Answer:
-        """Return the description of a running Bayplan.
+        """Return the description of a Bayplan server.
 
         Raises:
             InputError: nothing responds, or the server is not Bayplan.
         """
         response = await self._get(path)
         if response.status == NO_ANSWER:
-            raise InputError(self.name, got=response.message, wanted="a running Bayplan", hint="bayplan up")
+            raise InputError(self.name, got=response.message, wanted="a Bayplan server", hint="bayplan up")
         if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise InputError(self.name, got=response.message, wanted="its token", hint=f"{TOKEN_VARIABLE}=TOKEN")
         try:
@@ -325,4 +325,4 @@ class ApiReader:
         except msgspec.DecodeError:
             pass
         got = response.message if not response.ok else "something else"
-        raise InputError(self.name, got=got, wanted="a running Bayplan", hint="--context NAME for a cluster")
+        raise InputError(self.name, got=got, wanted="a Bayplan server", hint="--context NAME for a cluster")

@@ -77,7 +77,7 @@ class UnreadKind(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: the kind, e.g. ``PodDisruptionBudget``.
         reason: the server's words.
-        effect: the assumption of answers instead.
+        effect: what answers assume instead.
     """
 
     kind: str

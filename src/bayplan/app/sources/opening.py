@@ -27,7 +27,7 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
             "--kubeconfig", got=f"{options.kubeconfig} and {paths[0]}", wanted="one source", hint="no paths"
         )
     if not paths:
-        wanted = "manifests, a dump, a result directory, http://... of a running Bayplan, or --context NAME"
+        wanted = "manifests, a dump, a result directory, http://... of a Bayplan server, or --context NAME"
         raise InputError("source", got="none", wanted=wanted, hint="--context NAME for a live cluster")
     for kind, found in (
         (SourceKind.SERVER, [path for path in paths if path.startswith(("http://", "https://"))]),

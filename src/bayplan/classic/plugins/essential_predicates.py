@@ -85,7 +85,7 @@ class PodFitsHostPorts(FilterPlugin[HostPortsSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> HostPortsSpec:
-        """Store the ports."""
+        """Return the pod's host ports."""
         return compile_host_ports(pod)
 
     def filter_rule(self, spec: HostPortsSpec, cluster: ClusterState) -> FilterRule:

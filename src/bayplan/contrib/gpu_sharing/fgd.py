@@ -126,6 +126,6 @@ def _as_records(states: Ints) -> Ints:
 
 
 def _scores(decrease: Floats) -> Ints:
-    """Return 100 * sigmoid of a decrease in whole GPUs, rounded down."""
+    """Return floor(100 * sigmoid(decrease)), where the decrease of the fragments is in whole GPUs."""
     scores: Ints = (100.0 / (1.0 + np.exp(-decrease / GPU_SIZE_MILLI))).astype(np.int64)
     return scores

@@ -82,7 +82,7 @@ class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
         """Return the size from quantities.
 
         Raises:
-            InputError: ``Trace $.machine.cpu`` or ``.memory`` is no quantity above 0.
+            InputError: ``Trace $.machine.cpu`` or ``.memory`` is not a quantity above 0.
         """
         found = []
         for name, text, number in (("cpu", cpu, milli_value), ("memory", memory, value)):

@@ -185,7 +185,7 @@ class QueueChanged(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version: the version of the queue; 0 if the engine is busy.
-        busy: whether it is; then only counts are known.
+        busy: whether the engine was too busy to answer; then only `counts` is set.
     """
 
     version: int

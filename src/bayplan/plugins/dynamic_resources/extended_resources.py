@@ -66,7 +66,7 @@ def find_special_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceCla
 
 
 def make_special_claim(pod: Pod) -> ResourceClaim:
-    """Return the special claim of a pod before a node is chosen: without requests."""
+    """Return the claim for a pod's extended resources before a node is chosen, without requests."""
     metadata = pod.metadata
     owner = OwnerReference(api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid, controller=True)
     return ResourceClaim(

@@ -267,7 +267,7 @@ class NoPreference(ScoreRule):
         return 0
 
     def score_all(self, raw: Ints) -> None:
-        """Write 0."""
+        """Score every node 0."""
         np.asarray(raw)[:] = 0
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:

@@ -124,7 +124,7 @@ class AttachedVolumes:
         return catalog.written(kind, known) if known >= 0 else None
 
     def _are_attached(self, volumes: list[str] | None) -> bool:
-        """Return whether one of some volumes (None: of all) is attached somewhere."""
+        """Return whether any of these volumes is attached; True for None, which means that they are unknown."""
         if volumes is None:
             return True
         return bool(self._attached_volumes) and any(name in self._attached_volumes for name in volumes)

@@ -186,7 +186,7 @@ class VolumeBinding(
         return solution
 
     def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
-        """Return the volumes of a class by name, assumed versions in their places."""
+        """Return the volumes of a class by name, with assumed versions instead of stored ones."""
         volumes = self._by_class.get(name)
         if not len(self._volumes):
             return volumes

@@ -113,9 +113,9 @@ FULL_UTILIZATION = 100
 
 
 def capacity_score(decision: Decision, shape: Sequence[tuple[int, int]]) -> int:
-    """Return the mean over storage classes of the shape's value at requested by available storage, rounded.
+    """Look up requested / available storage in the shape for each storage class; return the rounded mean.
 
-    Existing volumes take precedence over those to provision: if there are any, only they count.
+    If the solution uses existing volumes, volumes to be provisioned are ignored.
     """
     requested: dict[str, int] = {}
     capacity: dict[str, int] = {}

@@ -49,7 +49,7 @@ function parts(answer, headed) {
     headed ? h("p", { class: "strong", "data-test": "capacity-sentence" }, answer.sentence) : null,
     answer.workloads.length > 1 ? mixPanel(answer.workloads) : null,
     answer.message
-      ? h("p", { class: "wrap" }, h("span", { class: "faint" }, "The next copy: "), answer.message)
+      ? h("p", { class: "wrap" }, h("span", { class: "faint" }, "What stops the next copy: "), answer.message)
       : null,
     groupPanel(answer.groups),
     victimPanel(answer.victims),

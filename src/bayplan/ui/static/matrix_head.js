@@ -18,7 +18,7 @@ export function drawHead(head, data, layout, how) {
   const stuck = sizes.node + sizes.total;
   const middle = layout.scores
     ? `Scores, ${how.view.values === "normalized" ? `normalised to 0–${data.max_score ?? 100}` : how.view.values}`
-    : "Missing";
+    : "Why not";
   const isTall = columns.some((column) => breakable(column.name).length > 5);
   draw(
     head,

@@ -36,7 +36,7 @@ export function reloadButton() {
       type: "button",
       class: "button",
       "data-test": "reload",
-      title: "Read the files of plugins again; waiting pods are tried again",
+      title: "Reload plugin files and retry waiting pods",
       onclick: () => void reloadPlugins(),
     },
     "Reload plugin files",

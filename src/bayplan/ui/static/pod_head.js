@@ -40,10 +40,10 @@ export function podHead(data, of) {
       { class: "head" },
       h("h1", { class: `verdict${data.sentence.length > LONG ? " long" : ""}`, "data-test": "verdict" }, data.sentence),
       waits
-        ? h("a", { class: "button", href: to("nodes", { fit: `${of.namespace}/${of.name}` }) }, "Show on map")
+        ? h("a", { class: "button", href: to("nodes", { fit: `${of.namespace}/${of.name}` }) }, "Show on nodes")
         : null,
       waits && data.queue
-        ? h("button", { type: "button", class: "button", onclick: of.retry }, "Schedule again")
+        ? h("button", { type: "button", class: "button", onclick: of.retry }, "Retry now")
         : null,
       data.deleted
         ? null
@@ -105,7 +105,7 @@ function queueWords(queue) {
       ? h(
           "span",
           { class: "faint", title: queue.wakes_on.join(", ") },
-          `; wakes on ${queue.wakes_on.slice(0, MAX_EVENTS).join(", ")}${queue.wakes_on.length > MAX_EVENTS ? ` and ${queue.wakes_on.length - MAX_EVENTS} more` : ""}`,
+          `; retried on ${queue.wakes_on.slice(0, MAX_EVENTS).join(", ")}${queue.wakes_on.length > MAX_EVENTS ? ` and ${queue.wakes_on.length - MAX_EVENTS} more` : ""}`,
         )
       : null,
   );

@@ -71,7 +71,7 @@ function suggestionList(answer, headed) {
     !suggestions.length && !answer.fits
       ? h("p", { class: "calm" }, "Nothing that was tried gets it placed.")
       : null,
-    answer.fits ? null : h("p", { class: "faint small" }, `Each was tried in a fork of the cluster: ${counted(answer.trials, "trial")}.`),
+    answer.fits ? null : h("p", { class: "faint small" }, `${counted(answer.trials, "change")} tried in a fork of the cluster.`),
     assumptionList([...answer.limits.map((limit) => `limit: ${limit}`), ...answer.assumptions]),
   ];
 }

@@ -36,7 +36,7 @@ function resourceTable(rows) {
           {
             scope: "col",
             class: "right",
-            title: "The largest free amount on one node: what is free in crumbs is not room",
+            title: "The largest free amount on one node. Amounts scattered over nodes don't fit a large pod",
           },
           "Largest free",
         ),

@@ -93,7 +93,7 @@ function causeTable(rows) {
     h(
       "thead",
       null,
-      h("tr", null, h("th", { scope: "col" }, "Cause"), h("th", { scope: "col", class: "right" }, "Pods"), h("th", { scope: "col", class: "right", title: "Pods that nothing else blocks" }, "Alone")),
+      h("tr", null, h("th", { scope: "col" }, "Cause"), h("th", { scope: "col", class: "right" }, "Pods"), h("th", { scope: "col", class: "right", title: "Pods that nothing else blocks" }, "Only cause")),
     ),
     h(
       "tbody",

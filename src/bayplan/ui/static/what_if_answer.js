@@ -162,7 +162,10 @@ function measures(figures) {
     table(
       [["", ""], ["Before", "right"], ["After", "right"], ["Change", "right"]],
       figures.map((each) => {
-        const difference = share(each.name) ? Math.round((each.after - each.before) * 100) : each.after - each.before;
+        // The difference of what is shown, so that a row does not contradict itself.
+        const difference = share(each.name)
+          ? Math.round(each.after * 100) - Math.round(each.before * 100)
+          : each.after - each.before;
         return [
           each.name,
           text(each, each.before),

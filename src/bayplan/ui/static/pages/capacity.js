@@ -31,7 +31,7 @@ export function open({ place, root, signal }) {
     headline(target ? `How many more copies of ${target} fit?` : "How many more copies fit?");
     draw(
       field,
-      targetField("Count", target, (of) => change({ of }, { push: true })),
+      targetField("Calculate", target, (of) => change({ of }, { push: true })),
       h(
         "label",
         { class: "check" },

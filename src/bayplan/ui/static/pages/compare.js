@@ -167,7 +167,7 @@ function pickers(forks, a, b) {
     ),
     h(
       "button",
-      { type: "button", class: "button quiet", onclick: () => change({ a: b, b: a }), title: "Change sides" },
+      { type: "button", class: "button quiet", onclick: () => change({ a: b, b: a }), title: "Swap A and B" },
       "⇄",
     ),
   );
@@ -220,7 +220,7 @@ function explain(forks) {
         )
       : null,
     empty(
-      "A fork is a copy of this cluster that runs on in virtual time, with another configuration or other objects. Compare it with what is here, or give the address of another Bayplan that follows the same source.",
+      "A fork is a copy of this cluster that runs on in virtual time, with another configuration or other objects. Compare it with this cluster, or compare this cluster with another Bayplan server that syncs the same source.",
       h("a", { class: "button primary", href: to("config") }, "Edit configuration"),
       h(
         "button",

@@ -144,7 +144,7 @@ class ConfigView {
           { type: "button", class: "button", "data-test": "revert", disabled: !changed, onclick: () => this.revert() },
           "Revert",
         ),
-        h("button", { type: "button", class: "button quiet", onclick: () => void this.takeDefault() }, "Default"),
+        h("button", { type: "button", class: "button quiet", onclick: () => void this.takeDefault() }, "Load default"),
         h("a", { class: "button quiet", href: to("plugins") }, "Plugins"),
         copyMenu({ json: "/bayplan/v1/config" }),
       ),

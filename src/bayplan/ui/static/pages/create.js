@@ -191,7 +191,7 @@ class CreateView {
     const words = result
       ? `${counted(result.created, "object")} created${result.refused ? `, ${count(result.refused)} refused` : ""}`
       : ready
-        ? `${counted(many, "object")} can be created`
+        ? `Create ${counted(many, "object")}`
         : tooMany && !refused
           ? `${counted(many, "object")} are too many at once: at most ${count(MAX_COUNT)}`
           : checked

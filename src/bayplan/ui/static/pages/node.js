@@ -208,8 +208,8 @@ function rejectedPanel(node) {
   return h(
     "section",
     { class: "panel" },
-    h("h2", null, "Rejected pods"),
-    h("p", { class: "faint small" }, "Waiting pods, by why this node was rejected in their last attempt."),
+    h("h2", null, "Pods that don't fit here"),
+    h("p", { class: "faint small" }, "Waiting pods, grouped by why they were rejected on this node in their last attempt."),
     rejected.length
       ? h(
           "table",

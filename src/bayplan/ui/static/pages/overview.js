@@ -161,7 +161,7 @@ function figures(data, cluster, waiting) {
         "Decisions",
         count(decisions.total),
         to("timeline"),
-        `${rate(decisions.per_second)}, p99 ${decisions.p99_ms < 10 ? decisions.p99_ms.toFixed(1) : Math.round(decisions.p99_ms)} ms`,
+        `${rate(decisions.per_second)}, 99 % within ${decisions.p99_ms < 10 ? decisions.p99_ms.toFixed(1) : Math.round(decisions.p99_ms)} ms`,
         "figure-decisions",
       ),
       tile(
@@ -267,7 +267,7 @@ function queuePanel(data) {
         "span",
         { class: `mini${data.binding_failures ? " bad-text" : ""}` },
         h("span", { class: "mini-figure" }, count(data.binding_failures)),
-        h("span", { class: "mini-label" }, "bind errors"),
+        h("span", { class: "mini-label" }, "binding failures"),
       ),
     ),
   );

@@ -264,7 +264,7 @@ class PodView {
   nextStep(matrixData) {
     if (!this.data || matrixData.form !== "none") return null;
     if (this.data.status === "waiting" && this.data.queue)
-      return h("button", { type: "button", class: "button", onclick: () => void this.retry() }, "Schedule again");
+      return h("button", { type: "button", class: "button", onclick: () => void this.retry() }, "Retry now");
     if (this.data.pod.node)
       return h("a", { class: "button", href: to("new", { like: `${this.namespace}/${this.name}` }) }, "Create copy");
     return this.data.status === "waiting" ? h("a", { class: "button", href: to("config") }, "Show config") : null;

@@ -421,9 +421,9 @@ function actionBar(selected, waiting, done) {
         title: waiting.length ? null : "Only waiting pods can be scheduled again",
         onclick: () => void retry(),
       },
-      "Schedule again",
+      "Retry now",
     ),
-    keys.length === 1 ? h("a", { class: "button", href: to("nodes", { fit: keys[0] }) }, "Show on map") : null,
+    keys.length === 1 ? h("a", { class: "button", href: to("nodes", { fit: keys[0] }) }, "Show on nodes") : null,
     keys.length === 1
       ? h("a", { class: "button", href: to("new", { like: keys[0], count: 50 }) }, "Create 50 copies")
       : null,

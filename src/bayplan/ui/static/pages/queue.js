@@ -15,10 +15,10 @@ import { title } from "../shell.js";
 /** @typedef {keyof Api.QueueCounts} Tier */
 
 const TIERS = /** @type {const} */ ([
-  ["active", "Active", "next to schedule"],
-  ["backoff", "Backoff", "retried after a pause"],
+  ["active", "Active", "ready to schedule"],
+  ["backoff", "Backoff", "waiting out their backoff"],
   ["unschedulable", "Unschedulable", "wait for an event"],
-  ["gated", "Gated", "held by gates"],
+  ["gated", "Gated", "held by scheduling gates"],
 ]);
 /** @type {Record<Tier, string>} */
 const CALM = {
@@ -117,7 +117,7 @@ class QueueView {
   /** @param {Api.QueueList} data */
   drawHead(data) {
     const flush = () =>
-      perform("Flush", async () => {
+      perform("Retry all", async () => {
         await put("POST /queue/flush", {});
         void this.load();
       });
@@ -133,10 +133,10 @@ class QueueView {
             type: "button",
             class: "button",
             "data-test": "flush",
-            title: "Move all unschedulable pods to the active queue",
+            title: "Retry all pods in backoff and all unschedulable pods now",
             onclick: () => void flush(),
           },
-          "Flush",
+          "Retry all",
         ),
         copyMenu({ json: apiAddress("/queue", { tier: this.tier }) }),
       ),

@@ -106,7 +106,7 @@ function beginnings() {
         "dl",
         { class: "facts" },
         fact("Import", h("code", null, "bayplan import --from KUBECONFIG")),
-        fact("Follow", h("code", null, "bayplan sync --from KUBECONFIG")),
+        fact("Sync", h("code", null, "bayplan sync --from KUBECONFIG")),
         fact("Record", h("code", null, "bayplan record FILE")),
         fact("Replay", h("code", null, "bayplan replay FILE")),
       ),

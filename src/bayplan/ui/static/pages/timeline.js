@@ -282,7 +282,7 @@ class Timeline {
       "Axis",
       [
         { value: "time", text: "time" },
-        { value: "number", text: "decisions", title: "Each decision takes the same room" },
+        { value: "number", text: "decisions", title: "Each decision has the same width" },
       ],
       this.axis,
       (value) => change({ axis: value === "time" ? "" : value, from: "", to: "", sel: "" }),
@@ -459,6 +459,6 @@ function legend(lanes) {
         ),
       ),
     h("span", { class: "grow" }),
-    h("span", null, "w s zoom · a d move · drag measures · Enter opens"),
+    h("span", null, "w s zoom · a d move · drag to measure · Enter opens"),
   ];
 }

@@ -212,9 +212,9 @@ class WhatIfView {
         choice(
           "Schedule",
           [
-            { value: "", text: "new pods only", title: "Pods that wait or lose their node" },
-            { value: "*", text: "all again", title: "All pods, from an empty cluster, on both sides" },
-            { value: "these", text: "these again", title: "Some workloads, on both sides" },
+            { value: "", text: "pods without a node", title: "Pods that wait or lose their node" },
+            { value: "*", text: "all pods", title: "All pods, from an empty cluster, on both sides" },
+            { value: "these", text: "some workloads", title: "Some workloads, on both sides" },
           ],
           mode,
           (value) => this.chooseReschedule(value),
@@ -251,7 +251,7 @@ class WhatIfView {
       draw(
         this.result,
         empty(
-          "Choose a change: drain nodes, lose a zone, scale a workload, weigh a plugin. The difference appears here; the cluster stays as it is.",
+          "Choose a change: drain nodes, lose a zone, scale a workload, change a plugin's weight. The difference appears here; the cluster stays as it is.",
           ...this.zones.map((zone) =>
             h("button", { type: "button", class: "button", key: zone, onclick: () => this.add(`lose-zone=${zone}`) }, `Lose ${zone}`),
           ),
