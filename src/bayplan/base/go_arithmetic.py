@@ -71,7 +71,7 @@ def small_float(a: int) -> float:
 
 def small_int64(x: float) -> int:
     """Convert a whole number from 0 to below 2^52, in the same way; other values give any integer."""
-    return int(x)
+    return to_int64(x)
 
 
 def round(x: float) -> float:

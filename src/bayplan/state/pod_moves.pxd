@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from bayplan.base cimport go
 from bayplan.state.columns cimport Columns
 from bayplan.state.counters cimport Counter
 from bayplan.state.pod_info cimport PodInfo

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bayplan.base import go_arithmetic as go
 from bayplan.objects.requests import HostPort
 from bayplan.state.columns import Columns
 from bayplan.state.pod_info import PodInfo
@@ -108,7 +109,7 @@ def count_pod(columns: Columns, info: PodInfo, row: int, count: int) -> None:
     """Add (1) or remove (-1) a pod on a row, in the columns and counters that rules read."""
     column, usage = info.footprint.column, columns.usage
     for number in range(len(column)):
-        usage[number, row] += count * column[number]
+        usage[number, row] = go.add(usage[number, row], go.mul(count, column[number]))
     counters = info.pod_class.counters
     for number in range(len(counters)):
         counter = counters[number]
