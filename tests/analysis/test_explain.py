@@ -113,7 +113,10 @@ def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() ->
     nodes = [node(f"n{number}", cpu="1").obj() for number in range(3)]
     nodes += [node("t").taint("dedicated", "gpu").obj(), node("c").unschedulable().obj()]
     found = explained(run(*nodes, pod("p", cpu="3").obj()), "p")
-    assert found.verdict == "default/p waits: none of 5 nodes fits; nearest of 3 that it may use is n0, short of 2 cpu"
+    assert found.verdict == (
+        "default/p waits: it asks for 3 cpu, the largest of the 3 nodes that it may use offers 1; "
+        "the other 2 are excluded by cordon (1), taint dedicated=gpu:NoSchedule (1)"
+    )
     assert found.message.startswith("0/5 nodes are available: 1 node(s) had untolerated taint(s), ")
     assert found.detail is not None
     groups = [(each.plugin, each.reasons, len(each.nodes), each.code) for each in found.detail.rejections]

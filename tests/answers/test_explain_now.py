@@ -26,7 +26,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("x").req(cpu="8")],
             "x",
-            "default/x waits: none of 3 nodes fits; nearest of 1 that it may use is a, short of 4 cpu",
+            "default/x waits: it asks for 8 cpu, the largest node offers 4",
             id="the node that it may use is nearest, not the one with a taint or a cordon",
         ),
         pytest.param(
@@ -65,7 +65,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("web-5d8f-1").label({"pod-template-hash": "5d8f"}).owner("ReplicaSet", "web-5d8f").req(cpu="8")],
             "deployment/web",
-            "default/web-5d8f-1 waits: none of 3 nodes fits; nearest of 1 that it may use is a, short of 4 cpu",
+            "default/web-5d8f-1 waits: it asks for 8 cpu, the largest node offers 4",
             id="a Deployment that is known by the names of owners alone",
         ),
     ],

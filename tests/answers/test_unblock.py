@@ -216,7 +216,7 @@ def test_a_workload_is_placed_as_a_whole_if_nodes_are_added() -> None:
     pods = [make_pod(f"web-{number}").req(cpu="3").owner("ReplicaSet", "web").obj() for number in range(3)]
     found = asked(node("a"), *pods, target="replicaset/web")
     assert found.verdict.startswith(
-        "2 of 3 pods wait (default/web-1): no node has room: Insufficient cpu (1); best: add"
+        "2 of 3 pods wait (default/web-1): the only node, a, has no room: Insufficient cpu (1); it is short of 2 cpu; best: add"
     )
     (added,) = [each for each in found.suggestions if each.kind == "add node"]
     assert (added.placed, added.waiting, added.text) == (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from bayplan.analysis.free_amounts import requested_by_time_lines
 from bayplan.analysis.pending import waiting_message
-from bayplan.analysis.root_cause import Lookup
+from bayplan.analysis.volume_places import Lookup
 from bayplan.analysis.waits import WAITING
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
@@ -81,16 +81,6 @@ class RunSource(Protocol):
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
         """Return what pods requested of nodes just before a decision, with their number as ``pods``; empty nodes may be missing."""
-        ...
-
-
-@runtime_checkable
-class CatalogSource(Protocol):
-    """A source that also has claims, volumes and other objects."""
-
-    @property
-    def catalog(self) -> Lookup:
-        """The catalog of these objects."""
         ...
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bayplan.analysis.explain import BEST_NODES, explain
 from bayplan.analysis.explanation import AttemptDetail, Explanation, NodeDetail, PluginVerdict, Remedy
 from bayplan.analysis.filter_matrix import LOAD, filter_matrix
-from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_list
 from bayplan.answers.judgement import Judgement, judge
 from bayplan.answers.move_steps import move_steps

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, group_of
 from bayplan.base.errors import InputError

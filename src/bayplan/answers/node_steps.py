@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import CORDON, NODE_AFFINITY, TAINTS
-from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.answers.drain_rules import CORDON_TAINT, uncordoned
 from bayplan.answers.judgement import Judgement
 from bayplan.answers.node_groups import POOL_LABELS

@@ -8,8 +8,9 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
+from bayplan.analysis.cause_words import requirement_text
 from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
-from bayplan.analysis.root_cause import requirement_text, reserving_taints, taint_text, untolerated_taints
+from bayplan.analysis.node_taints import reserving_taints, taint_text, untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.judgement import Judgement

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from bayplan.analysis.root_cause import Lookup
 from bayplan.analysis.run_source import RecordSequence
+from bayplan.analysis.surroundings import Surroundings
+from bayplan.analysis.volume_places import Lookup
 from bayplan.answers.displaced_pods import as_waiting
 from bayplan.answers.trial import Trial
+from bayplan.answers.trial_surroundings import TrialSurroundings
 from bayplan.answers.workloads import WorkloadObjects, workload_of
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
@@ -112,8 +114,13 @@ class PresentSource:
 
     @property
     def catalog(self) -> Lookup:
-        """See `bayplan.analysis.run_source.CatalogSource`."""
+        """See `bayplan.analysis.surroundings.CatalogSource`."""
         return self._trial.catalog
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """See `bayplan.analysis.surroundings.SituatedSource`."""
+        return TrialSurroundings(self._trial, self._life.pod or Pod())
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
         """See `RunSource`."""

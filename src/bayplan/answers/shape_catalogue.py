@@ -7,8 +7,9 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from bayplan.analysis.root_cause import bound_volumes, untolerated_taints, volume_labels
+from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_amount
+from bayplan.analysis.volume_places import bound_volumes, volume_labels
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_shapes import (
     HOSTNAME,

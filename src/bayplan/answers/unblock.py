@@ -156,7 +156,7 @@ def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Seque
     who = waiting[0].key if asked == 1 else f"{len(waiting):,} of {format_count(asked, 'pod')} wait ({waiting[0].key})"
     verb = " waits" if asked == 1 else ""
     best = found[0].text if found else "nothing that was tried gets it placed"
-    return f"{who}{verb}: {judged.cause.sentence}; best: {best}"
+    return f"{who}{verb}: {judged.cause.headline}; best: {best}"
 
 
 class _Search:
