@@ -115,7 +115,7 @@ def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() ->
     found = explained(run(*nodes, pod("p", cpu="3").obj()), "p")
     assert found.verdict == (
         "default/p waits: it asks for 3 cpu, the largest of the 3 nodes that it may use offers 1; "
-        "the other 2 are excluded by cordon (1), taint dedicated=gpu:NoSchedule (1)"
+        "the other 2 are excluded: cordoned (1), taint dedicated=gpu:NoSchedule (1)"
     )
     assert found.message.startswith("0/5 nodes are available: 1 node(s) had untolerated taint(s), ")
     assert found.detail is not None

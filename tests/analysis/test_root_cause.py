@@ -28,6 +28,10 @@ def on(node: str, app: str, *, cpu: str = "100m", memory: str = "1Mi") -> PodBui
     return make_pod(f"{app}-on-{node}").label(app=app).req(cpu=cpu, memory=memory).node(node)
 
 
+def built_of(*builders: Built) -> list[KubernetesObject]:
+    return [each.obj() for each in builders]
+
+
 GENERAL = nodes("general", "a1", "a2", zone="a") + nodes("general", "b1", zone="b")
 GPU = [each.taint("gpu", "yes") for each in nodes("gpu", "g1", "g2", zone="a")]
 ADDED = {
@@ -73,7 +77,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
         pytest.param(
             [*GENERAL, GPU[0], nodes("gpu", "g3")[0].unschedulable()],
             make_pod("x").node_selector(pool="gpu"),
-            "none of the 2 nodes with pool=gpu (nodeSelector) takes it: cordon (1), taint gpu=yes:NoSchedule (1)",
+            "none of the 2 nodes with pool=gpu (nodeSelector) takes it: cordoned (1), taint gpu=yes:NoSchedule (1)",
             id="one node of the pool is tainted, the other cordoned; the cordon's own taint does not count twice",
         ),
         pytest.param(
@@ -85,7 +89,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
         pytest.param(
             [*GPU, nodes("general", "a1")[0].unschedulable()],
             make_pod("x"),
-            "no node takes it: taint gpu=yes:NoSchedule (2), cordon (1)",
+            "no node takes it: taint gpu=yes:NoSchedule (2), cordoned (1)",
             id="taints and cordons, and no pool is selected",
         ),
         pytest.param(
@@ -103,7 +107,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             ],
             make_pod("x").req(cpu="3", memory="2Gi"),
             "none of the 3 nodes that it may use has room: Insufficient cpu (3), Insufficient memory (1); "
-            "nearest is a2, short of 1 cpu; the other 2 are excluded by taint gpu=yes:NoSchedule",
+            "nearest is a2, short of 1 cpu; the other 2 are excluded: taint gpu=yes:NoSchedule",
             id="each shortage with its own number of nodes",
         ),
         pytest.param(
@@ -151,7 +155,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
     ],
 )
 def test_the_sentence_is_the_same_everywhere(objects: Sequence[Built], pod: PodBuilder, want: str) -> None:
-    built: list[KubernetesObject] = [each.obj() for each in (*objects, pod)]
+    built = built_of(*objects, pod)
     cluster = Cluster(built, record_level=RecordLevel.OFF)
     reasons = cluster.waiting_reasons()
     if not want:
@@ -181,15 +185,15 @@ def test_the_sentence_is_the_same_everywhere(objects: Sequence[Built], pod: PodB
     ],
 )
 def test_an_affinity_that_the_configuration_adds_is_named(pod: PodBuilder, want: str) -> None:
-    pools = [each.obj() for each in (*GENERAL, *nodes("gpu", "g1", "g2"), pod)]
-    cluster = Cluster(pools, configuration=ADDED, record_level=RecordLevel.OFF)
+    cluster = Cluster(
+        built_of(*GENERAL, *nodes("gpu", "g1", "g2"), pod), configuration=ADDED, record_level=RecordLevel.OFF
+    )
     assert cluster.explain("x").verdict == f"default/x waits: {want}"
 
 
 def test_the_last_attempt_of_a_simulation_is_told_as_it_was() -> None:
     pod = make_pod("x").label(app="web").req(cpu="2").spread({"app": "web"}, "zone")
-    built = [each.obj() for each in (*GENERAL, *SPREAD, *nodes("general", "c1", zone="c", cpu="1"), pod)]
-    result = run(*built)
+    result = run(*built_of(*GENERAL, *SPREAD, *nodes("general", "c1", zone="c", cpu="1"), pod))
     source, life = SimulationSource(result), next(each for each in result.pods if each.key == "default/x")
     assert pod_verdict(source, life, attempts_of(source, life, [life])) == (
         "default/x waits: zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "

@@ -163,7 +163,8 @@ NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values":
             [*SMALL, node("t").taint("gpu")],
             pod("p", cpu="3500m"),
             FULL,
-            "it asks for 3.5 cpu, the largest of the 3 nodes that it may use offers 3; the other 1 is excluded by taint gpu:NoSchedule",
+            "it asks for 3.5 cpu, the largest of the 3 nodes that it may use offers 3; "
+            "the other 1 is excluded: taint gpu:NoSchedule",
             id="a node with room and a taint",
         ),
         pytest.param(

@@ -38,6 +38,9 @@ SPREAD = "PodTopologySpread"
 POD_AFFINITY = "InterPodAffinity"
 
 _HOSTNAME = "kubernetes.io/hostname"
+_SPREAD_SHARE = 3
+"""Spreading leads if it rejects at least one in so many of the nodes that the pod may use: a zone of three, say."""
+
 _MAX_SELECTION = 80
 """Maximum length of a selector in the name of a group of nodes."""
 
@@ -159,7 +162,7 @@ class CauseWords:
         return message
 
     def _unknown(self, kind: str, message: str) -> str:
-        return f"it is unknown why: the input has no {_kinds(kind)}, so nothing can be said about this: {message}"
+        return f"it is unknown why: the input has no {_kinds(kind)}; without them, the scheduler reports: {message}"
 
     # --- the nodes that the pod may use -------------------------------------------------------------------------------
 
@@ -176,7 +179,7 @@ class CauseWords:
         others = self._others(rows)
         if POD_AFFINITY in full and (text := self._pod_affinity(rows)):
             return Clause(text, others=others)
-        if SPREAD in failing and failing[SPREAD] and FIT not in full:
+        if failing.get(SPREAD, 0) * _SPREAD_SHARE >= count and FIT not in full:
             found = self._spread(rows)
             if found:
                 return Clause(found)
@@ -199,9 +202,8 @@ class CauseWords:
         if not count or (self.selection and bool((rows == self._selected()).all())):
             return ""
         found = self._exclusions(rest)
-        if len(found) == 1:
-            return f"the other {count:,} {'is' if count == 1 else 'are'} excluded by {next(iter(found))}"
-        return f"the other {count:,} are excluded by {_counted(found)}"
+        why = _counted(found) if len(found) > 1 else next(iter(found), "")
+        return f"the other {count:,} {'is' if count == 1 else 'are'} excluded: {why}"
 
     def _nearest(self, rows: Bools) -> str:
         """Return what the node with the smallest shortage lacks, among nodes that lack nothing but room; "" if there is none."""
@@ -272,15 +274,17 @@ class CauseWords:
         if not rows.any() or rows.all():
             return None
         found = self._exclusions(rows)
-        if len(found) > 1:
+        if len(found) != 1:
             return Clause(f"{self._none(rows, 'takes', 'it')}: {_counted(found)}")
         reason, taints = next(iter(found)), self._untolerated(rows)
         every, one = self._every(rows), int(rows.sum()) == 1
-        if reason == "cordon":
+        if reason == "cordoned":
             return Clause(f"{every} {'is' if one else 'are'} cordoned")
         if reason.startswith("taint ") and len(taints) == 1:
             return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
-        return Clause(f"{every} {'is' if one else 'are'} excluded by {reason}")
+        if reason == self._added():
+            return Clause(f"{reason} excludes {every.rstrip(',')}")
+        return Clause(f"{self._none(rows, 'takes', 'it')}: {_counted(found)}")
 
     # --- groups of nodes in words -------------------------------------------------------------------------------------
 
@@ -351,7 +355,7 @@ class CauseWords:
             taints = [taint_text(each) for each in untolerated_taints(self._pod, node)]
             return f"{_plural('taint', taints)} {' and '.join(taints[:SHOWN])}" if taints else "taints"
         if plugin == CORDON:
-            return "cordon"
+            return "cordoned"
         status = self._matrix.status(plugin, row)
         reasons = status.reasons if status is not None else ()
         if plugin == NODE_AFFINITY:

@@ -72,7 +72,7 @@ class SpreadDomains:
             first, *rest = ordered
             noun = pods if first[1] != 1 else f"pod{pods.removeprefix('pods')}"
             shown = format_list(
-                [f"{self.noun} {first[0]} has {first[1]:,} {noun}", *(f"{domain} {count:,}" for domain, count in rest)]
+                [f"{self._named(first[0])} has {first[1]:,} {noun}", *(f"{domain} {count:,}" for domain, count in rest)]
             )
         limit = f"maxSkew {constraint.max_skew}"
         if constraint.min_domains is not None and constraint.min_domains > len(self.counts):
@@ -86,7 +86,11 @@ class SpreadDomains:
         if not found:
             return ""
         listed = format_list(found[:SHOWN_DOMAINS], more=max(0, len(found) - SHOWN_DOMAINS))
-        return f"{self.noun} {listed}" if len(found) == 1 else f"{self.noun}s {listed}"
+        return self._named(listed) if len(found) == 1 else self._named(listed, "s")
+
+    def _named(self, listed: str, plural: str = "") -> str:
+        """Return names of domains after their noun, unless the names have it: ``zone a``, ``zone-a``."""
+        return listed if listed.startswith(self.noun) else f"{self.noun}{plural} {listed}"
 
 
 def spread_domains(pod: Pod, nodes: Sequence[Node], placed: Iterable[tuple[Pod, str]]) -> list[SpreadDomains]:
