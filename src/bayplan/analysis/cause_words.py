@@ -37,6 +37,9 @@ SHOWN = 3
 SPREAD = "PodTopologySpread"
 POD_AFFINITY = "InterPodAffinity"
 
+ADDED_AFFINITY = "addedAffinity"
+"""The argument of NodeAffinity that adds an affinity to all pods."""
+
 _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
 """Spreading leads if it rejects at least one in so many of the nodes that the pod may use: a zone of three, say."""
@@ -366,7 +369,7 @@ class CauseWords:
         """Return the affinity that the scheduler's configuration adds, in words."""
         added = self._around.added_affinity
         terms = " or ".join(_term_text(each) for each in added.node_selector_terms) if added is not None else ""
-        return f"the scheduler's configuration (addedAffinity{': ' if terms else ''}{terms})"
+        return f"the scheduler's configuration ({ADDED_AFFINITY}{': ' if terms else ''}{terms})"
 
     def _excluded(self, rows: Bools, skip: str = "") -> str:
         return _counted(self._exclusions(rows, skip))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts
-from bayplan.objects.selectors import tolerates
+from bayplan.objects.selectors import compile_required_node_affinity, tolerates
 
 REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 
@@ -48,6 +48,22 @@ def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict
         if shared and not others & shared.keys():
             found[resource] = list(shared.values())
     return found
+
+
+def taints_of_selected(pod: Pod, nodes: Iterable[Node]) -> list[Taint]:
+    """Return the taints that a pod does not tolerate, that all nodes have which it selects, and that no other node has."""
+    required = compile_required_node_affinity(pod)
+    shared: dict[str, Taint] | None = None
+    others: set[str] = set()
+    for node in nodes:
+        if not required.matches(node.metadata.labels, node.metadata.name):
+            others.update(map(taint_text, node.spec.taints))
+            continue
+        own = {taint_text(each): each for each in untolerated_taints(pod, node) if not each.key.startswith(CONDITION)}
+        shared = own if shared is None else {text: each for text, each in shared.items() if text in own}
+    if shared is None or required.key == (None, None):
+        return []
+    return [each for text, each in shared.items() if text not in others]
 
 
 def taint_text(taint: Taint) -> str:
