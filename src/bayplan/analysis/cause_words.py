@@ -44,6 +44,9 @@ _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
 """Spreading leads if it rejects at least one in so many of the nodes that the pod may use: a zone of three, say."""
 
+_MAX_REASONS = 6
+"""Maximum number of reasons with a number of nodes; the rest is one number."""
+
 _MAX_SELECTION = 80
 """Maximum length of a selector in the name of a group of nodes."""
 
@@ -180,6 +183,8 @@ class CauseWords:
         count = int(rows.sum())
         full = [name for name in LOAD if failing.get(name) == count]
         others = self._others(rows)
+        if POD_AFFINITY in matrix.everywhere and (text := self._pod_affinity(matrix.known)):
+            return Clause(text)
         if POD_AFFINITY in full and (text := self._pod_affinity(rows)):
             return Clause(text, others=others)
         if failing.get(SPREAD, 0) * _SPREAD_SHARE >= count and FIT not in full:
@@ -503,10 +508,17 @@ class CauseWords:
         if not any(key in node.metadata.labels for node in self._at(rows)):
             return f"{self._none(rows, '', '')} has the label {key}, over which it is spread"
         counts = domains.text()
+        counted = np.array([self._counts(domains, name) for name in self._matrix.nodes], dtype=np.bool_)
+        # Domains that are not counted have no node that the pod could use.
+        admitted = admitted & counted if bool((admitted & counted).any()) else admitted
         where = domains.admitting(self._at(admitted))
         if not where:
             return f"{counts}, so no {domains.noun} may take it"
         return f"{counts}, so only {where} may take it, where no node does: {self._excluded(admitted)}"
+
+    def _counts(self, domains: SpreadDomains, name: str) -> bool:
+        node = self._by_name.get(name)
+        return node is not None and domains.domain_of(node) in domains.counts
 
     # --- volumes ------------------------------------------------------------------------------------------------------
 
@@ -566,9 +578,9 @@ def _term_text(term: NodeSelectorTerm) -> str:
 def _counted(counts: Mapping[str, int], prefix: str = "") -> str:
     """Return reasons with their numbers of nodes; the rest of many as one number, so that they add up."""
     shown = [f"{text.removeprefix(prefix)} ({count:,})" for text, count in counts.items()]
-    rest = sum([*counts.values()][SHOWN + 1 :])
+    rest = sum([*counts.values()][_MAX_REASONS:])
     if rest:
-        del shown[SHOWN + 1 :]
+        del shown[_MAX_REASONS:]
         shown.append(f"other reasons ({rest:,})")
     return ", ".join(shown)
 

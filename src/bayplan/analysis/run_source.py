@@ -8,10 +8,12 @@ from typing import Protocol
 
 from bayplan.analysis.free_amounts import requested_by_time_lines
 from bayplan.analysis.pending import waiting_message
+from bayplan.analysis.scheduler_surroundings import added_affinity
 from bayplan.analysis.volume_places import Lookup
 from bayplan.analysis.waits import WAITING
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
+from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
 from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.sim.result import PodTimeline, SimulatedEvent, SimulationResult
@@ -139,6 +141,11 @@ class SimulationSource:
     def events(self) -> Sequence[SimulatedEvent]:
         """See `RunSource`."""
         return self._result.events
+
+    def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
+        """See `bayplan.analysis.surroundings.ConfiguredSource`."""
+        profile = self._result.scheduler.profiles.get(scheduler_name)
+        return None if profile is None else added_affinity(profile)
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
         """See `RunSource`."""

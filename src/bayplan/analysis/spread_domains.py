@@ -51,6 +51,10 @@ class SpreadDomains:
         domain = node.metadata.labels.get(self.constraint.topology_key)
         return domain is None or not self.admits(domain)
 
+    def domain_of(self, node: Node) -> str:
+        """Return the domain of a node; "" if it has none."""
+        return node.metadata.labels.get(self.constraint.topology_key, "")
+
     def admits(self, domain: str) -> bool:
         """Return whether a domain may take the pod."""
         if self.smallest is None:
@@ -66,8 +70,9 @@ class SpreadDomains:
             groups: dict[int, int] = {}
             for _, count in ordered:
                 groups[count] = groups.get(count, 0) + 1
-            parts = [f"{count:,} on {of_count:,}" for count, of_count in groups.items()]
-            shown = f"{len(ordered):,} values of {self.noun} have {format_list(parts[:4], more=max(0, len(parts) - 4))} {pods}"
+            parts = [f"{number:,} {'has' if number == 1 else 'have'} {count:,}" for count, number in groups.items()]
+            listed = format_list(parts[:4], more=max(0, len(parts) - 4))
+            shown = f"of {len(ordered):,} {self.noun}s, {listed} {pods}"
         else:
             first, *rest = ordered
             noun = pods if first[1] != 1 else f"pod{pods.removeprefix('pods')}"
@@ -80,9 +85,8 @@ class SpreadDomains:
         return f"{shown} ({limit})"
 
     def admitting(self, nodes: Iterable[Node]) -> str:
-        """Return the domains of some nodes that may take the pod, in words: ``zones b and c``; "" if there are none."""
-        key = self.constraint.topology_key
-        found = sorted({text for node in nodes if (text := node.metadata.labels.get(key)) and self.admits(text)})
+        """Return the domains of nodes that may take the pod, in words: ``zones b and c``; "" if there are none."""
+        found = sorted({self.domain_of(node) for node in nodes} - {""})
         if not found:
             return ""
         listed = format_list(found[:SHOWN_DOMAINS], more=max(0, len(found) - SHOWN_DOMAINS))

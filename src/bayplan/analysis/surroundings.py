@@ -64,19 +64,34 @@ class SituatedSource(Protocol):
         ...
 
 
+@runtime_checkable
+class ConfiguredSource(Protocol):
+    """A source that knows the scheduler's configuration."""
+
+    def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
+        """Return the required node affinity that a profile adds to all pods, or None."""
+        ...
+
+
 class RunSurroundings:
     """The cluster just before a decision of a run.
 
     Args:
         source: the run.
         number: the number of the decision.
+        scheduler_name: the name of the pod's scheduler.
     """
 
-    added_affinity: NodeSelector | None = None
     unread: Collection[str] = ()
 
-    def __init__(self, source: RunSource, number: int) -> None:
-        self._source, self._number = source, number
+    def __init__(self, source: RunSource, number: int, scheduler_name: str) -> None:
+        self._source, self._number, self._scheduler_name = source, number, scheduler_name
+
+    @property
+    def added_affinity(self) -> NodeSelector | None:
+        """See `Surroundings`."""
+        source = self._source
+        return source.added_affinity_of(self._scheduler_name) if isinstance(source, ConfiguredSource) else None
 
     def get(self, kind: type[T], key: str) -> T | None:
         """See `Surroundings`."""
@@ -93,6 +108,8 @@ class RunSurroundings:
         return free_amounts(self._source, self._number, nodes)
 
 
-def surroundings_of(source: RunSource, number: int) -> Surroundings:
-    """Return the surroundings of a decision."""
-    return source.surroundings if isinstance(source, SituatedSource) else RunSurroundings(source, number)
+def surroundings_of(source: RunSource, number: int, scheduler_name: str) -> Surroundings:
+    """Return the surroundings of a decision about a pod of a scheduler."""
+    return (
+        source.surroundings if isinstance(source, SituatedSource) else RunSurroundings(source, number, scheduler_name)
+    )

@@ -76,7 +76,9 @@ def _root_cause(source: RunSource, pod: PodTimeline, number: int, decision: Deci
     matrix = filter_matrix(decision)
     if pod.pod is None or not matrix.known.all():
         return None
-    return root_cause(matrix, pod.pod, source.nodes, source.requests_of(pod), surroundings_of(source, number))
+    return root_cause(
+        matrix, pod.pod, source.nodes, source.requests_of(pod), surroundings_of(source, number, pod.scheduler_name)
+    )
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Protocol, TypeVar, cast
 
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -31,6 +32,17 @@ class NoObjects:
     def get(self, kind: type[T], key: str) -> T | None:
         """Return None."""
         return None
+
+
+class StoredObjects:
+    """A lookup of given objects, by kind and key."""
+
+    def __init__(self, items: Mapping[tuple[type[KubernetesObject], str], KubernetesObject]) -> None:
+        self._items = items
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        return cast("T | None", self._items.get((kind, key)))
 
 
 def claims_of(pod: Pod, lookup: Lookup) -> list[PersistentVolumeClaim]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from bayplan.analysis.cluster_sentences import CommonCause, cause_text
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count
 from bayplan.answers.judgement import judge
@@ -13,7 +14,7 @@ from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
-SEVERAL = "several together"
+SEVERAL = "several filters"
 GATES = "SchedulingGates"
 
 
@@ -21,7 +22,7 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason for which pods fit nowhere.
 
     Attributes:
-        plugin: the filter that rejects every node; ``several together`` if no single one does, ``no scheduler`` if no profile is
+        plugin: the filter that rejects every node; ``several filters`` if no single one does, ``no scheduler`` if no profile is
             responsible.
         alone: pods that it alone blocks.
         pods: pods that it blocks, alone or with others.
@@ -76,11 +77,9 @@ def waiting_sentence(reasons: Sequence[WaitingReason], waiting: int, gated: int,
     first = next((each for each in reasons if each.plugin != GATES), None)
     if first is None:
         return ""
-    share = "all" if first.pods >= waiting else f"{first.pods:,}"
-    why = ":" if waiting == 1 else "; the first reason:" if first.pods == 1 else f"; {share} for the same reason:"
+    why = cause_text(CommonCause(first.sentence, first.pods), waiting)
     held = f"; {gated:,} more {'is' if gated == 1 else 'are'} held back by gates" if gated else ""
-    verb = "waits" if waiting == 1 else "wait"
-    return f"{waiting:,} of {format_count(pods, 'pod')} {verb}{why} {first.sentence}{held}"
+    return f"{waiting:,} of {format_count(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}{why}{held}"
 
 
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:

@@ -23,6 +23,7 @@ from bayplan.answers.answer_text import assumed, columns
 from bayplan.answers.explain_now import with_suggestions
 from bayplan.answers.missing_replicas import missing_replicas
 from bayplan.answers.present import PresentSource
+from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.app.sources.cluster_source import DEFAULT_APPLIED_NS, ClusterSource, SourceKind, SourceOptions
@@ -243,6 +244,10 @@ class _Question:
 
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         """Explain a pod of a cluster in its current state."""
+        with reported_plugin_errors(source.scheduler.custom_plugins):
+            return self._of_cluster(pod, shown, source)
+
+    def _of_cluster(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         if shown.attempt is not None:
             got = f"{source.kind}, which has no earlier attempts"
             raise InputError("--attempt", got=got, wanted="a result directory, or manifests to simulate")
