@@ -157,7 +157,7 @@ def test_a_pod_that_was_never_tried_says_why(made: object, want: str) -> None:
 
 def test_without_nodes_there_is_nothing_to_reject() -> None:
     found = explained(run(pod("p").obj()), "p")
-    assert found.verdict == "default/p waits: no nodes available to schedule pods"
+    assert found.verdict == "default/p waits: the cluster has no nodes"
     assert "there was no node" in text_of(found)
 
 
