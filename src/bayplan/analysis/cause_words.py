@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, FilterMatrix
+from bayplan.analysis.node_groups_text import NodeGroups, term_text
 from bayplan.analysis.node_taints import CONDITION, reserving_taints, taint_text, untolerated_taints
 from bayplan.analysis.shortage import shortage, shortages
 from bayplan.analysis.spread_domains import SpreadDomains, spread_domains
-from bayplan.analysis.surroundings import Surroundings
+from bayplan.analysis.surroundings import NoSurroundings, Surroundings
 from bayplan.analysis.units import format_amount, format_list
 from bayplan.analysis.volume_places import bound_volumes, claims_of, reaches, volume_place
-from bayplan.objects.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts
 from bayplan.objects.selectors import (
     SelectorError,
     compile_label_selector,
-    compile_node_term,
-    compile_required_node_affinity,
     selector_text,
 )
 from bayplan.objects.storage import PersistentVolume
@@ -47,8 +45,6 @@ _SPREAD_SHARE = 3
 _MAX_REASONS = 6
 """Maximum number of reasons with a number of nodes; the rest is one number."""
 
-_MAX_SELECTION = 80
-"""Maximum length of a selector in the name of a group of nodes."""
 
 _NAMED_KINDS = {
     "persistentvolumeclaim": "PersistentVolumeClaim",
@@ -74,22 +70,6 @@ class Clause(NamedTuple):
     others: str = ""
 
 
-class _Nothing:
-    """Surroundings of which nothing is known."""
-
-    added_affinity = None
-    unread: Collection[str] = ()
-
-    def get(self, kind: type[object], key: str) -> None:
-        return None
-
-    def placed(self) -> tuple[()]:
-        return ()
-
-    def free(self, nodes: Collection[str]) -> dict[str, Amounts]:
-        return {}
-
-
 class CauseWords:
     """Describes why filters reject all nodes.
 
@@ -113,7 +93,8 @@ class CauseWords:
         self._by_name = nodes
         self._nodes = [nodes[name] for name in matrix.nodes if name in nodes]
         self._requests = requests
-        self._around: Surroundings = surroundings or _Nothing()
+        self._groups = NodeGroups(matrix, pod, nodes)
+        self._around: Surroundings = surroundings or NoSurroundings()
         self.usable: Bools = (matrix.pinned_failures == 0) & matrix.known
 
     # --- what leads ---------------------------------------------------------------------------------------------------
@@ -193,12 +174,18 @@ class CauseWords:
                 return Clause(found)
         if "NodePorts" in full and (ports := host_ports_of(self._pod)):
             taken = f"host {_plural('port', ports)} {', '.join(map(str, ports))}"
-            return Clause(f"{taken} {'is' if len(ports) == 1 else 'are'} taken on {self._every(rows)}", others=others)
+            return Clause(
+                f"{taken} {'is' if len(ports) == 1 else 'are'} taken on {self._groups.every(rows)}", others=others
+            )
         if FIT in full:
             if text := self._too_large(rows):
                 return Clause(text, others=others)
-            return Clause(f"{self._none(rows, 'has', 'room')}: {self._reasons(FIT, rows)}", self._nearest(rows), others)
-        return Clause(f"{self._none(rows, 'takes', 'it')}: {self._excluded(rows)}", self._nearest(rows), others)
+            return Clause(
+                f"{self._groups.none_of(rows, 'has', 'room')}: {self._reasons(FIT, rows)}", self._nearest(rows), others
+            )
+        return Clause(
+            f"{self._groups.none_of(rows, 'takes', 'it')}: {self._excluded(rows)}", self._nearest(rows), others
+        )
 
     def _others(self, rows: Bools) -> str:
         """Return why the pod can't use the nodes other than some; each is counted once, by the first filter that rejects it.
@@ -207,7 +194,7 @@ class CauseWords:
         """
         rest = self._matrix.known & ~rows
         count = int(rest.sum())
-        if not count or (self.selection and bool((rows == self._selected()).all())):
+        if not count or (self._groups.selection and bool((rows == self._groups.selected()).all())):
             return ""
         found = self._exclusions(rest)
         why = _counted(found) if len(found) > 1 else next(iter(found), "")
@@ -238,7 +225,7 @@ class CauseWords:
     def _too_large(self, rows: Bools) -> str:
         """Return the resources of which no node among some offers enough even when empty; "" if there are none."""
         texts = []
-        nodes = self._at(rows)
+        nodes = self._groups.at(rows)
         for resource, wanted in self._requests.items():
             if resource == PODS or not wanted:
                 continue
@@ -247,11 +234,11 @@ class CauseWords:
                 continue
             asks = f"it asks for {format_amount(resource, wanted)} {resource}"
             if not largest:
-                texts.append(f"{asks}, which {self._none(rows, '', '').strip()} offers")
+                texts.append(f"{asks}, which {self._groups.none_of(rows, '', '').strip()} offers")
             elif len(nodes) == 1:
-                texts.append(f"{asks}, {self._only(rows)}, offers {format_amount(resource, largest)}")
+                texts.append(f"{asks}, {self._groups.only(rows)}, offers {format_amount(resource, largest)}")
             else:
-                of = self._suffix(rows)
+                of = self._groups.suffix(rows)
                 which = f"the largest of the {len(nodes):,} nodes{of}" if of else "the largest node"
                 texts.append(f"{asks}, {which} offers {format_amount(resource, largest)}")
         return "; ".join(texts)
@@ -267,82 +254,23 @@ class CauseWords:
 
     # --- the nodes that the pod selects -------------------------------------------------------------------------------
 
-    def _selected(self) -> Bools:
-        """Return bool[nodes], the nodes that match the pod's own node selector and required affinity."""
-        required = compile_required_node_affinity(self._pod)
-        found: Bools = np.zeros(len(self._matrix.nodes), dtype=np.bool_)
-        for row, name in enumerate(self._matrix.nodes):
-            node = self._by_name.get(name)
-            found[row] = node is not None and required.matches(node.metadata.labels, name)
-        return found & self._matrix.known
-
     def _of_selected(self) -> Clause | None:
         """Return why the nodes reject the pod that it selects; None if it selects all nodes, or none."""
-        rows = self._selected()
+        rows = self._groups.selected()
         if not rows.any() or rows.all():
             return None
         found = self._exclusions(rows)
         if len(found) != 1:
-            return Clause(f"{self._none(rows, 'takes', 'it')}: {_counted(found)}")
+            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {_counted(found)}")
         reason, taints = next(iter(found)), self._untolerated(rows)
-        every, one = self._every(rows), int(rows.sum()) == 1
+        every, one = self._groups.every(rows), int(rows.sum()) == 1
         if reason == "cordoned":
             return Clause(f"{every} {'is' if one else 'are'} cordoned")
         if reason.startswith("taint ") and len(taints) == 1:
             return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
         if reason == self._added():
             return Clause(f"{reason} excludes {every.rstrip(',')}")
-        return Clause(f"{self._none(rows, 'takes', 'it')}: {_counted(found)}")
-
-    # --- groups of nodes in words -------------------------------------------------------------------------------------
-
-    def _at(self, rows: Bools) -> list[Node]:
-        names = (self._matrix.nodes[row] for row in np.flatnonzero(rows).tolist())
-        return [self._by_name[name] for name in names if name in self._by_name]
-
-    def _suffix(self, rows: Bools) -> str:
-        """Return what distinguishes some nodes from the others; "" if they are all nodes."""
-        if rows.all():
-            return ""
-        selection = self.selection
-        if selection and bool((rows == self._selected()).all()):
-            return f" {selection}"
-        return " that it may use"
-
-    @property
-    def selection(self) -> str:
-        """Return the nodes that the pod selects, in words: ``with pool=gpu (nodeSelector)``; "" if it selects none."""
-        wanted = ", ".join(f"{key}={value}" for key, value in (self._pod.spec.node_selector or {}).items())
-        terms = " or ".join(_term_text(term) for term in self._terms())
-        if wanted and not terms:
-            text = f"with {wanted} (nodeSelector)"
-        elif terms and not wanted:
-            text = f"with {terms} (node affinity)"
-        elif terms:
-            text = f"with {wanted} and {terms}"
-        else:
-            return ""
-        return text if len(text) <= _MAX_SELECTION else "that match its node selector and affinity"
-
-    def _only(self, rows: Bools) -> str:
-        name = self._matrix.nodes[int(np.flatnonzero(rows)[0])]
-        return f"the only node{self._suffix(rows)}, {name}"
-
-    def _none(self, rows: Bools, verb: str, rest: str) -> str:
-        """Return that none of some nodes does something: ``none of 3 nodes has room``."""
-        count, suffix = int(rows.sum()), self._suffix(rows)
-        if not verb:
-            return f"none of the {count:,} nodes{suffix}" if suffix and count > 1 else "no node"
-        if count == 1:
-            negated = f"has no {rest}" if verb == "has" else "does not take it"
-            return f"{self._only(rows)}, {negated}"
-        return f"none of {f'the {count:,} nodes{suffix}' if suffix else f'{count:,} nodes'} {verb} {rest}"
-
-    def _every(self, rows: Bools) -> str:
-        count = int(rows.sum())
-        if count == 1:
-            return f"{self._only(rows)},"
-        return f"{'both' if count == 2 else f'all {count:,}'} nodes{self._suffix(rows)}"
+        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {_counted(found)}")
 
     # --- which filter rejects which nodes -----------------------------------------------------------------------------
 
@@ -373,7 +301,7 @@ class CauseWords:
     def _added(self) -> str:
         """Return the affinity that the scheduler's configuration adds, in words."""
         added = self._around.added_affinity
-        terms = " or ".join(_term_text(each) for each in added.node_selector_terms) if added is not None else ""
+        terms = " or ".join(term_text(each) for each in added.node_selector_terms) if added is not None else ""
         return f"the scheduler's configuration ({ADDED_AFFINITY}{': ' if terms else ''}{terms})"
 
     def _excluded(self, rows: Bools, skip: str = "") -> str:
@@ -393,11 +321,11 @@ class CauseWords:
 
     def _labels(self) -> str:
         wanted = self._pod.spec.node_selector or {}
-        selected = self._selected()
+        selected = self._groups.selected()
         if selected.any():
             # The pod's own rules let it go to some node, so the rule is one of the configuration.
-            what = f"{self._added()} excludes {self._every(selected).rstrip(',')}"
-            return what if self.selection else f"{self._added()} excludes every node"
+            what = f"{self._added()} excludes {self._groups.every(selected).rstrip(',')}"
+            return what if self._groups.selection else f"{self._added()} excludes every node"
         missing = [
             f"{key}={value}"
             for key, value in wanted.items()
@@ -405,35 +333,13 @@ class CauseWords:
         ]
         if missing:
             return f"no node has the {_plural('label', missing)} {', '.join(missing[:SHOWN])} (nodeSelector)"
-        terms = self._terms()
-        impossible = [self._impossible(term) for term in terms]
+        terms = self._groups.terms()
+        impossible = [self._groups.unmet(term) for term in terms]
         if terms and all(impossible):
             return f"no node has {' or '.join(dict.fromkeys(impossible))} (required node affinity)"
         parts = [f"{key}={value}" for key, value in wanted.items()]
-        parts += [" or ".join(_term_text(term) for term in terms)] if terms else []
+        parts += [" or ".join(term_text(term) for term in terms)] if terms else []
         return f"no node has all of {', '.join(parts)}" if parts else ""
-
-    def _terms(self) -> tuple[NodeSelectorTerm, ...]:
-        affinity = self._pod.spec.affinity.node_affinity if self._pod.spec.affinity is not None else None
-        required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-        return required.node_selector_terms if required is not None else ()
-
-    def _impossible(self, term: NodeSelectorTerm) -> str:
-        """Return the requirements of a term that no node meets by itself; "" if each is met by any node."""
-        found = [
-            requirement_text(each)
-            for each in (*term.match_expressions, *term.match_fields)
-            if not any(self._meets(node, each, field=each in term.match_fields) for node in self._nodes)
-        ]
-        return " and ".join(found)
-
-    def _meets(self, node: Node, requirement: NodeSelectorRequirement, *, field: bool) -> bool:
-        term = (
-            NodeSelectorTerm(match_fields=(requirement,))
-            if field
-            else NodeSelectorTerm(match_expressions=(requirement,))
-        )
-        return compile_node_term(term, "").matches(node.metadata.labels, node.metadata.name)
 
     # --- taints -------------------------------------------------------------------------------------------------------
 
@@ -444,7 +350,7 @@ class CauseWords:
     def _untolerated(self, rows: Bools) -> dict[str, int]:
         """Return the sets of taints that keep the pod off some nodes, with the number of nodes of each."""
         counts: dict[str, int] = {}
-        for node in self._at(rows):
+        for node in self._groups.at(rows):
             taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
             if taints:
                 text = f"{_plural('taint', taints)} {' and '.join(taints)}"
@@ -467,11 +373,11 @@ class CauseWords:
         if len(terms) != 1 or not reasons & {REASON_AFFINITY, REASON_ANTI_AFFINITY}:
             return ""
         key, pods = terms[0].topology_key, selector_text(terms[0].label_selector)
-        nodes, suffix = self._at(rows), self._suffix(rows)
+        nodes, suffix = self._groups.at(rows), self._groups.suffix(rows)
         domains = sorted({text for node in nodes if (text := node.metadata.labels.get(key))})
         if reasons == {REASON_AFFINITY}:
             if not domains:
-                return f"{self._none(rows, '', '')} has the label {key}, which its pod affinity needs"
+                return f"{self._groups.none_of(rows, '', '')} has the label {key}, which its pod affinity needs"
             of = f" of the {len(nodes):,} nodes{suffix}" if suffix else ""
             return f"no {key}{of} has a pod with {pods}, to which it has a required affinity"
         try:
@@ -481,7 +387,7 @@ class CauseWords:
         place = "node" if key == _HOSTNAME else key
         rule = f"allows one pod with {pods} per {place}" if is_own else f"excludes each {place} with a pod with {pods}"
         if key == _HOSTNAME:
-            each = f"{self._every(rows).rstrip(',')} {'has' if len(nodes) == 1 else 'have'}"
+            each = f"{self._groups.every(rows).rstrip(',')} {'has' if len(nodes) == 1 else 'have'}"
         else:
             each = f"each {key if len(domains) > SHOWN else f'of {format_list(domains)}'} has"
         return f"its anti-affinity {rule}, and {each} one"
@@ -505,13 +411,13 @@ class CauseWords:
 
     def _spread_over(self, domains: SpreadDomains, admitted: Bools, rows: Bools) -> str:
         key = domains.constraint.topology_key
-        if not any(key in node.metadata.labels for node in self._at(rows)):
-            return f"{self._none(rows, '', '')} has the label {key}, over which it is spread"
+        if not any(key in node.metadata.labels for node in self._groups.at(rows)):
+            return f"{self._groups.none_of(rows, '', '')} has the label {key}, over which it is spread"
         counts = domains.text()
         counted = np.array([self._counts(domains, name) for name in self._matrix.nodes], dtype=np.bool_)
         # Domains that are not counted have no node that the pod could use.
         admitted = admitted & counted if bool((admitted & counted).any()) else admitted
-        where = domains.admitting(self._at(admitted))
+        where = domains.admitting(self._groups.at(admitted))
         if not where:
             return f"{counts}, so no {domains.noun} may take it"
         return f"{counts}, so only {where} may take it, where no node does: {self._excluded(admitted)}"
@@ -560,19 +466,9 @@ class CauseWords:
         return ""
 
 
-def requirement_text(requirement: NodeSelectorRequirement) -> str:
-    """Return an expression in readable form: ``disk In (ssd, nvme)``."""
-    values = f" ({', '.join(requirement.values)})" if requirement.values else ""
-    return f"{requirement.key} {requirement.operator}{values}"
-
-
 def host_ports_of(pod: Pod) -> list[int]:
     """Return the host ports that a pod asks for."""
     return sorted({port.host_port for each in pod.spec.containers for port in each.ports if port.host_port})
-
-
-def _term_text(term: NodeSelectorTerm) -> str:
-    return " and ".join(requirement_text(each) for each in (*term.match_expressions, *term.match_fields))
 
 
 def _counted(counts: Mapping[str, int], prefix: str = "") -> str:

@@ -54,6 +54,25 @@ class Surroundings(Protocol):
         ...
 
 
+class NoSurroundings:
+    """Surroundings of which nothing is known; see `Surroundings`."""
+
+    added_affinity: NodeSelector | None = None
+    unread: Collection[str] = ()
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return None."""
+        return None
+
+    def placed(self) -> tuple[()]:
+        """Return no pods."""
+        return ()
+
+    def free(self, nodes: Collection[str]) -> dict[str, Amounts]:
+        """Return nothing."""
+        return {}
+
+
 @runtime_checkable
 class SituatedSource(Protocol):
     """A source that knows the surroundings of its decisions better than timelines do."""

@@ -8,18 +8,19 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from bayplan.analysis.cause_words import requirement_text
 from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
+from bayplan.analysis.node_groups_text import requirement_text
 from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.judgement import Judgement
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
+from bayplan.answers.spread_steps import counted_domains
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
 from bayplan.engine.decision import Outcome
-from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration, TopologySpreadConstraint
+from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
 from bayplan.objects.meta import ResourceList
 from bayplan.objects.node import Taint
 from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
@@ -27,7 +28,6 @@ from bayplan.objects.policy import PriorityClass
 from bayplan.objects.quantity import milli_value, value
 from bayplan.objects.requests import accounted_requests, fit_requests
 from bayplan.objects.selectors import selector_text
-from bayplan.plugins.spread_constraints import HONOR
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 SYSTEM_PRIORITY = 1_000_000_000
@@ -164,7 +164,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
                 cost=0.1,
                 edit_pod=partial(_soft_spread, place),
             )
-            yield from _counted_domains(place, constraint)
+            yield from counted_domains(place, constraint)
     if len(spec.topology_spread_constraints) > 1:
         yield Step(
             StepKind.RELAX,
@@ -175,27 +175,6 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
         )
     if any(port.host_port for each in spec.containers for port in each.ports):
         yield Step(StepKind.RELAX, "do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports)
-
-
-def _counted_domains(place: int, constraint: TopologySpreadConstraint) -> Iterator[Step]:
-    """Yield each policy with which a constraint counts only domains that the pod can use."""
-    for name, policy, is_set in (
-        ("node_affinity_policy", "nodeAffinityPolicy", constraint.node_affinity_policy in (None, HONOR)),
-        ("node_taints_policy", "nodeTaintsPolicy", constraint.node_taints_policy == HONOR),
-    ):
-        if not is_set:
-            yield Step(
-                StepKind.COUNT_DOMAINS,
-                f"set {policy}: Honor for the spread over {constraint.topology_key}",
-                "PodTopologySpread",
-                edit_pod=partial(_with_policy, place, name),
-            )
-
-
-def _with_policy(place: int, name: str, pod: Pod) -> Pod:
-    constraints = [*pod.spec.topology_spread_constraints]
-    constraints[place] = replace(constraints[place], **{name: HONOR})
-    return _with_spec(pod, topology_spread_constraints=tuple(constraints))
 
 
 def _unreadable(judged: Judgement) -> Iterator[Step]:
