@@ -30,7 +30,7 @@ def check(case: WaitingPod, proof: Proof) -> None:
     if judged.decision is None or judged.decision.record.outcome is Outcome.ERROR or not cluster.state.nodes.row_of:
         proof.counts["an error, or no nodes"] += 1
         return
-    proof.counts[judged.cause.plugin or "several together"] += 1
+    proof.counts[judged.cause.plugin or "several filters"] += 1
     everywhere = {plugin for plugin in judged.cause.everywhere if plugin in FILTERS}
     sole = {each.plugin for each in judged.cause.sole if each.plugin in FILTERS}
     # A gate keeps the pod from all filters; it is lifted to see what they say.

@@ -243,6 +243,7 @@ def fixed_objects() -> Iterator[Document]:
         yield make("PriorityClass", name, value=value)
     topology = {"volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Delete"}
     yield make("StorageClass", "gp3", provisioner="ebs.csi.aws.com", **topology)
+    yield make("Service", "kubernetes", "default", spec={"ports": [{"port": 443}]})
     yield make("StorageClass", "local-nvme", provisioner="kubernetes.io/no-provisioner", **topology)
     hard = {"requests.cpu": "41", "requests.memory": "120Gi"}
     used = {"requests.cpu": "40", "requests.memory": "78080Mi"}

@@ -354,7 +354,8 @@ class Cluster:
 
         pods = self.scheduler.pods
         now_ns = 0 if self.source is None else self.source.now_ns
-        return Trial(make(()), now_ns, make, waiting=[pods[key] for key in self.pending])
+        unread = () if self.source is None else [each.kind for each in self.source.unread]
+        return Trial(make(()), now_ns, make, waiting=[pods[key] for key in self.pending], unread=unread)
 
     def _timelines(self, pods: Iterable[Pod]) -> list[PodTimeline]:
         """Return pods with their workloads."""

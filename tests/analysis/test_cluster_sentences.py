@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.analysis.cluster_sentences import (
-    Gap,
+    CommonCause,
     cluster_sentence,
     comparison_sentence,
     node_sentence,
@@ -14,7 +14,6 @@ from bayplan.analysis.cluster_sentences import (
 )
 from bayplan.analysis.reasons import ReasonCount
 
-CPU = Gap("cpu", 3200, 88_000)
 GI = 1 << 30
 
 
@@ -43,7 +42,7 @@ GI = 1 << 30
             0,
             5000,
             [ReasonCount("Insufficient cpu", 1400, 1012), ReasonCount("node(s) were unschedulable", 1469, 0)],
-            "1,469 of 50,000 pods wait, 1,012 mainly for cpu: no schedulable node has more than 3.2 free, of 88 in all",
+            "1,469 of 50,000 pods wait, 1,012 mainly for cpu",
             id="most wait for CPU",
         ),
         pytest.param(
@@ -61,7 +60,7 @@ GI = 1 << 30
             0,
             5,
             [ReasonCount("Insufficient cpu", 1, 1)],
-            "1 of 9 pods waits for cpu: no schedulable node has more than 3.2 free, of 88 in all",
+            "1 of 9 pods waits for cpu",
             id="one waits for CPU",
         ),
         pytest.param(
@@ -78,8 +77,22 @@ GI = 1 << 30
 def test_the_cluster_in_one_sentence(
     pods: int, waiting: int, gated: int, nodes: int, reasons: list[ReasonCount], want: str
 ) -> None:
-    sentence = cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=reasons, gaps=[CPU])
+    sentence = cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=reasons)
     assert sentence == want
+
+
+@pytest.mark.parametrize(
+    ("waiting", "of_cause", "want"),
+    [
+        pytest.param(1, 1, "1 of 9 pods waits: no room", id="one"),
+        pytest.param(3, 1, "3 of 9 pods wait; the first reason: no room", id="each for its own reason"),
+        pytest.param(3, 2, "3 of 9 pods wait; 2 for the same reason: no room", id="two for one"),
+        pytest.param(3, 3, "3 of 9 pods wait; all for the same reason: no room", id="all for one"),
+    ],
+)
+def test_a_root_cause_comes_before_the_reasons_of_messages(waiting: int, of_cause: int, want: str) -> None:
+    cause, reasons = CommonCause("no room", of_cause), [ReasonCount("Insufficient cpu", 3, 3)]
+    assert cluster_sentence(pods=9, waiting=waiting, gated=0, nodes=5, reasons=reasons, cause=cause) == want
 
 
 @pytest.mark.parametrize(

@@ -146,22 +146,25 @@ NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values":
             SMALL,
             pod("p", cpu="3500m"),
             FULL,
-            "none of 3 nodes fits; n2 is nearest: it lacks 0.5 cpu",
-            id="short of room",
+            "it requests 3.5 cpu, the largest node offers 3",
+            id="larger than any node",
         ),
         pytest.param(
             SMALL,
             pod("p", cpu="3500m", memory="9Gi"),
             FULL,
-            "none of 3 nodes fits; n2 is nearest: it lacks 0.5 cpu and 1Gi memory",
-            id="short of two resources",
+            "it requests 3.5 cpu, the largest node offers 3; it requests 9Gi memory, the largest node offers 8Gi",
+            id="too large in two resources",
         ),
-        pytest.param(SMALL[:1], pod("p", cpu="3"), FULL, "the only node, n0, lacks 2 cpu", id="a single node"),
+        pytest.param(
+            SMALL[:1], pod("p", cpu="3"), FULL, "it requests 3 cpu, the only node, n0, offers 1", id="a single node"
+        ),
         pytest.param(
             [*SMALL, node("t").taint("gpu")],
             pod("p", cpu="3500m"),
             FULL,
-            "none of 4 nodes fits; of the 3 that it may use, n2 is nearest: it lacks 0.5 cpu",
+            "it requests 3.5 cpu, the largest of the 3 nodes that it may use offers 3; "
+            "the other one is excluded: taint gpu:NoSchedule",
             id="a node with room and a taint",
         ),
         pytest.param(
@@ -174,7 +177,7 @@ NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values":
             "pod affinity terms conflict",
             id="PreFilter rejected it",
         ),
-        pytest.param([], pod("p"), FULL, "no nodes available to schedule pods", id="there are no nodes"),
+        pytest.param([], pod("p"), FULL, "the cluster has no nodes", id="there are no nodes"),
     ],
 )
 def test_why_a_pod_waits_in_one_sentence(

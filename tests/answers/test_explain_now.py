@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan import Cluster, InputError, RecordLevel, make_node, make_pod
+from bayplan import Cluster, InputError, PerNodePlugin, RecordLevel, make_node, make_pod
+from bayplan.base.errors import PluginFailure
+from bayplan.framework.node_info import NodeInfo
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import PodBuilder
@@ -26,7 +28,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("x").req(cpu="8")],
             "x",
-            "default/x waits: none of 3 nodes fits; of the 1 that it may use, a is nearest: it lacks 4 cpu",
+            "default/x waits: it requests 8 cpu, the largest node offers 4",
             id="the node that it may use is nearest, not the one with a taint or a cordon",
         ),
         pytest.param(
@@ -65,7 +67,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("web-5d8f-1").label({"pod-template-hash": "5d8f"}).owner("ReplicaSet", "web-5d8f").req(cpu="8")],
             "deployment/web",
-            "default/web-5d8f-1 waits: none of 3 nodes fits; of the 1 that it may use, a is nearest: it lacks 4 cpu",
+            "default/web-5d8f-1 waits: it requests 8 cpu, the largest node offers 4",
             id="a Deployment that is known by the names of owners alone",
         ),
     ],
@@ -144,3 +146,37 @@ def test_a_finished_pod_has_no_attempt() -> None:
     cluster.add(done)
     with pytest.raises(InputError):
         cluster.explain("done")
+
+
+class TooHigh(PerNodePlugin):
+    """Scores one node beyond the range."""
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        return 250 if node.name == "b" else 1
+
+
+class Fraction(PerNodePlugin):
+    """Returns no integer."""
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        return 99.5  # type: ignore[return-value]
+
+
+def test_a_score_out_of_range_is_told_with_plugin_node_and_value() -> None:
+    nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "abc"]
+    pods = make_pod("waits").obj(), make_pod("runs").node("a").obj()
+    cluster = Cluster([*nodes, *pods], plugins=[TooHigh], record_level=RecordLevel.OFF)
+    wrong = 'plugin "TooHigh" returns an invalid score 250 for node b: scores are 0 to 100'
+    assert cluster.explain("runs").verdict == f"default/runs is on a; scheduling it again now fails: {wrong}"
+    assert cluster.explain("waits").verdict == f"default/waits waits: {wrong}"
+    assert cluster.unblock("waits").verdict.startswith(f"default/waits waits: {wrong}; best: ")
+    assert [each.sentence for each in cluster.waiting_reasons()] == [wrong]
+
+
+def test_a_score_that_is_no_integer_is_refused_with_plugin_node_and_value() -> None:
+    nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "ab"]
+    cluster = Cluster([*nodes, make_pod("x").obj()], plugins=[Fraction], record_level=RecordLevel.OFF)
+    want = 'running Score plugin "Fraction": score_node() returned 99.5 for node a, wanted an integer from 0 to 100'
+    with pytest.raises(PluginFailure) as failure:
+        cluster.explain("x")
+    assert str(failure.value) == want

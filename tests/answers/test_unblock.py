@@ -72,14 +72,24 @@ def test_the_filter_that_rejects_every_node_leads_and_a_node_in_its_zone_is_best
             id="too large",
         ),
         pytest.param(
-            make_pod("x").node_selector(disk="ssd"),
+            make_pod("x").node_selector(team="web"),
             (),
             "label node",
-            ["label a with disk=ssd", "label b with disk=ssd", "label c with disk=ssd"],
+            ["label a with team=web", "label b with team=web", "label c with team=web"],
             id="a label that people give",
         ),
         pytest.param(
             make_pod("x").node_selector({"kubernetes.io/arch": "arm64"}), (), "label node", [], id="what a node is"
+        ),
+        pytest.param(
+            make_pod("x").node_selector(disktype="ssd"), (), "label node", [], id="hardware of a label's own name"
+        ),
+        pytest.param(
+            make_pod("x").node_selector({"example.com/node-pool": "x"}),
+            (),
+            "label node",
+            [],
+            id="a pool by another name",
         ),
         pytest.param(
             make_pod("x").node_selector(disk="ssd"),
@@ -216,7 +226,7 @@ def test_a_workload_is_placed_as_a_whole_if_nodes_are_added() -> None:
     pods = [make_pod(f"web-{number}").req(cpu="3").owner("ReplicaSet", "web").obj() for number in range(3)]
     found = asked(node("a"), *pods, target="replicaset/web")
     assert found.verdict.startswith(
-        "2 of 3 pods wait (default/web-1): no node has room: Insufficient cpu (1); best: add"
+        "2 of 3 pods wait (default/web-1): the only node, a, has no room: Insufficient cpu (1); it lacks 2 cpu; best: add"
     )
     (added,) = [each for each in found.suggestions if each.kind == "add node"]
     assert (added.placed, added.waiting, added.text) == (
@@ -277,7 +287,7 @@ def test_a_taint_that_reserves_the_devices_the_pod_asks_for_is_the_cause_and_tol
         "default/x waits: it requests 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; it does not "
         "tolerate it; best: tolerate gpu:NoSchedule"
     )
-    assert found.suggestions[0].kind == "tolerate taint of its devices"
+    assert found.suggestions[0].kind == "tolerate taint of its nodes"
 
 
 @pytest.mark.parametrize(
@@ -290,7 +300,7 @@ def test_a_taint_that_reserves_the_devices_the_pod_asks_for_is_the_cause_and_tol
 def test_a_taint_that_does_not_reserve_devices_is_tolerated_last(other: NodeBuilder) -> None:
     holder = make_pod("holder").req(**{"cpu": "1", "example.com/gpu": "1"}).node("full").owner("ReplicaSet", "h").obj()
     found = asked(*THREE, gpu_node("g1"), other, holder, make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
-    assert "tolerate taint of its devices" not in [each.kind for each in found.suggestions]
+    assert "tolerate taint of its nodes" not in [each.kind for each in found.suggestions]
     assert "tolerate taint" in [each.kind for each in found.suggestions]
 
 
@@ -315,7 +325,7 @@ def test_a_required_affinity_to_a_pod_that_is_not_there_is_said() -> None:
     found = asked(*THREE, make_pod("x").pod_affinity({"app": "store"}, "kubernetes.io/hostname"))
     assert found.cause is not None
     assert found.cause.sentence == (
-        "it requires a pod with app=store in its kubernetes.io/hostname, and no kubernetes.io/hostname has one"
+        "no kubernetes.io/hostname has a pod with app=store, to which it has a required affinity"
     )
 
 
@@ -334,3 +344,47 @@ def test_the_place_of_a_pod_of_the_same_workload_is_proposed_only_if_nothing_els
     found = asked(*THREE, *own, high, make_pod("x").req(cpu="4").owner("ReplicaSet", "web"))
     assert found.suggestions
     assert not any(each.evicted for each in found.suggestions)
+
+
+def pool(name: str, zone: str, **labels: str) -> NodeBuilder:
+    place = {"failure-domain.beta.kubernetes.io/zone": zone, "topology.ebs.csi.aws.com/zone": zone}
+    return node(f"{name}-{zone}", zone).label(place).label(pool=name, **labels)
+
+
+def test_a_new_node_in_another_zone_is_in_that_zone_by_all_its_labels() -> None:
+    claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("d").bound("db-data").obj()
+    nodes = [pool("general", "a", cost="spot"), pool("general", "b", cost="on-demand")]
+    found = asked(*nodes, claim, volume, make_pod("x").claim("db-data"))
+    assert told(found, "add node") == ["add a node like the nodes of general, but in d (4 cpu, 8Gi memory)"]
+    (made,) = [each for each in found.suggestions[0].objects if each["kind"] == "Node"]
+    metadata = made["metadata"]
+    assert isinstance(metadata, dict)
+    assert {text for key, text in metadata["labels"].items() if key.endswith("/zone")} == {"d"}
+
+
+def test_a_label_of_a_shape_is_named_if_the_pod_asks_for_it() -> None:
+    nodes = [pool("general", "a", cost="spot"), pool("general", "b", cost="on-demand")]
+    full = [running("one", "general-a", "4"), running("two", "general-b", "4")]
+    found = asked(*nodes, *full, make_pod("x").req(cpu="1").node_selector(cost="spot"))
+    assert told(found, "add node") == ["add a node like the nodes of general with cost=spot in a (4 cpu, 8Gi memory)"]
+
+
+def test_the_taint_of_the_pool_that_a_pod_selects_is_tolerated_first_and_no_other_pool_takes_its_label() -> None:
+    found = asked(pool("general", "a"), pool("gpu", "a").taint("gpu"), make_pod("x").node_selector(pool="gpu"))
+    assert found.suggestions[0].kind == "tolerate taint of its nodes"
+    assert told(found)[0] == "tolerate gpu:NoSchedule"
+    assert not any("with pool=gpu" in text for text in told(found, "add node"))
+
+
+def test_no_node_without_devices_is_bought_with_those_of_another_pool() -> None:
+    gpus = pool("gpu", "a").capacity({"nvidia.com/gpu": "1"})
+    user = make_pod("user").req({"nvidia.com/gpu": "1"}).node("gpu-a").owner("ReplicaSet", "ml")
+    found = asked(pool("general", "a"), gpus, user, make_pod("x").req({"nvidia.com/gpu": "1"}))
+    assert told(found, "add node") == ["add a node like the nodes of gpu in a (4 cpu, 8Gi memory, 1 nvidia.com/gpu)"]
+
+
+def test_a_spread_that_counts_zones_which_the_pod_cannot_use_is_corrected_first() -> None:
+    pods = [running("web-1", "a").label(app="web"), running("web-2", "b").label(app="web")]
+    waiting = make_pod("x").label(app="web").node_affinity("topology.kubernetes.io/zone", "eu-1a", "eu-1b")
+    found = asked(*THREE, *pods, waiting.spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"))
+    assert told(found)[0] == "set nodeAffinityPolicy: Honor for the spread over topology.kubernetes.io/zone"

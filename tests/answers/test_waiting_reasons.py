@@ -36,8 +36,8 @@ def test_each_reason_has_the_number_of_its_own_nodes() -> None:
     (row,) = cluster.waiting_reasons()
     assert row.plugin == "several filters"
     assert row.sentence == (
-        "none of the 2 nodes that it may use accepts it: Insufficient cpu (2), Insufficient memory (1); "
-        "the other one is excluded: taint gpu:NoSchedule (1)"
+        "none of the 2 nodes that it may use has room: Insufficient cpu (2), Insufficient memory (1); "
+        "the other one is excluded: taint gpu:NoSchedule"
     )
 
 

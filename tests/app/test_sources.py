@@ -15,14 +15,16 @@ import yaml
 from bayplan.analysis.export import export
 from bayplan.app.simulation import SimulationOptions, simulate
 from bayplan.app.sources.api_source import LISTED_KINDS
-from bayplan.app.sources.cluster_source import SourceKind, SourceOptions
+from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, SourceOptions
 from bayplan.app.sources.opening import open_source
 from bayplan.base.errors import InputError
+from bayplan.cli.main import main
 from bayplan.library import Cluster
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
+from bayplan.testing.builders import make_node, make_pod
 
 Document = dict[str, object]
 
@@ -75,6 +77,49 @@ def test_a_dump_is_taken_as_it_is_and_nothing_is_scheduled(tmp_path: Path) -> No
     reported = {each.about: each.text for each in source.assumptions}
     assert reported["time"] == "the newest time in the input is 2026-05-01T10:00:00Z; nothing has changed since"
     assert reported["configuration"].startswith("kube-scheduler's defaults apply, because")
+
+
+def kinds_unread(source: ClusterSource) -> list[str]:
+    return [each.text for each in source.assumptions if each.about == "unread"]
+
+
+def test_a_dump_states_kinds_that_it_lacks_and_refers_to(tmp_path: Path) -> None:
+    builders = (
+        make_node("a").uid("a").capacity(cpu="4"),
+        make_pod("db-1").uid("p").owner("StatefulSet", "db").claim("data-db-1"),
+    )
+    path = write(tmp_path, *(each.document() for each in builders))
+    scores = "default spreading does not know which pods belong together, so scores may be others than in the cluster"
+    assert kinds_unread(open_source(SourceOptions(paths=[path]))) == [
+        "the input has no PersistentVolumeClaims: pods with claims can't be judged",
+        f"the input has no StatefulSets and no Services: {scores}",
+    ]
+    cluster = Cluster.open(path)
+    want = (
+        "default/db-1 waits: it is unknown why: the input has no PersistentVolumeClaims; "
+        'without them, the scheduler reports: persistentvolumeclaim "data-db-1" not found'
+    )
+    assert cluster.explain("db-1").verdict == want
+    found = cluster.unblock("db-1")
+    assert found.verdict == f"{want}; best: nothing that was tried gets it placed"
+    # A claim that the cluster may have must not be created.
+    assert found.suggestions == []
+
+
+def test_a_dump_that_refers_to_nothing_it_lacks_states_nothing(tmp_path: Path) -> None:
+    assert not kinds_unread(open_source(SourceOptions(paths=[write(tmp_path, node("a"), pod("alone", on="a"))])))
+
+
+def test_all_questions_about_manifests_are_about_one_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, node("a", uid=""), *(deployment(f"web-{number}", 3, "900m") for number in range(2)))
+    assumed = "these objects were in no cluster yet: they are applied, and scheduled for 1 min of virtual time"
+    assert main(["unblock", "deployment/web-1", path, "--json"]) == 0
+    unblocked = msgspec.json.decode(capsys.readouterr().out)
+    assert main(["explain", unblocked["waiting"][0], path, "--json"]) == 0
+    explained = msgspec.json.decode(capsys.readouterr().out)
+    assert assumed in unblocked["assumptions"]
+    assert assumed in explained["assumptions"]
+    assert explained["verdict"].partition(" waits: ")[2] == unblocked["cause"]["headline"]
 
 
 def test_manifests_that_were_in_no_cluster_are_applied_for_a_minute(tmp_path: Path) -> None:

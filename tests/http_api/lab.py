@@ -26,6 +26,8 @@ from tests.http_api.contract_check import check_answer
 Document = dict[str, Any]
 
 _COLLECTIONS = {
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims",
     "Node": "/api/v1/nodes",
     "Namespace": "/api/v1/namespaces",
     "Pod": "/api/v1/namespaces/{}/pods",

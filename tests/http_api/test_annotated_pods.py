@@ -68,7 +68,8 @@ def test_a_waiting_pod_says_why_and_names_the_plugins_of_its_scheduler() -> None
         await schedule_outside(lab, "web", unplaced())
         told = await lab.get("/pods/default/web")
         assert told["sentence"] == (
-            f"default/web waits: none of 4 nodes fits; of the 3 that it may use, {NAMES[0]} is nearest (Insufficient cpu)"
+            "default/web waits: none of the 3 nodes that it may use has room: Insufficient cpu (3); "
+            "the other one is excluded: rack b is reserved"
         )
         assert told["message"] == "0/4 nodes are available: 1 rack b is reserved, 3 Insufficient cpu."
         assert told["rejections"] == [

@@ -11,6 +11,8 @@ from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.verdict import pod_verdict
 from bayplan.engine.decision import Decision
 from bayplan.engine.records import RecordLevel
+from bayplan.testing.builders import make_pod
+from bayplan.testing.object_builders import make_claim, make_volume
 from tests.http_api.lab import Lab, node, pod, run
 
 NODES = [
@@ -179,6 +181,20 @@ def test_a_pod_begins_with_the_sentence_of_explain() -> None:
         assert "waiting for scheduling gates" in gated["sentence"]
 
     run(test, *NODES)
+
+
+def test_the_headline_is_the_root_cause_that_all_questions_tell() -> None:
+    async def test(lab: Lab) -> None:
+        volume = make_volume("pv").csi("disks.example").zone("d").bound("data").document()
+        claim = make_claim("data").bound("pv").document()
+        await lab.create(volume, claim, make_pod("db").req(cpu="3").claim("data").document())
+        await lab.settle()
+        cause = (await lab.get("/unblock", workload="pod/default/db"))["cause"]
+        assert cause["headline"] == "its volume data is in d; no node is there"
+        assert (await lab.get("/pods/default/db"))["sentence"] == f"default/db waits: {cause['headline']}"
+        assert [each["sentence"] for each in (await lab.get("/waiting"))["items"]] == [cause["sentence"]]
+
+    run(test, *NODES[:7])
 
 
 def test_preemption_tells_victims_and_the_pod_that_made_room() -> None:

@@ -5,22 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
-from bayplan.analysis.reasons import pods_by_reason
+from bayplan.analysis.cluster_sentences import CommonCause, cluster_sentence
+from bayplan.analysis.filter_matrix import filter_matrix
+from bayplan.analysis.root_cause import root_cause
+from bayplan.analysis.scheduler_surroundings import SchedulerSurroundings
 from bayplan.analysis.units import format_amount, format_count, format_list, format_share
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.node import is_ready
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import accounted_requests
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 EXAMPLES = 3
-SHOWN_MESSAGES = 8
+SHOWN_REASONS = 8
+MAX_JUDGED = 50
+"""Groups of equal waiting pods whose root causes are sought, the largest first: the report must not delay the scheduler."""
+
 ALWAYS_SHOWN = ("cpu", "memory")
 NOT_TRIED = "not tried yet"
 
@@ -50,7 +58,7 @@ class ClusterFacts:
         nodes, zones: the number of nodes and zones.
         placed, waiting, gated: the number of unfinished pods with each status.
         decisions: the number of cycles so far, by outcome.
-        messages: the last messages about waiting pods, with the pods' keys; the most frequent first.
+        reasons: why pods wait, with the pods' keys; the most frequent first.
         resources: the resources that any pod requests, and the usual ones.
     """
 
@@ -60,7 +68,7 @@ class ClusterFacts:
     waiting: int
     gated: int
     decisions: Mapping[str, int]
-    messages: Sequence[tuple[str, Sequence[str]]]
+    reasons: Sequence[tuple[str, Sequence[str]]]
     resources: Sequence[ResourceUse]
 
 
@@ -69,11 +77,18 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
     state, queue, records = scheduler.state, scheduler.queue, scheduler.records
     counts = queue.pending_counts()
     waiting = [queued for queued in (*queue.active(), *queue.backing_off(), *queue.unschedulable()) if not queued.gated]
-    by_message: dict[str, list[str]] = {}
-    latest = {record.pod: record.message for record in records if record.message}
+    latest = {record.pod: number for number, record in enumerate(records)}
+    groups: dict[bytes, list[Pod]] = {}
+    encode = msgspec.msgpack.Encoder().encode
     for queued in waiting:
-        by_message.setdefault(latest.get(queued.key, NOT_TRIED), []).append(queued.key)
-    messages = sorted(by_message.items(), key=lambda each: (-len(each[1]), each[0]))
+        pod = queued.pod
+        groups.setdefault(encode((pod.metadata.namespace, pod.metadata.labels, pod.spec)), []).append(pod)
+    by_reason: dict[str, list[str]] = {}
+    for place, pods in enumerate(sorted(groups.values(), key=len, reverse=True)):
+        number = latest.get(pods[0].key)
+        reason = NOT_TRIED if number is None else _reason(scheduler, pods[0], number, judges=place < MAX_JUDGED)
+        by_reason.setdefault(reason, []).extend(pod.key for pod in pods)
+    reasons = sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))
     zones = {node.metadata.labels.get("topology.kubernetes.io/zone") for node in state.nodes.nodes if node is not None}
     return ClusterFacts(
         nodes=len(state.nodes),
@@ -82,9 +97,23 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
         waiting=len(waiting),
         gated=counts["gated"],
         decisions=decisions,
-        messages=messages,
+        reasons=reasons,
         resources=_resources(scheduler),
     )
+
+
+def _reason(scheduler: Scheduler, pod: Pod, number: int, *, judges: bool) -> str:
+    """Return the root cause in a pod's last attempt; the message of the attempt if it has no full record, or is not judged."""
+    record = scheduler.records[number]
+    if not judges or record.frame < 0:
+        return record.message or NOT_TRIED
+    matrix = filter_matrix(scheduler.records.decision(number))
+    if not matrix.known.all():
+        return record.message
+    state = scheduler.state
+    nodes = {node.metadata.name: node for node in state.nodes.nodes if node is not None}
+    requests = accounted_requests(pod, state.request_gates).requests
+    return root_cause(matrix, pod, nodes, requests, SchedulerSurroundings(scheduler, pod)).sentence
 
 
 def _resources(scheduler: Scheduler) -> list[ResourceUse]:
@@ -108,16 +137,15 @@ def _use(resource: str, requested: Ints, allocatable: Ints, shut: Bools) -> Reso
 
 def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
     """Return the report, part by part, for `bayplan.analysis.report.print_parts`."""
-    reasons = pods_by_reason((message, len(pods)) for message, pods in facts.messages if message != NOT_TRIED)
-    gaps = [Gap(use.resource, use.largest_gap, use.free) for use in facts.resources]
+    cause = next((CommonCause(text, len(keys)) for text, keys in facts.reasons if text != NOT_TRIED), None)
     pods = facts.placed + facts.waiting + facts.gated
     sentence = cluster_sentence(
-        pods=pods, waiting=facts.waiting, gated=facts.gated, nodes=facts.nodes, reasons=reasons, gaps=gaps
+        pods=pods, waiting=facts.waiting, gated=facts.gated, nodes=facts.nodes, reasons=(), cause=cause
     )
     parts: list[RenderableType] = [Text(), Text(f"{sentence}.", style="bold"), _overview(facts, pods)]
-    if facts.messages:
+    if facts.reasons:
         heading = f"Waiting for a node: {format_count(facts.waiting, 'pod')}"
-        parts += [Text(), Text(heading, style="bold"), Padding(_waiting(facts.messages), (0, 0, 0, 2))]
+        parts += [Text(), Text(heading, style="bold"), Padding(_waiting(facts.reasons), (0, 0, 0, 2))]
     if facts.nodes:
         heading = "Utilisation: requested and allocatable"
         parts += [Text(), Text(heading, style="bold"), Padding(_utilisation(facts.resources), (0, 0, 0, 2))]
@@ -141,15 +169,15 @@ def _overview(facts: ClusterFacts, pods: int) -> Table:
     return table
 
 
-def _waiting(messages: Sequence[tuple[str, Sequence[str]]]) -> Table:
+def _waiting(reasons: Sequence[tuple[str, Sequence[str]]]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
-    for message, pods in messages[:SHOWN_MESSAGES]:
+    for reason, pods in reasons[:SHOWN_REASONS]:
         examples = format_list(pods[:EXAMPLES], more=max(len(pods) - EXAMPLES, 0))
-        table.add_row(Text(f"{len(pods):,}"), Text.assemble(f"{message}\n", (examples, "dim")))
-    if len(messages) > SHOWN_MESSAGES:
-        table.add_row(Text(), Text(f"... and {len(messages) - SHOWN_MESSAGES:,} more messages", style="dim"))
+        table.add_row(Text(f"{len(pods):,}"), Text.assemble(f"{reason}\n", (examples, "dim")))
+    if len(reasons) > SHOWN_REASONS:
+        table.add_row(Text(), Text(f"... and {len(reasons) - SHOWN_REASONS:,} more reasons", style="dim"))
     return table
 
 

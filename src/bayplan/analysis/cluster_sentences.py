@@ -10,22 +10,26 @@ from bayplan.analysis.reasons import ReasonCount
 from bayplan.analysis.units import format_amount, format_count, format_duration
 
 
-class Gap(NamedTuple):
-    """The free amount of a resource.
+class CommonCause(NamedTuple):
+    """The root cause of most waiting pods.
 
     Attributes:
-        resource: its name.
-        largest: the most on one schedulable node.
-        free: the free amounts on all schedulable nodes.
+        sentence: the cause.
+        pods: the number of pods that wait for it.
     """
 
-    resource: str
-    largest: int
-    free: int
+    sentence: str
+    pods: int
 
 
 def cluster_sentence(
-    *, pods: int, waiting: int, gated: int, nodes: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]
+    *,
+    pods: int,
+    waiting: int,
+    gated: int,
+    nodes: int,
+    reasons: Sequence[ReasonCount],
+    cause: CommonCause | None = None,
 ) -> str:
     """Return the sentence about problems of a cluster, or that there are none.
 
@@ -35,7 +39,7 @@ def cluster_sentence(
         gated: the number of gated pods.
         nodes: the nodes in the cluster.
         reasons: the reasons why pods wait, starting with the most frequent main reason.
-        gaps: the free amounts, by resource.
+        cause: the root cause of most pods; without one, the reasons of messages are named.
     """
     if not nodes and not pods:
         return "The cluster is empty: there are no nodes and no pods"
@@ -49,29 +53,29 @@ def cluster_sentence(
         placed = f"All {format_count(rest, 'pod')} have their nodes" if rest > 1 else "The only pod has its node"
         return f"{placed}{held}" if rest else f"No pod has a node{held.replace(' more', '')}"
     sentence = f"{waiting:,} of {format_count(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}"
-    return f"{sentence}{_why(waiting, reasons, gaps)}{held}"
+    why = _why(waiting, reasons) if cause is None else cause_text(cause, waiting)
+    return f"{sentence}{why}{held}"
 
 
-def _why(waiting: int, reasons: Sequence[ReasonCount], gaps: Sequence[Gap]) -> str:
+def cause_text(cause: CommonCause, waiting: int) -> str:
+    """Return the root cause of most waiting pods, to follow their number."""
+    if waiting == 1:
+        return f": {cause.sentence}"
+    if cause.pods == 1:
+        return f"; the first reason: {cause.sentence}"
+    share = "all" if cause.pods >= waiting else f"{cause.pods:,}"
+    return f"; {share} for the same reason: {cause.sentence}"
+
+
+def _why(waiting: int, reasons: Sequence[ReasonCount]) -> str:
     if not reasons:
         return ", not tried yet"
     text, count = reasons[0].text, reasons[0].mainly
-    if text.startswith(INSUFFICIENT):
-        resource = text.removeprefix(INSUFFICIENT)
-        gap = next((each for each in gaps if each.resource == resource), None)
-        room = ""
-        if gap is not None:
-            room = ": no schedulable node has any free"
-            if gap.largest > 0:
-                room = f": no schedulable node has more than {format_amount(resource, gap.largest)} free"
-                room += f", of {format_amount(resource, gap.free)} in all"
-        text = f"for {resource}"
-    else:
-        text, room = f"because {text}", ""
+    text = f"for {text.removeprefix(INSUFFICIENT)}" if text.startswith(INSUFFICIENT) else f"because {text}"
     mainly = "mainly " if reasons[0].pods > count or len(reasons) > 1 else ""
     if waiting == 1:
-        return f" {mainly}{text}{room}"
-    return f", {'all' if count >= waiting else f'{count:,}'} {mainly}{text}{room}"
+        return f" {mainly}{text}"
+    return f", {'all' if count >= waiting else f'{count:,}'} {mainly}{text}"
 
 
 def node_sentence(

@@ -9,6 +9,7 @@ import numpy as np
 from bayplan.analysis.filter_matrix import FIT, FilterMatrix, filter_matrix
 from bayplan.analysis.free_amounts import free_amounts
 from bayplan.analysis.run_source import RunSource
+from bayplan.analysis.shortage import shortage
 from bayplan.analysis.units import format_amount
 from bayplan.engine.decision import Decision
 from bayplan.objects.requests import Amounts
@@ -19,8 +20,6 @@ from bayplan.state.resource_table import PODS
 INSUFFICIENT = "Insufficient "
 TOO_MANY_PODS = "Too many pods"
 """Reasons of NodeResourcesFit."""
-
-_MAX_SHORT = 1_000_000
 
 
 class Nearness:
@@ -66,10 +65,7 @@ class Nearness:
             left = free.get(names[row])
             if left is None:
                 continue
-            for resource, wanted in self._requests.items():
-                missing = wanted - left.get(resource, 0)
-                if missing > 0 and wanted > 0:
-                    self.short[row] += min(missing * 1000 // wanted, _MAX_SHORT)
+            self.short[row] = shortage(self._requests, left)
 
     def order(self) -> Index:
         """Return all rows: fitting ones by total, the chosen one first among ties; then the others, the nearest first.

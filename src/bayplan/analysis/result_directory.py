@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,7 @@ from bayplan.analysis.result_layout import DECISIONS, OPTIONAL_TABLES, OPTIONS, 
 from bayplan.analysis.run_facts import FORMAT, RunFacts
 from bayplan.analysis.run_source import numbered_records_of
 from bayplan.analysis.stored_records import StoredRecords, read_table
+from bayplan.analysis.volume_places import StoredObjects
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Decision, Outcome, Record, rebuild
 from bayplan.engine.records import RecordLevel
@@ -30,8 +31,6 @@ from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-T = TypeVar("T", bound=KubernetesObject)
 
 NAMES_OF_FIELDS = {"pod": "key"}
 """Columns of ``pods.parquet`` whose names differ from the fields of `PodTimeline`."""
@@ -66,17 +65,6 @@ def open_result(path: Path | str) -> ResultDirectory:
             hint="a newer Bayplan",
         )
     return ResultDirectory(directory)
-
-
-class StoredObjects:
-    """The objects of a result directory, by kind and key."""
-
-    def __init__(self, items: Mapping[tuple[type[KubernetesObject], str], KubernetesObject]) -> None:
-        self._items = items
-
-    def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object by its key, or None."""
-        return cast("T | None", self._items.get((kind, key)))
 
 
 class ResultDirectory:

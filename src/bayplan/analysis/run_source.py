@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from bayplan.analysis.free_amounts import requested_by_time_lines
 from bayplan.analysis.pending import waiting_message
-from bayplan.analysis.root_cause import Lookup
+from bayplan.analysis.scheduler_surroundings import added_affinity
+from bayplan.analysis.volume_places import Lookup
 from bayplan.analysis.waits import WAITING
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
+from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
 from bayplan.objects.requests import Amounts, accounted_requests
 from bayplan.sim.result import PodTimeline, SimulatedEvent, SimulationResult
@@ -84,16 +86,6 @@ class RunSource(Protocol):
         ...
 
 
-@runtime_checkable
-class CatalogSource(Protocol):
-    """A source that also has claims, volumes and other objects."""
-
-    @property
-    def catalog(self) -> Lookup:
-        """The catalog of these objects."""
-        ...
-
-
 def numbered_records_of(records: RecordSequence, key: str) -> list[tuple[int, Record]]:
     """Return the records of a key with their numbers by scanning all records, for sources without an index."""
     return [(number, record) for number, record in enumerate(records) if record.pod == key]
@@ -149,6 +141,11 @@ class SimulationSource:
     def events(self) -> Sequence[SimulatedEvent]:
         """See `RunSource`."""
         return self._result.events
+
+    def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
+        """See `bayplan.analysis.surroundings.ConfiguredSource`."""
+        profile = self._result.scheduler.profiles.get(scheduler_name)
+        return None if profile is None else added_affinity(profile)
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
         """See `RunSource`."""

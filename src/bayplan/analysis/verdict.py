@@ -6,16 +6,15 @@ import re
 from collections.abc import Sequence
 
 from bayplan.analysis.explanation import Attempt
-from bayplan.analysis.filter_matrix import FIT, LOAD
-from bayplan.analysis.nearness import Nearness
+from bayplan.analysis.filter_matrix import filter_matrix
 from bayplan.analysis.reasons import reasons_of, short_reasons
 from bayplan.analysis.root_cause import RootCause, root_cause
-from bayplan.analysis.run_source import CatalogSource, RunSource
+from bayplan.analysis.run_source import RunSource
+from bayplan.analysis.surroundings import surroundings_of
 from bayplan.analysis.units import format_count, format_list
 from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.sim.result import PodFate, PodTimeline
 
-_AMOUNTS = re.compile(r" \(requests [^)]*\)")
 _NODES = re.compile(r"0/(\d+) nodes are available")
 
 SHOWN_VICTIMS = 3
@@ -66,41 +65,20 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
     if last.nominated_node and last.victims:
         return f"waits for room on {last.nominated_node}, for which {_named(last.victims)} must go"
     decision = _decision(source, last.number)
-    if decision is not None and decision.pre_filter is not None:
-        return f"waits: {decision.pre_filter.message}"
-    if decision is None or not decision.names:
+    if decision is None:
         return f"waits: {_short_message(source.message_of(pod))}"
-    nearness = Nearness(source, last.number, decision, pod)
-    cause = _root_cause(source, pod, nearness)
-    if cause is not None and _leads(cause):
-        return f"waits: {cause.sentence}"
-    row = nearness.nearest()
-    if row is None:
-        return f"waits: {_short_message(source.message_of(pod))}"
-    name, gap = decision.names[row], _AMOUNTS.sub("", nearness.gap(row)).replace(", lacks ", " and ")
-    lacks = gap.startswith("lacks ")
-    if len(decision.names) == 1:
-        return f"waits: the only node, {name}, {gap if lacks else f'does not fit: {gap}'}"
-    usable = "" if cause is None or cause.usable == cause.nodes else f"of the {cause.usable:,} that it may use, "
-    detail = f": it {gap}" if lacks else f" ({gap})"
-    return f"waits: none of {len(decision.names):,} nodes fits; {usable}{name} is nearest{detail}"
+    cause = _root_cause(source, pod, last.number, decision)
+    return f"waits: {cause.headline if cause is not None else _short_message(source.message_of(pod))}"
 
 
-def _leads(cause: RootCause) -> bool:
-    """Return whether a cause is more informative than the nearest node."""
-    if cause.plugin == FIT:
-        # The shortage on the nearest node is more informative than the largest amount on any node.
-        return False
-    return cause.is_specific or cause.plugin not in ("", *LOAD) or (not cause.plugin and not cause.usable)
-
-
-def _root_cause(source: RunSource, pod: PodTimeline, nearness: Nearness) -> RootCause | None:
+def _root_cause(source: RunSource, pod: PodTimeline, number: int, decision: Decision) -> RootCause | None:
     """Return why a pod has no feasible node; None if the pod is unknown, or filters did not run on every node."""
-    matrix = nearness.matrix
+    matrix = filter_matrix(decision)
     if pod.pod is None or not matrix.known.all():
         return None
-    catalog = source.catalog if isinstance(source, CatalogSource) else None
-    return root_cause(matrix, pod.pod, source.nodes, source.requests_of(pod), catalog)
+    return root_cause(
+        matrix, pod.pod, source.nodes, source.requests_of(pod), surroundings_of(source, number, pod.scheduler_name)
+    )
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:

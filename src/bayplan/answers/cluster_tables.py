@@ -7,7 +7,7 @@ from itertools import chain
 
 import msgspec
 
-from bayplan.analysis.root_cause import taint_text
+from bayplan.analysis.node_taints import taint_text
 from bayplan.analysis.rows import Rows
 from bayplan.answers.node_groups import group_of
 from bayplan.answers.workloads import WorkloadObjects, workload_of

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from bayplan.analysis.explain import BEST_NODES, explain
 from bayplan.analysis.explanation import AttemptDetail, Explanation, NodeDetail, PluginVerdict, Remedy
 from bayplan.analysis.filter_matrix import LOAD, filter_matrix
-from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_list
 from bayplan.answers.judgement import Judgement, judge
 from bayplan.answers.move_steps import move_steps
@@ -64,7 +64,7 @@ def explain_now(
     if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED):
         return found
     if life.node:
-        return _again(found, life)
+        return _again(found, life, source)
     if found.detail is not None and found.detail.attempt.node:
         fits = f"{found.detail.feasible:,} of {found.detail.nodes:,}"
         found = replace(
@@ -73,13 +73,15 @@ def explain_now(
     return with_suggestions(found, trial, life.pod, node)
 
 
-def _again(found: Explanation, life: PodTimeline) -> Explanation:
+def _again(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
     """Return the explanation of a pod that has a node: what the scheduler would do with it now."""
     detail = found.detail
     if detail is None:
         return found
     note = "the attempt is hypothetical: the pod was taken off its node and scheduled again in a fork"
-    if not detail.attempt.node:
+    if detail.attempt.outcome == "error":
+        text = f"{life.key} is on {life.node}; scheduling it again now fails: {source.message_of(life)}"
+    elif not detail.attempt.node:
         text = f"{life.key} is on {life.node}; if it had to be scheduled again now, it would wait"
     elif detail.attempt.node == life.node:
         text = f"{life.key} is on {life.node}, and would be placed there again now"

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FilterMatrix, filter_matrix
 from bayplan.analysis.root_cause import RootCause, root_cause
+from bayplan.analysis.scheduler_surroundings import SchedulerSurroundings
+from bayplan.answers.score_errors import error_text
 from bayplan.answers.trial import Trial
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.framework.status import Status
@@ -63,9 +65,10 @@ def judge(trial: Trial, pod: Pod) -> Judgement:
         matrix = filter_matrix(decision, whole)
     nodes = {node.metadata.name: node for node in trial.nodes()}
     requests = accounted_requests(pod, trial.state.request_gates).requests
-    cause = root_cause(matrix, pod, nodes, requests, trial.catalog)
+    cause = root_cause(matrix, pod, nodes, requests, SchedulerSurroundings(trial.scheduler, pod, trial.unread))
     if decision is not None and decision.record.outcome is Outcome.ERROR:
         # The error ended the attempt, whatever filters found.
-        cause = replace(cause, plugin="", sentence=decision.record.message, everywhere=[], sole=[])
+        message = error_text(trial, pod, decision.record.message)
+        cause = replace(cause, plugin="", sentence=message, headline=message, everywhere=[], sole=[])
     fits = not whole and decision is not None and bool(decision.record.node)
     return Judgement(pod, decision, matrix, cause, fits)

@@ -53,6 +53,9 @@ def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
         bound_to = claim.spec.volume_name if claim is not None else ""
         if not name or (bound_to and trial.catalog.get(PersistentVolume, bound_to) is not None):
             continue
+        if ("PersistentVolumeClaim" if claim is None else "PersistentVolume") in trial.unread:
+            # The cluster may have it.
+            return None
         key = f"PersistentVolumeClaim {namespace}/{name}"
         shown.append(f"{key} with a volume" if claim is None else f"a volume for {key}")
         found, made = bound_pair(claim, namespace, name, bound_to or f"pv-for-{namespace}-{name}")
@@ -73,6 +76,8 @@ def _missing_devices(judged: Judgement, trial: Trial) -> Step | None:
     The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.
     """
     pod = judged.pod
+    if "ResourceClaim" in trial.unread:
+        return None
     made_for = {each.name for each in pod.status.resource_claim_statuses}
     shown, objects, statuses = list[str](), list[KubernetesObject](), list[PodResourceClaimStatus]()
     for entry in pod.spec.resource_claims:

@@ -20,6 +20,47 @@ POOL_LABELS = (
 )
 """Labels that providers use for node pools, in order of precedence."""
 
+_GIVEN_PREFIXES = (
+    "kubernetes.io/",
+    "beta.kubernetes.io/",
+    "failure-domain.beta.kubernetes.io/",
+    "feature.node.kubernetes.io/",
+    "node.kubernetes.io/",
+    "topology.",
+    "karpenter.",
+    "cloud.google.com/",
+    "eks.amazonaws.com/",
+    "kubernetes.azure.com/",
+    "nvidia.com/",
+)
+"""Prefixes of labels that the kubelet, the cloud or a device's operator sets."""
+
+_PROPERTIES = (
+    "accelerator",
+    "arch",
+    "capacity",
+    "cpu",
+    "datacenter",
+    "disk",
+    "gpu",
+    "hardware",
+    "hostname",
+    "instance",
+    "kernel",
+    "lifecycle",
+    "machine",
+    "memory",
+    "nodegroup",
+    "nvme",
+    "pool",
+    "rack",
+    "region",
+    "ssd",
+    "storage",
+    "zone",
+)
+"""Words in the names of labels that describe hardware, location or pool of a node: ``disktype``, ``example.com/gpu-model``."""
+
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 """Used as the pool of nodes that have none of these labels."""
 
@@ -29,6 +70,19 @@ class Group(NamedTuple):
 
     zone: str
     pool: str
+
+
+def describes_node(label: str) -> bool:
+    """Return whether a label says what a node is or where it is, so that it must not be changed to attract a pod."""
+    if label in POOL_LABELS or label.startswith(_GIVEN_PREFIXES):
+        return True
+    name = label.rpartition("/")[2].lower().replace("-", "").replace("_", "").replace(".", "")
+    return any(word in name for word in _PROPERTIES)
+
+
+def describes_place(label: str) -> bool:
+    """Return whether a label says in which zone or region a node is, whoever sets it."""
+    return label.rpartition("/")[2] in ("zone", "region") and ("topology." in label or "failure-domain" in label)
 
 
 def group_of(labels: Mapping[str, str]) -> Group:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_amount
-from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, group_of
+from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, describes_place, group_of
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
 from bayplan.objects.node import Node, NodeSpec, NodeStatus, Taint
@@ -58,6 +58,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         csi: the objects of its CSI drivers.
         slices: its devices.
         differs: the differences from the nodes that it is like, in words; empty for an existing shape.
+        labels: the labels in which it differs from other shapes of its pool, apart from size and place.
     """
 
     name: str
@@ -68,6 +69,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     csi: CSINode | None = None
     slices: tuple[ResourceSlice, ...] = ()
     differs: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def zone(self) -> str:
@@ -77,8 +79,14 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """Return the shape in words."""
+        return self.text_for(())
+
+    def text_for(self, keys: Collection[str]) -> str:
+        """Return the shape in words, with its labels that have one of some keys."""
         where = f" in {self.zone}" if self.zone and not any("in " in each for each in self.differs) else ""
         like = f"like {self.like or self.name}"
+        own = [f"{key}={text}" for key, text in self.labels if key in keys]
+        like = f"{like} with {', '.join(own)}" if own else like
         like = f"{like}, but {' and '.join(self.differs)}" if self.differs else like
         return f"{like}{where} ({self.size})" if self.size else f"{like}{where}"
 
@@ -242,7 +250,8 @@ def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price)
             NodeShape(
                 name=name if names[name] == 1 else f"{name}#{names[name]}",
                 template=node,
-                like=f"{like}{_distinguished(node, alike[like], own)}",
+                like=like,
+                labels=_distinguished(node, alike[like], own),
                 price=price(node),
                 csi=state.catalog.get(CSINode, node.metadata.name),
                 slices=tuple(slices.get(node.metadata.name, ())),
@@ -273,15 +282,15 @@ def _nodes_of_pool(node: Node) -> str:
     return f"the nodes of {pool}" if pool else node.metadata.name
 
 
-def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> str:
-    """Return the labels that distinguish a node from others of its pool, except zone and size; "" if there are none."""
-    labels = node.metadata.labels
-    differ = [
-        f"{key}={text}"
-        for key, text in sorted(labels.items())
-        if key not in own and key != ZONE and any(other.metadata.labels.get(key) != text for other in alike)
-    ]
-    return f" with {', '.join(differ[:2])}" if differ else ""
+def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """Return the labels that distinguish a node from others of its pool, except place and size."""
+    return tuple(
+        (key, text)
+        for key, text in sorted(node.metadata.labels.items())
+        if key not in own
+        and not describes_place(key)
+        and any(other.metadata.labels.get(key) != text for other in alike)
+    )
 
 
 # --- what users write -------------------------------------------------------------------------------------------------

@@ -9,21 +9,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import CORDON, NODE_AFFINITY, TAINTS
-from bayplan.analysis.root_cause import untolerated_taints
+from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.answers.drain_rules import CORDON_TAINT, uncordoned
 from bayplan.answers.judgement import Judgement
-from bayplan.answers.node_groups import POOL_LABELS
+from bayplan.answers.node_groups import describes_node
 from bayplan.answers.node_shapes import NodeShape, is_condition_taint
-from bayplan.answers.shape_catalogue import ShapeCatalogue
+from bayplan.answers.shape_catalogue import ShapeCatalogue, labels_named_by
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests, node_amounts
 from bayplan.objects.selectors import compile_required_node_affinity
-
-_GIVEN_LABELS = ("kubernetes.io/", "topology.kubernetes.io/", "node.kubernetes.io/", "topology.k8s.io/")
-"""Prefixes of labels that describe hardware or location, which must not be changed by hand; nor must `POOL_LABELS`."""
 
 _MAX_NODES = 8
 _MAX_SHAPES = 12
@@ -80,7 +77,7 @@ def _labels(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
         if node is None or only not in ("", node.metadata.name):
             continue
         missing = {key: text for key, text in wanted.items() if node.metadata.labels.get(key) != text}
-        if not missing or any(key.startswith(_GIVEN_LABELS) or key in POOL_LABELS for key in missing):
+        if not missing or any(map(describes_node, missing)):
             continue
         if not compile_required_node_affinity(judged.pod).matches(
             {**node.metadata.labels, **missing}, node.metadata.name
@@ -119,7 +116,9 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
     """
     known = shapes.shapes
     if tailored:
-        made = [shapes.tailored(shape, pod) for shape in known]
+        # A pool keeps its label and its hardware, unless nothing else is left.
+        apt = [shape for shape in known if shapes.may_become(shape, pod)] or known
+        made = [shapes.tailored(shape, pod) for shape in apt]
         # Nodes that are nearest to an existing one come first.
         chosen = sorted(made, key=lambda each: (each.distance, each.price, each.like))[:_MAX_SHAPES]
     else:
@@ -128,7 +127,7 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
     for shape in chosen:
         yield Step(
             StepKind.ADD_NODE,
-            f"add a node {shape.text}",
+            f"add a node {shape.text_for(labels_named_by(pod))}",
             TAINTS,
             cost=min(shape.price / (2 * highest) + 0.1 * min(shape.distance, 4), 0.99),
             nodes=frozenset(("new-node",)),

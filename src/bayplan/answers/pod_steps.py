@@ -9,12 +9,14 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.filter_matrix import FIT, NODE_AFFINITY, TAINTS
-from bayplan.analysis.root_cause import requirement_text, reserving_taints, taint_text, untolerated_taints
+from bayplan.analysis.node_groups_text import requirement_text
+from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.judgement import Judgement
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
+from bayplan.answers.spread_steps import counted_domains
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
 from bayplan.engine.decision import Outcome
@@ -111,6 +113,7 @@ def _tolerations(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
     requests = accounted_requests(judged.pod, trial.state.request_gates).requests
     reserving = reserving_taints(judged.pod, requests, trial.nodes()).values()
     own = {taint_text(taint) for taints in reserving for taint in taints}
+    own |= {taint_text(taint) for taint in taints_of_selected(judged.pod, trial.nodes())}
     for place, (texts, (taints, names)) in enumerate(largest[:_MAX_SETS]):
         yield Step(
             StepKind.TOLERATE_OWN if own.issuperset(texts) else StepKind.TOLERATE,
@@ -161,6 +164,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
                 cost=0.1,
                 edit_pod=partial(_soft_spread, place),
             )
+            yield from counted_domains(place, constraint)
     if len(spec.topology_spread_constraints) > 1:
         yield Step(
             StepKind.RELAX,

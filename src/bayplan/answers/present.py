@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
-from bayplan.analysis.root_cause import Lookup
 from bayplan.analysis.run_source import RecordSequence
+from bayplan.analysis.scheduler_surroundings import SchedulerSurroundings
+from bayplan.analysis.surroundings import Surroundings
+from bayplan.analysis.volume_places import Lookup
 from bayplan.answers.displaced_pods import as_waiting
+from bayplan.answers.score_errors import error_text
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import WorkloadObjects, workload_of
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
-from bayplan.engine.decision import Decision, Record
+from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -112,8 +115,13 @@ class PresentSource:
 
     @property
     def catalog(self) -> Lookup:
-        """See `bayplan.analysis.run_source.CatalogSource`."""
+        """See `bayplan.analysis.surroundings.CatalogSource`."""
         return self._trial.catalog
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """See `bayplan.analysis.surroundings.SituatedSource`."""
+        return SchedulerSurroundings(self._trial.scheduler, self._life.pod or Pod(), self._trial.unread)
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
         """See `RunSource`."""
@@ -131,7 +139,10 @@ class PresentSource:
             gate = self._trial.gate(pod.pod)
             return gate.message if gate is not None else pod.message
         if pod.key == self._life.key and self._decision is not None:
-            return self._decision.record.message
+            record = self._decision.record
+            if record.outcome is not Outcome.ERROR or pod.pod is None:
+                return record.message
+            return error_text(self._trial, as_waiting(pod.pod), record.message)
         return pod.message
 
     def requests_of(self, pod: PodTimeline) -> Amounts:

@@ -7,9 +7,10 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from bayplan.analysis.root_cause import bound_volumes, untolerated_taints, volume_labels
+from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_amount
-from bayplan.answers.node_groups import ZONE
+from bayplan.analysis.volume_places import bound_volumes, volume_labels
+from bayplan.answers.node_groups import INSTANCE_TYPE, POOL_LABELS, describes_place
 from bayplan.answers.node_shapes import (
     HOSTNAME,
     NodeShape,
@@ -69,13 +70,13 @@ class ShapeCatalogue:
         labels = self._wanted_labels(pod, node)
         missing = {key: text for key, text in labels.items() if node.metadata.labels.get(key) != text}
         if missing:
-            metadata = replace(node.metadata, labels={**node.metadata.labels, **missing})
+            moved = _moved(node, missing)
+            metadata = replace(node.metadata, labels={**node.metadata.labels, **moved, **missing})
             node = replace(node, metadata=metadata)
-            if ZONE in missing:
-                differs.append(f"in {missing[ZONE]}")
-            rest = [
-                f"{key}={text}" for key, text in missing.items() if key not in (ZONE, "topology.kubernetes.io/region")
-            ]
+            zone = next((text for key, text in missing.items() if describes_place(key) and key.endswith("zone")), "")
+            if zone:
+                differs.append(f"in {zone}")
+            rest = [f"{key}={text}" for key, text in missing.items() if not describes_place(key)]
             if rest:
                 differs.append(f"with {', '.join(rest)}")
         # A new node has neither conditions nor cordons.
@@ -94,6 +95,23 @@ class ShapeCatalogue:
             differs.append(f"with {shown}")
         price = size_price(node) if differs else shape.price
         return replace(shape, template=node, differs=tuple(differs), price=price)
+
+    def may_become(self, shape: NodeShape, pod: Pod) -> bool:
+        """Return whether nodes of a shape could be bought as a pod needs them: no pool with another's label, type or devices."""
+        node = shape.template
+        labels = self._wanted_labels(pod, node)
+        for key in (*POOL_LABELS, INSTANCE_TYPE):
+            text = labels.get(key)
+            known = {other.template.metadata.labels.get(key) for other in self.shapes}
+            if text in known - {None} and node.metadata.labels.get(key) != text:
+                return False
+        offered = node_amounts(node.status.allocatable)
+        for name, amount in accounted_requests(pod, self._trial.state.request_gates).requests.items():
+            if "/" not in name or not amount or offered.get(name):
+                continue
+            if any(node_amounts(other.template.status.allocatable).get(name) for other in self.shapes):
+                return False
+        return True
 
     def _wanted_labels(self, pod: Pod, node: Node) -> dict[str, str]:
         found = dict(pod.spec.node_selector or {})
@@ -131,6 +149,26 @@ class ShapeCatalogue:
         if offered.get("pods", 0) <= len(self.daemons):
             found["pods"] = str(len(self.daemons) + 10)
         return found
+
+
+def labels_named_by(pod: Pod) -> set[str]:
+    """Return the keys of labels that a pod's node selector and node affinity name."""
+    found = set(pod.spec.node_selector or {})
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    for term in required.node_selector_terms if required is not None else ():
+        found.update(each.key for each in term.match_expressions)
+    return found
+
+
+def _moved(node: Node, missing: dict[str, str]) -> dict[str, str]:
+    """Return the other labels of a node's place, if some are changed: a node is in one zone and region, by whichever label."""
+    places = {key.rpartition("/")[2]: text for key, text in missing.items() if describes_place(key)}
+    return {
+        key: places[name]
+        for key in node.metadata.labels
+        if describes_place(key) and key not in missing and (name := key.rpartition("/")[2]) in places
+    }
 
 
 def _labels_for(term: NodeSelectorTerm, labels: dict[str, str]) -> dict[str, str]:

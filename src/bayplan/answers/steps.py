@@ -19,7 +19,8 @@ class StepKind(StrEnum):
     WAIT = "wait"
     CREATE = "create object"
     UNGATE = "remove gate"
-    TOLERATE_OWN = "tolerate taint of its devices"
+    TOLERATE_OWN = "tolerate taint of its nodes"
+    COUNT_DOMAINS = "count reachable domains"
     ADD_NODE = "add node"
     SHRINK = "shrink request"
     MOVE = "move pods"
@@ -35,7 +36,8 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.WAIT: "the scheduler does it by itself",
     StepKind.CREATE: "nothing else changes",
     StepKind.UNGATE: "the gate may still be needed",
-    StepKind.TOLERATE_OWN: "the taint reserves the nodes for pods that ask for the device, as this one does",
+    StepKind.TOLERATE_OWN: "the taint reserves the nodes for pods that ask for them or their devices, as this one does",
+    StepKind.COUNT_DOMAINS: "domains that the pod can't use no longer count for its spreading",
     StepKind.ADD_NODE: "costs money, disturbs nothing",
     StepKind.SHRINK: "the pod may run slower, or out of memory",
     StepKind.MOVE: "the moved pods restart",

@@ -75,8 +75,10 @@ class Trial(InstantHost):
         preempts: whether pods may evict others; otherwise no PostFilter plugin runs.
         waiting: all waiting pods; those nominated to a node are counted there, the rest is left out.
         checkpoint: the function to call between cycles; it may raise to end the trial.
+        unread: the kinds of which nothing is known.
 
     Attributes:
+        unread: the argument.
         nominated: the pods that are counted on the nodes that they are nominated to, by key; they are not scheduled until they
             are `put`.
         trials: number of attempts made.
@@ -92,8 +94,10 @@ class Trial(InstantHost):
         preempts: bool = False,
         waiting: Iterable[Pod] = (),
         checkpoint: Callable[[], None] = nothing,
+        unread: Collection[str] = (),
     ) -> None:
         super().__init__(scheduler, now_ns)
+        self.unread = unread
         self.nominated: dict[str, Pod] = {}
         self.trials = 0
         self.last_decision: dict[str, int] = {}
@@ -269,7 +273,9 @@ class Trial(InstantHost):
             return self
         if plugins not in self._others:
             scheduler = self._make(plugins)
-            self._others[plugins] = Trial(scheduler, self.now_ns, self._make, waiting=[*self.nominated.values()])
+            self._others[plugins] = Trial(
+                scheduler, self.now_ns, self._make, waiting=[*self.nominated.values()], unread=self.unread
+            )
         return self._others[plugins]
 
     def profile(self, pod: Pod) -> Profile:

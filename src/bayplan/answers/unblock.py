@@ -9,6 +9,7 @@ from itertools import chain, combinations, islice
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.analysis.cause_words import ADDED_AFFINITY
 from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count, format_list
@@ -130,6 +131,8 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
     limits = search.limits
+    if ADDED_AFFINITY in judged.cause.sentence:
+        limits.append(f"the scheduler's configuration stays: {ADDED_AFFINITY} of NodeAffinityArgs can be changed there")
     if others:
         limits.append(f"{format_count(others, 'other waiting pod')}, which may be scheduled first, are not considered")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
@@ -156,7 +159,7 @@ def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Seque
     who = waiting[0].key if asked == 1 else f"{len(waiting):,} of {format_count(asked, 'pod')} wait ({waiting[0].key})"
     verb = " waits" if asked == 1 else ""
     best = found[0].text if found else "nothing that was tried gets it placed"
-    return f"{who}{verb}: {judged.cause.sentence}; best: {best}"
+    return f"{who}{verb}: {judged.cause.headline}; best: {best}"
 
 
 class _Search:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from bayplan.analysis.cluster_sentences import CommonCause, cause_text
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count
 from bayplan.answers.judgement import judge
@@ -76,11 +77,9 @@ def waiting_sentence(reasons: Sequence[WaitingReason], waiting: int, gated: int,
     first = next((each for each in reasons if each.plugin != GATES), None)
     if first is None:
         return ""
-    share = "all" if first.pods >= waiting else f"{first.pods:,}"
-    why = ":" if waiting == 1 else "; the first reason:" if first.pods == 1 else f"; {share} for the same reason:"
+    why = cause_text(CommonCause(first.sentence, first.pods), waiting)
     held = f"; {gated:,} more {'is' if gated == 1 else 'are'} held back by gates" if gated else ""
-    verb = "waits" if waiting == 1 else "wait"
-    return f"{waiting:,} of {format_count(pods, 'pod')} {verb}{why} {first.sentence}{held}"
+    return f"{waiting:,} of {format_count(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}{why}{held}"
 
 
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:

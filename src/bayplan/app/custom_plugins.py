@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.base.errors import BayplanError, PluginError
+from bayplan.base.errors import BayplanError, PluginError, PluginFailure
 from bayplan.base.near_names import near_name
 from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
@@ -201,11 +201,13 @@ def reported_plugin_errors(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
     """Turn exceptions that pass through the files of custom plugins into errors that name file and line.
 
     Raises:
-        PluginError: a plugin raised an exception other than one of Bayplan's.
+        PluginError: a plugin raised an exception other than one of Bayplan's, or returned something invalid.
     """
     files = [custom.file for custom in plugins if custom.file]
     try:
         yield
+    except PluginFailure as problem:
+        raise PluginError(f"{problem.point} plugin {problem.plugin}", got=problem.text) from problem
     except BayplanError:
         raise
     except Exception as problem:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
+from msgspec.structs import replace
 
 from bayplan.analysis.explain import explain as explain_pod
 from bayplan.analysis.explanation import Explanation
@@ -22,9 +23,10 @@ from bayplan.answers.answer_text import assumed, columns
 from bayplan.answers.explain_now import with_suggestions
 from bayplan.answers.missing_replicas import missing_replicas
 from bayplan.answers.present import PresentSource
+from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
-from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, SourceOptions
+from bayplan.app.sources.cluster_source import DEFAULT_APPLIED_NS, ClusterSource, SourceKind, SourceOptions
 from bayplan.app.sources.file_source import is_dump, open_files, source_of
 from bayplan.app.sources.opening import open_source, source_kind
 from bayplan.base.errors import InputError
@@ -93,8 +95,9 @@ def explain(
     copy of the cluster (bayplan unblock lists all). With --node, each filter that rejects the pod there is shown with the
     smallest change that lets it pass. For a workload, its pods are listed.
 
-    Dumps, Bayplan servers and live clusters are explained in their present state; a pod with a node is scheduled again in a copy.
-    Manifests that never were in a cluster are simulated to the end, as is a dump with --until or --creation-times.
+    Dumps, running Bayplans and live clusters are explained in their present state; a pod with a node is scheduled again in a copy.
+    Manifests that never were in a cluster are applied and simulated for a minute, as for all questions, or up to --until; a dump
+    is simulated only with --until or --creation-times, a trace to its end.
 
     Example: bayplan explain shop/year-in-memory $(bayplan example)
     """
@@ -205,6 +208,9 @@ class _Question:
         if is_dump(inputs) and options.until_ns is None and not options.creation_times:
             print_warnings(inputs.manifest.warnings)
             return self._of_present(pod, shown, open_files(self._source, inputs=inputs))
+        if inputs.trace is None and options.until_ns is None and not options.creation_times:
+            # The state that all commands ask about.
+            options = replace(options, until_ns=DEFAULT_APPLIED_NS)
         result = run(options, inputs)
         print_warnings(result.input.warnings)
         return self._of_run(pod, shown, SimulationSource(result), lambda: source_of(result, self._source))
@@ -232,11 +238,16 @@ class _Question:
         if last.fate not in WAITING or last.pod is None or shown.attempt is not None:
             return found
         cluster = Cluster.of(end(), seed=self._options.seed, record_level=RecordLevel.OFF)
+        found = replace(found, assumptions=cluster.assumptions)
         waiting = cluster.scheduler.pods.get(last.key)
         return found if waiting is None else with_suggestions(found, cluster.trial(), waiting, shown.node)
 
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         """Explain a pod of a cluster in its current state."""
+        with reported_plugin_errors(source.scheduler.custom_plugins):
+            return self._of_cluster(pod, shown, source)
+
+    def _of_cluster(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         if shown.attempt is not None:
             got = f"{source.kind}, which has no earlier attempts"
             raise InputError("--attempt", got=got, wanted="a result directory, or manifests to simulate")

@@ -12,6 +12,7 @@ import typer
 
 from bayplan.analysis.rows import Rows
 from bayplan.answers.question_cluster import QuestionCluster
+from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.question_clusters import question_cluster
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.cli.source_options import read_source
@@ -28,7 +29,8 @@ def opened(options: SourceOptions) -> Iterator[tuple[ClusterSource, QuestionClus
     """
     source = read_source(options)
     try:
-        yield source, question_cluster(source, seed=options.seed)
+        with reported_plugin_errors(source.scheduler.custom_plugins):
+            yield source, question_cluster(source, seed=options.seed)
     finally:
         source.close()
 

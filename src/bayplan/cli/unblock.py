@@ -6,6 +6,7 @@ import typer
 
 from bayplan.analysis.report import print_parts, report_console
 from bayplan.answers.unblock_text import render_unblocking
+from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.cli.simulation_options import (
@@ -68,8 +69,10 @@ def unblock(
         strict=strict,
     )
     catalogue = _shapes(shapes or [])
-    cluster = Cluster.of(read_source(options), seed=seed, record_level=RecordLevel.OFF)
-    found = cluster.unblock(pod, shapes=catalogue)
+    source = read_source(options)
+    cluster = Cluster.of(source, seed=seed, record_level=RecordLevel.OFF)
+    with reported_plugin_errors(source.scheduler.custom_plugins):
+        found = cluster.unblock(pod, shapes=catalogue)
     if as_json:
         print_json(found)
     else:

@@ -9,6 +9,7 @@ import typer
 from bayplan.analysis.units import format_count, format_list
 from bayplan.answers.answer_text import assumed
 from bayplan.answers.waiting_reasons import WaitingReason
+from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.cli.question_options import print_lines
 from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
@@ -55,7 +56,8 @@ def waiting(
     )
     source = read_source(options)
     cluster = Cluster.of(source, seed=seed, record_level=RecordLevel.OFF)
-    found = cluster.waiting_reasons()
+    with reported_plugin_errors(source.scheduler.custom_plugins):
+        found = cluster.waiting_reasons()
     pending = cluster.pending
     if as_json:
         print_json({"waiting": pending, "reasons": found.to_dicts(), "assumptions": cluster.assumptions})

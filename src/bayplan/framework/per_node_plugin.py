@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from operator import index
 
 import msgspec
 import numpy as np
 
-from bayplan.base.errors import PluginError
+from bayplan.base.errors import PluginError, PluginFailure
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params
 from bayplan.framework.status import ERROR_BIT, MAX_PLUGIN_CODE, UNRESOLVABLE_BIT, Code, Status
@@ -72,12 +73,24 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
 
     def score(self, spec: PerNodeSpec, params: Params | None, rows: Rows) -> Ints:
         """Call `score_node` for each row."""
-        state, nodes = rows.state, rows.state.nodes.nodes
-        asked = (
-            self.score_node(spec.pod, NodeInfo(state, row)) if nodes[row] is not None else 0
-            for row in rows.row_numbers().tolist()
-        )
+        asked = (self._score(spec.pod, rows.state, row) for row in rows.row_numbers().tolist())
         return np.fromiter(asked, dtype=np.int64, count=len(rows))
+
+    def _score(self, pod: Pod, state: ClusterState, row: int) -> int:
+        """Return the score of a node.
+
+        Raises:
+            PluginFailure: it is not an integer, and would be truncated.
+        """
+        node = state.nodes.nodes[row]
+        if node is None:
+            return 0
+        score = self.score_node(pod, NodeInfo(state, row))
+        try:
+            return index(score)
+        except TypeError:
+            text = f"score_node() returned {score!r:.80} for node {node.metadata.name}, wanted an integer from 0 to 100"
+            raise PluginFailure(self.name, "Score", text) from None
 
     def scale(self, spec: PerNodeSpec, params: Params | None, raw: Ints) -> Params:
         """Return no scale: scores are not normalised."""

@@ -11,13 +11,16 @@ from msgspec.structs import replace
 from bayplan.analysis.free_amounts import bound_at_once, was_there
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.verdict import unattended_text
+from bayplan.analysis.volume_places import Lookup, NoObjects
 from bayplan.analysis.waits import WAITING
 from bayplan.base.errors import EngineBusy
 from bayplan.engine.decision import Decision, Record
 from bayplan.engine.records import RecordLevel
+from bayplan.framework.configuration.plugin_arguments import NodeAffinityArgs
 from bayplan.http_api.node_table import NodeColumns
 from bayplan.http_api.pod_table import PodColumns, PodTable
 from bayplan.http_api.subject import Decisions, Subject
+from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
 from bayplan.objects.requests import Amounts
 from bayplan.sim.result import PodFate, PodTimeline, SimulatedEvent
@@ -61,6 +64,10 @@ class LiveSource:
         table: the pods, for those that were deleted.
         pods, nodes: frozen copies.
         events: the events about the pod to explain.
+        catalog: its claims and their volumes.
+
+    Attributes:
+        catalog: the argument.
     """
 
     def __init__(
@@ -71,8 +78,10 @@ class LiveSource:
         pods: PodColumns,
         nodes: NodeColumns,
         events: Sequence[SimulatedEvent] = (),
+        catalog: Lookup | None = None,
     ) -> None:
         self._subject = subject
+        self.catalog: Lookup = catalog or NoObjects()
         self._start_ns = start_ns
         self._end_ns = subject.clock.now_ns()
         self._table = table
@@ -115,6 +124,15 @@ class LiveSource:
     def events(self) -> Sequence[SimulatedEvent]:
         """See `RunSource`; of the pod that the source was made for."""
         return self._events
+
+    def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
+        """See `bayplan.analysis.surroundings.ConfiguredSource`."""
+        for profile in self._subject.settings.configuration.profiles:
+            arguments = profile.plugin_arguments.get("NodeAffinity")
+            if profile.scheduler_name == scheduler_name and isinstance(arguments, NodeAffinityArgs):
+                added = arguments.added_affinity
+                return None if added is None else added.required_during_scheduling_ignored_during_execution
+        return None
 
     def records_of(self, key: str) -> list[tuple[int, Record]]:
         """See `RunSource`."""

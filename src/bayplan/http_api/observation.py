@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from bayplan.analysis.volume_places import StoredObjects, bound_volumes, claims_of
 from bayplan.base.errors import EngineBusy
 from bayplan.engine.assemble import request_gates
 from bayplan.http_api.cluster_view import ClusterView
@@ -24,6 +25,7 @@ from bayplan.http_api.queue_view import QueueCopy, QueueView
 from bayplan.http_api.readings import Reading
 from bayplan.http_api.sources import sources_of
 from bayplan.http_api.subject import Subject
+from bayplan.objects.pod import Pod
 
 THREADS = 2
 
@@ -80,7 +82,15 @@ class Observation:
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         events = self.events.of_pod(key)
-        return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events)
+        return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events, self._volumes_of(key))
+
+    def _volumes_of(self, key: str) -> StoredObjects:
+        """Return a copy of a pod's claims and their volumes. On the loop thread."""
+        store = self.subject.bridge.store
+        pod = store.get(Pod, key)
+        claims = [] if pod is None else claims_of(pod, store)
+        volumes = [] if pod is None else [volume for _, volume in bound_volumes(pod, store)]
+        return StoredObjects({(type(item), item.key): item for item in (*claims, *volumes)})
 
     async def reading(self, run: str) -> Reading:
         """Return the data that lists are made from.

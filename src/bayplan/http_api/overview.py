@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import asdict
 
-from bayplan.analysis.cluster_sentences import Gap, cluster_sentence
+from bayplan.analysis.cluster_sentences import cluster_sentence
 from bayplan.analysis.reasons import ReasonCount
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
@@ -25,7 +25,6 @@ from bayplan.http_api.contract.cluster import (
     UsagePoint,
 )
 from bayplan.http_api.contract.decisions import ClockStatus
-from bayplan.http_api.contract.nodes import UsageRow
 from bayplan.http_api.contract.pods import PodTotals
 from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.node_query import utilisation
@@ -98,7 +97,7 @@ def overview_document(
     ]
     return Overview(
         version=f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
-        sentence=_sentence(counts, ungated, usage),
+        sentence=_sentence(counts, ungated),
         counts=counts,
         decisions=DecisionRate(
             total=status.decisions, per_second=round(status.decisions_per_second, 1), p99_ms=round(status.p99_ms, 3)
@@ -149,13 +148,11 @@ def _node_counts(nodes: NodeColumns) -> dict[str, int]:
     }
 
 
-def _sentence(counts: ClusterTotals, reasons: Sequence[ReasonCount], usage: Sequence[UsageRow]) -> str:
-    gaps = [Gap(each.resource, each.largest_gap, each.free) for each in usage if not each.zone]
+def _sentence(counts: ClusterTotals, reasons: Sequence[ReasonCount]) -> str:
     return cluster_sentence(
         pods=counts.pods,
         waiting=counts.waiting,
         gated=counts.gated,
         nodes=counts.nodes,
         reasons=reasons,
-        gaps=gaps,
     )

@@ -78,6 +78,9 @@ class NodeAffinity(
     """Rejects nodes by labels and names, and scores those that a pod prefers.
 
     Arguments (`NodeAffinityArgs`) may add an affinity that holds for all pods of the profile.
+
+    Attributes:
+        added_required: the required part of the added affinity, for explanations.
     """
 
     name = "NodeAffinity"
@@ -93,9 +96,10 @@ class NodeAffinity(
         added = arguments.added_affinity if isinstance(arguments, NodeAffinityArgs) else None
         self._added_selector: CompiledNodeSelector | None = None
         self._added_preferred: CompiledPreferredTerms | None = None
+        self.added_required: NodeSelector | None = None
         if added is None:
             return
-        required = added.required_during_scheduling_ignored_during_execution
+        required = self.added_required = added.required_during_scheduling_ignored_during_execution
         if required is not None:
             self._added_selector = compile_node_selector(required)
             _refuse("required", self._added_selector.error)

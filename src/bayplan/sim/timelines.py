@@ -27,6 +27,7 @@ class Timelines:
         self._live_pods: dict[str, PodTimeline] = {}
         self._live_nodes: dict[str, NodeLifetime] = {}
         self._workloads = Workloads(store)
+        self._by_workload: dict[str, list[PodTimeline]] = {}
 
     def of_pod(self, key: str) -> PodTimeline | None:
         """Return the timeline of an existing pod."""
@@ -46,6 +47,18 @@ class Timelines:
             lifetime = self._live_nodes.pop(old.metadata.name, None)
             if lifetime is not None:
                 lifetime.removed_ns = now_ns
+        elif new is not None and new.metadata.owner_references:
+            self._owner(new)
+
+    def _owner(self, new: KubernetesObject) -> None:
+        """Correct the workloads of pods whose owner arrives after them: a dump lists pods before ReplicaSets."""
+        orphans = self._by_workload.pop(f"{type(new).__name__} {new.key}", None)
+        if not orphans:
+            return
+        workload = self._workloads.above(new) or orphans[0].workload
+        for timeline in orphans:
+            timeline.workload = workload
+        self._by_workload.setdefault(workload, []).extend(orphans)
 
     def _pod(self, new: Pod, now_ns: int) -> None:
         key = key_of(new)
@@ -62,6 +75,8 @@ class Timelines:
                 imported=bool(spec.node_name),
             )
             self.pods.append(timeline)
+            if timeline.workload:
+                self._by_workload.setdefault(timeline.workload, []).append(timeline)
             self._live_pods[key] = timeline
         before, timeline.pod = timeline.pod, new
         if timeline.node and before is not None and status.conditions is not before.status.conditions:

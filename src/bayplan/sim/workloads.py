@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bayplan.cluster.store import ObjectStore
 from bayplan.objects.kinds import find_kind
-from bayplan.objects.meta import OwnerReference
+from bayplan.objects.meta import KubernetesObject, OwnerReference
 from bayplan.objects.pod import Pod
 
 _MAX_OWNERS = 8
@@ -32,6 +32,14 @@ class Workloads:
         if known is None:
             known = self._known[owner.uid] = self._topmost(owner, metadata.namespace)
         return known
+
+    def above(self, item: KubernetesObject) -> str:
+        """Return the topmost object that controls an object, for those that came after their pods; "" if it has no controller."""
+        owner = _controller(item.metadata.owner_references)
+        if owner is None:
+            return ""
+        found = self._known[item.metadata.uid] = self._topmost(owner, item.metadata.namespace)
+        return found
 
     def _topmost(self, owner: OwnerReference, namespace: str) -> str:
         """Follow controlling owners upwards, as far as known."""

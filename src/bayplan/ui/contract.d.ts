@@ -1263,11 +1263,11 @@ declare namespace Api {
   interface RootCause {
     plugin: string;
     sentence: string;
+    headline: string;
     everywhere: string[];
     sole: SoleFilter[];
     usable: number;
     nodes: number;
-    is_specific: boolean;
   }
 
   /** One attempt with one object per node. */

@@ -16,7 +16,15 @@ from bayplan.app.sources.assumptions import (
     scheduler_name_assumption,
     time_text,
 )
-from bayplan.app.sources.cluster_source import Assumption, ClusterSource, SourceKind, SourceOptions, in_order
+from bayplan.app.sources.cluster_source import (
+    Assumption,
+    ClusterSource,
+    SourceKind,
+    SourceOptions,
+    UnreadKind,
+    in_order,
+)
+from bayplan.app.sources.missing_kinds import missing_assumptions, missing_kinds
 from bayplan.base.errors import ConfigurationError, InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
@@ -127,7 +135,9 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
         text = f"{applied} not in the cluster yet: pods of new workloads are created, and wait"
         assumptions.append(Assumption("objects", text))
         assumptions += [Assumption("objects", problem) for problem in problems]
-    return _source(options, SourceKind.DUMP, setup, found, now_ns, assumptions, inputs)
+    missing = missing_kinds(found)
+    assumptions += missing_assumptions(missing)
+    return _source(options, SourceKind.DUMP, setup, found, now_ns, assumptions, inputs, missing)
 
 
 def new_objects(objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
@@ -208,11 +218,16 @@ def _manifests(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) ->
         simulator.run(until_ns=start_ns + options.applied_ns)
     store = cluster.store
     objects = [item for kind in store.kinds() for item in store.all(kind)]
-    spent = format_duration(options.applied_ns)
-    text = f"these objects were in no cluster yet: they are applied, and scheduled for {spent} of virtual time"
+    text = _applied_text(options.applied_ns)
     assumptions = [configuration_assumption(options, objects), Assumption("time", text)]
     assumptions += [Assumption("objects", f"{key}: {problem}") for key, problem in simulator.failures.items()]
     return _source(options, SourceKind.MANIFESTS, setup, objects, simulator.now_ns, assumptions, inputs)
+
+
+def _applied_text(spent_ns: int) -> str:
+    """Return the assumption about objects that come from no cluster, the same for all questions."""
+    spent = format_duration(spent_ns)
+    return f"these objects were in no cluster yet: they are applied, and scheduled for {spent} of virtual time"
 
 
 def _source(
@@ -223,6 +238,7 @@ def _source(
     now_ns: int,
     assumptions: list[Assumption],
     inputs: Inputs,
+    unread: Sequence[UnreadKind] = (),
 ) -> ClusterSource:
     for found in (
         sampling_assumption(setup.configuration, objects),
@@ -237,6 +253,7 @@ def _source(
         scheduler=setup,
         now_ns=now_ns,
         assumptions=assumptions,
+        unread=unread,
         warnings=inputs.manifest.warnings,
     )
 
@@ -251,7 +268,7 @@ def source_of(result: SimulationResult, options: SourceOptions) -> ClusterSource
     setup = read_setup_of(options)
     store = result.cluster.store
     objects = [item for kind in store.kinds() for item in store.all(kind)]
-    text = f"the cluster is that of the end of the simulation, {time_text(result.end_ns)}"
+    text = _applied_text(max(result.end_ns - result.start_ns, options.applied_ns))
     assumptions = [configuration_assumption(options, objects), Assumption("time", text)]
     inputs = Inputs(manifest=Manifest(), trace=None)
     return _source(options, SourceKind.MANIFESTS, setup, objects, result.end_ns, assumptions, inputs)

@@ -346,6 +346,12 @@ export class Grid {
     return before.map((row) => fresh.get(keyOf(row)) ?? row);
   }
 
+  /** Draw the rows again: what a column shows has changed, though their data have not. */
+  redraw() {
+    this.shown = new WeakMap();
+    this.schedule();
+  }
+
   schedule() {
     beforePaint(this.paint);
   }

@@ -5,7 +5,7 @@ import { withKnownValues } from "../annotated.js";
 import { draw, h, later, stamp } from "../dom.js";
 import { count, cut, time } from "../format.js";
 import { change, here, to } from "../address.js";
-import { apiAddress, get, objectPath, put, send, single } from "../service.js";
+import { Refusal, apiAddress, get, objectPath, put, send, single } from "../service.js";
 import { onReturn, subscribe } from "../stream.js";
 import { failure, isMissing, loading } from "../states.js";
 import { ask, perform, tabs } from "../parts.js";
@@ -208,9 +208,11 @@ class PodView {
         { ...this.pod, attempt: "now", form: "columns", limit: 10000 },
         this.signal,
       );
-      return data.form === "columns" ? data : null;
-    } catch {
-      return null;
+      return data.form === "rows" ? null : data;
+    } catch (problem) {
+      // A plugin that fails in the trial is worth knowing of; a pod that can't be tried is not.
+      if (problem instanceof Refusal && problem.status < 500) return null;
+      throw problem;
     }
   }
 

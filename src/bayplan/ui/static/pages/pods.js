@@ -15,6 +15,8 @@ const STATUSES = /** @type {const} */ (["waiting", "gated", "placed", "terminati
 /** Pods that wait come first. */
 const DEFAULT_SORT = "status";
 const FEW = 5;
+/** Causes are judged by the scheduler: while pods change all the time they are asked for only so often. */
+const CAUSES_PAUSE_MS = 30_000;
 
 /** @typedef {Record<"q" | "status" | "reason" | "namespace" | "node" | "priority" | "workload", string>} Filter */
 
@@ -48,6 +50,9 @@ class PodsView {
     this.facets = {};
     /** @type {Set<string>} */
     this.selected = new Set();
+    /** Why pods wait, by pod. @type {Map<string, string>} */
+    this.causes = new Map();
+    this.causesAt = -CAUSES_PAUSE_MS;
     this.head = h("div", null);
     this.tools = h("div", null);
     this.actions = h("div", null);
@@ -107,6 +112,19 @@ class PodsView {
     }
   }
 
+  /** Root causes instead of the reasons of messages, when the scheduler has judged the waiting pods. */
+  async loadCauses() {
+    if (performance.now() < this.causesAt + CAUSES_PAUSE_MS) return;
+    this.causesAt = performance.now();
+    try {
+      const { items } = await get("/waiting", {}, this.signal);
+      this.causes = new Map(items.flatMap((cause) => cause.examples.map((pod) => [pod, cause.sentence])));
+      this.grid.redraw();
+    } catch {
+      // The reasons of messages stand.
+    }
+  }
+
   /** @returns {Grid<Api.PodRow>} */
   makeGrid() {
     return new Grid({
@@ -120,14 +138,19 @@ class PodsView {
       sort: this.sort,
       onSort: (sort) =>
         change({ sort: sort === DEFAULT_SORT ? "" : sort || (this.query.get("sort") ? "" : `-${DEFAULT_SORT}`) }),
-      columns: columns(this.selected, () => {
-        this.grid.schedule();
-        this.drawActions();
-      }),
+      columns: columns(
+        this.selected,
+        () => {
+          this.grid.schedule();
+          this.drawActions();
+        },
+        (row) => (row.status === "waiting" && this.causes.get(`${row.namespace}/${row.name}`)) || row.why || "",
+      ),
       load: async (offset, limit, asked) => {
         const wanted = { ...this.filter, sort: this.sort, offset, limit, facets: offset === 0 };
         const answer = await get("/pods", wanted, asked);
         if (answer.facets) this.facets = answer.facets;
+        if (answer.items.some((row) => row.status === "waiting")) void this.loadCauses();
         return answer;
       },
       onTotal: (found, isExact) => {
@@ -250,8 +273,11 @@ function standing(counts) {
   return `${counted(counts.pods, "pod")}${without.length ? `: ${without.join(", ")}` : ", none waits for a node"}`;
 }
 
-/** @param {Set<string>} selected @param {() => void} changed @returns {import("../grid.js").Column<Api.PodRow>[]} */
-function columns(selected, changed) {
+/**
+ * @param {Set<string>} selected @param {() => void} changed @param {(row: Api.PodRow) => string} why
+ * @returns {import("../grid.js").Column<Api.PodRow>[]}
+ */
+function columns(selected, changed, why) {
   /** @type {import("../grid.js").Column<Api.PodRow>} */
   const pick = {
     key: "pick",
@@ -271,7 +297,8 @@ function columns(selected, changed) {
       });
     },
   };
-  return [pick, ...COLUMNS];
+  const reason = (/** @type {Api.PodRow} */ row) => h("span", { class: "clip", title: why(row) || null }, why(row));
+  return [pick, ...COLUMNS.map((column) => (column.key === "why" ? { ...column, render: reason } : column))];
 }
 
 /** @type {import("../grid.js").Column<Api.PodRow>[]} */
@@ -298,7 +325,7 @@ const COLUMNS = [
     title: "Reason",
     hint: "Why it waits, or by how much its node is ahead",
     width: "minmax(190px, 2.1fr)",
-    render: (row) => h("span", { class: "clip", title: row.why || null }, row.why || ""),
+    render: (row) => row.why,
   },
   {
     key: "node",

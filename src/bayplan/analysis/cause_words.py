@@ -1,0 +1,493 @@
+"""Why filters exclude nodes, in words about the pod and the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, FilterMatrix
+from bayplan.analysis.node_groups_text import NodeGroups, term_text
+from bayplan.analysis.node_taints import CONDITION, reserving_taints, taint_text, untolerated_taints
+from bayplan.analysis.shortage import shortage, shortages
+from bayplan.analysis.spread_domains import SpreadDomains, spread_domains
+from bayplan.analysis.surroundings import NoSurroundings, Surroundings
+from bayplan.analysis.units import format_amount, format_list
+from bayplan.analysis.volume_places import bound_volumes, claims_of, reaches, volume_place
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts, node_amounts
+from bayplan.objects.selectors import (
+    SelectorError,
+    compile_label_selector,
+    selector_text,
+)
+from bayplan.objects.storage import PersistentVolume
+from bayplan.plugins.inter_pod_affinity import REASON_AFFINITY, REASON_ANTI_AFFINITY
+from bayplan.plugins.node_affinity import REASON_ENFORCED
+from bayplan.state.arrays import Bools
+from bayplan.state.resource_table import PODS
+
+SHOWN = 3
+"""Maximum number of labels, taints or reasons in a sentence."""
+
+SPREAD = "PodTopologySpread"
+POD_AFFINITY = "InterPodAffinity"
+
+ADDED_AFFINITY = "addedAffinity"
+"""The argument of NodeAffinity that adds an affinity to all pods."""
+
+_HOSTNAME = "kubernetes.io/hostname"
+_SPREAD_SHARE = 3
+"""Spreading leads if it rejects at least one in so many of the nodes that the pod may use: a zone of three, say."""
+
+_MAX_REASONS = 6
+"""Maximum number of reasons with a number of nodes; the rest is one number."""
+
+
+_NAMED_KINDS = {
+    "persistentvolumeclaim": "PersistentVolumeClaim",
+    "persistentvolume": "PersistentVolume",
+    "storageclass.storage.k8s.io": "StorageClass",
+    "resourceclaim": "ResourceClaim",
+    "deviceclass": "DeviceClass",
+}
+"""The kinds of the objects that scheduler messages call not found, by the first word."""
+
+
+class Clause(NamedTuple):
+    """A cause in words.
+
+    Attributes:
+        text: the cause.
+        nearest: what the nearest node lacks; "" unless room is short.
+        others: why the pod can't use the nodes that the text does not mention; "" if there are none.
+    """
+
+    text: str
+    nearest: str = ""
+    others: str = ""
+
+
+class CauseWords:
+    """Describes why filters reject all nodes.
+
+    Args:
+        matrix, pod, nodes, requests, surroundings: see `bayplan.analysis.root_cause.root_cause`.
+
+    Attributes:
+        usable: bool[nodes], nodes that only filters about their pods reject.
+    """
+
+    def __init__(
+        self,
+        matrix: FilterMatrix,
+        pod: Pod,
+        nodes: Mapping[str, Node],
+        requests: Amounts,
+        surroundings: Surroundings | None,
+    ) -> None:
+        self._matrix = matrix
+        self._pod = pod
+        self._by_name = nodes
+        self._nodes = [nodes[name] for name in matrix.nodes if name in nodes]
+        self._requests = requests
+        self._groups = NodeGroups(matrix, pod, nodes)
+        self._around: Surroundings = surroundings or NoSurroundings()
+        self.usable: Bools = (matrix.pinned_failures == 0) & matrix.known
+
+    # --- what leads ---------------------------------------------------------------------------------------------------
+
+    def leading(self, everywhere: Sequence[str]) -> Clause:
+        """Return the clause that leads, given the filters that reject every node."""
+        lead = everywhere[0] if everywhere else ""
+        if not self._matrix.nodes and not lead:
+            return Clause("the cluster has no nodes")
+        if lead in self._matrix.whole:
+            return Clause(self._whole(lead))
+        if lead and lead not in LOAD:
+            return (self._of_selected() if lead in (TAINTS, CORDON) else None) or Clause(self.of(lead))
+        found = Clause(self._reserved()) if FIT not in everywhere else Clause("")
+        if found.text:
+            return found
+        if FIT in everywhere and (text := self._too_large(self._matrix.known)):
+            return Clause(text)
+        if self.usable.any():
+            return self._of_usable()
+        return (
+            self._volume_nodes()
+            or self._of_selected()
+            or Clause(f"no node takes it: {self._excluded(self._matrix.known)}")
+        )
+
+    def of(self, plugin: str) -> str:
+        """Return the text about a filter that rejects every node."""
+        if plugin in self._matrix.whole:
+            return self._whole(plugin)
+        texts: dict[str, Callable[[], str]] = {
+            NODE_AFFINITY: self._labels,
+            TAINTS: self._taints,
+            CORDON: lambda: "every node is cordoned",
+            "VolumeBinding": self._volumes,
+            "VolumeZone": self._volumes,
+        }
+        found = texts[plugin]() if plugin in texts else ""
+        return found or f"{plugin} rejects every node: {self._reasons(plugin, self._matrix.known)}"
+
+    def also(self, texts: Sequence[str]) -> str:
+        """Return the texts after the first as an addition; "" if there are none."""
+        others = [text for text in dict.fromkeys(texts[1:]) if text != texts[0]]
+        return f"also {format_list(others[:SHOWN], more=max(0, len(others) - SHOWN))}" if others else ""
+
+    def _whole(self, plugin: str) -> str:
+        """Return why a plugin rejects the pod whatever the node, unless it misses an object of a kind that is not known."""
+        message = self._matrix.whole[plugin].message or f"{plugin} rejects it"
+        kind = _NAMED_KINDS.get(message.removeprefix("waiting for ").split(" ", 1)[0], "")
+        if kind in self._around.unread and "not found" in message:
+            return self._unknown(kind, message)
+        return message
+
+    def _unknown(self, kind: str, message: str) -> str:
+        return f"it is unknown why: the input has no {_kinds(kind)}; without them, the scheduler reports: {message}"
+
+    # --- the nodes that the pod may use -------------------------------------------------------------------------------
+
+    def _of_usable(self) -> Clause:
+        """Return why the nodes reject the pod that only filters about their pods reject."""
+        matrix, rows = self._matrix, self.usable
+        failing = {
+            name: int((matrix.failing[number] & rows).sum())
+            for number, name in enumerate(matrix.filters)
+            if name in LOAD
+        }
+        count = int(rows.sum())
+        full = [name for name in LOAD if failing.get(name) == count]
+        others = self._others(rows)
+        if POD_AFFINITY in matrix.everywhere and (text := self._pod_affinity(matrix.known)):
+            return Clause(text)
+        if POD_AFFINITY in full and (text := self._pod_affinity(rows)):
+            return Clause(text, others=others)
+        if failing.get(SPREAD, 0) * _SPREAD_SHARE >= count and FIT not in full:
+            found = self._spread(rows)
+            if found:
+                return Clause(found)
+        if "NodePorts" in full and (ports := host_ports_of(self._pod)):
+            taken = f"host {_plural('port', ports)} {', '.join(map(str, ports))}"
+            return Clause(
+                f"{taken} {'is' if len(ports) == 1 else 'are'} taken on {self._groups.every(rows)}", others=others
+            )
+        if FIT in full:
+            if text := self._too_large(rows):
+                return Clause(text, others=others)
+            return Clause(
+                f"{self._groups.none_of(rows, 'has', 'room')}: {self._reasons(FIT, rows)}", self._nearest(rows), others
+            )
+        return Clause(
+            f"{self._groups.none_of(rows, 'takes', 'it')}: {self._excluded(rows)}", self._nearest(rows), others
+        )
+
+    def _others(self, rows: Bools) -> str:
+        """Return why the pod can't use the nodes other than some; each is counted once, by the first filter that rejects it.
+
+        "" if the others are just those that it does not select.
+        """
+        rest = self._matrix.known & ~rows
+        count = int(rest.sum())
+        if not count or (self._groups.selection and bool((rows == self._groups.selected()).all())):
+            return ""
+        found = self._exclusions(rest)
+        why = _counted(found) if len(found) > 1 else next(iter(found), "")
+        return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
+
+    def _nearest(self, rows: Bools) -> str:
+        """Return what the node with the smallest shortage lacks, among nodes that lack nothing but room; "" if there is none."""
+        matrix = self._matrix
+        if FIT not in matrix.filters or not self._requests:
+            return ""
+        short = rows & matrix.failing[matrix.filters.index(FIT)] & (matrix.failing.sum(axis=0) == 1)
+        names = [matrix.nodes[row] for row in np.flatnonzero(short).tolist()]
+        free = self._around.free(names)
+        best = min(
+            (name for name in names if name in free), key=lambda name: (self._shortage(free[name]), name), default=""
+        )
+        if not best:
+            return ""
+        gaps = shortages(self._requests, free[best])
+        if not gaps:
+            return ""
+        text = f"lacks {' and '.join(f'{format_amount(name, amount)} {name}' for name, amount in gaps.items())}"
+        return f"it {text}" if int(rows.sum()) == 1 else f"nearest is {best}, which {text}"
+
+    def _shortage(self, free: Amounts) -> int:
+        return shortage(self._requests | {PODS: 1}, free)
+
+    def _too_large(self, rows: Bools) -> str:
+        """Return the resources of which no node among some offers enough even when empty; "" if there are none."""
+        texts = []
+        nodes = self._groups.at(rows)
+        for resource, wanted in self._requests.items():
+            if resource == PODS or not wanted:
+                continue
+            largest = max((node_amounts(node.status.allocatable).get(resource, 0) for node in nodes), default=0)
+            if largest >= wanted:
+                continue
+            asks = f"it requests {format_amount(resource, wanted)} {resource}"
+            if not largest:
+                texts.append(f"{asks}, which {self._groups.none_of(rows, '', '').strip()} offers")
+            elif len(nodes) == 1:
+                texts.append(f"{asks}, {self._groups.only(rows)}, offers {format_amount(resource, largest)}")
+            else:
+                of = self._groups.suffix(rows)
+                which = f"the largest of the {len(nodes):,} nodes{of}" if of else "the largest node"
+                texts.append(f"{asks}, {which} offers {format_amount(resource, largest)}")
+        return "; ".join(texts)
+
+    def _reserved(self) -> str:
+        """Return the text about a device that only nodes with a taint offer; "" if the pod asks for none."""
+        for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
+            texts = [taint_text(taint) for taint in taints]
+            amount = f"{format_amount(resource, self._requests[resource])} {resource}"
+            only = f"only nodes with the {_plural('taint', texts)} {' and '.join(texts)} offer"
+            return f"it requests {amount}, which {only}; it does not tolerate {'it' if len(texts) == 1 else 'them'}"
+        return ""
+
+    # --- the nodes that the pod selects -------------------------------------------------------------------------------
+
+    def _of_selected(self) -> Clause | None:
+        """Return why the nodes reject the pod that it selects; None if it selects all nodes, or none."""
+        rows = self._groups.selected()
+        if not rows.any() or rows.all():
+            return None
+        found = self._exclusions(rows)
+        if len(found) != 1:
+            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {_counted(found)}")
+        reason, taints = next(iter(found)), self._untolerated(rows)
+        every, one = self._groups.every(rows), int(rows.sum()) == 1
+        if reason == "cordoned":
+            return Clause(f"{every} {'is' if one else 'are'} cordoned")
+        if reason.startswith("taint ") and len(taints) == 1:
+            return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
+        if reason == self._added():
+            return Clause(f"{reason} excludes {every.rstrip(',')}")
+        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {_counted(found)}")
+
+    # --- which filter rejects which nodes -----------------------------------------------------------------------------
+
+    def _exclusions(self, rows: Bools, skip: str = "") -> dict[str, int]:
+        """Return why nodes reject the pod with the number of nodes: each node counts once, for its first filter."""
+        matrix, counts = self._matrix, dict[str, int]()
+        for row in np.flatnonzero(rows).tolist():
+            for number, name in enumerate(matrix.filters):
+                if name != skip and name not in matrix.whole and matrix.failing[number, row]:
+                    text = self._exclusion(name, row)
+                    counts[text] = counts.get(text, 0) + 1
+                    break
+        return dict(_largest(counts))
+
+    def _exclusion(self, plugin: str, row: int) -> str:
+        node = self._by_name.get(self._matrix.nodes[row])
+        if plugin == TAINTS and node is not None:
+            taints = [taint_text(each) for each in untolerated_taints(self._pod, node)]
+            return f"{_plural('taint', taints)} {' and '.join(taints[:SHOWN])}" if taints else "taints"
+        if plugin == CORDON:
+            return "cordoned"
+        status = self._matrix.status(plugin, row)
+        reasons = status.reasons if status is not None else ()
+        if plugin == NODE_AFFINITY:
+            return self._added() if REASON_ENFORCED in reasons else "node selector or affinity"
+        return " and ".join(reasons) or (status.message if status is not None else "") or plugin
+
+    def _added(self) -> str:
+        """Return the affinity that the scheduler's configuration adds, in words."""
+        added = self._around.added_affinity
+        terms = " or ".join(term_text(each) for each in added.node_selector_terms) if added is not None else ""
+        return f"the scheduler's configuration ({ADDED_AFFINITY}{': ' if terms else ''}{terms})"
+
+    def _excluded(self, rows: Bools, skip: str = "") -> str:
+        return _counted(self._exclusions(rows, skip))
+
+    def _reasons(self, plugin: str, rows: Bools) -> str:
+        """Return the reasons of a filter on some nodes, each with its number of nodes."""
+        matrix = self._matrix
+        number, seen = matrix.filters.index(plugin), dict[str, int]()
+        for row in np.flatnonzero(matrix.failing[number] & rows).tolist():
+            status = matrix.status(plugin, row)
+            for reason in (status.reasons or (status.message,)) if status is not None else ():
+                seen[reason] = seen.get(reason, 0) + 1
+        return _counted(dict(_largest(seen))) if seen else plugin
+
+    # --- labels -------------------------------------------------------------------------------------------------------
+
+    def _labels(self) -> str:
+        wanted = self._pod.spec.node_selector or {}
+        selected = self._groups.selected()
+        if selected.any():
+            # The pod's own rules let it go to some node, so the rule is one of the configuration.
+            what = f"{self._added()} excludes {self._groups.every(selected).rstrip(',')}"
+            return what if self._groups.selection else f"{self._added()} excludes every node"
+        missing = [
+            f"{key}={value}"
+            for key, value in wanted.items()
+            if not any(node.metadata.labels.get(key) == value for node in self._nodes)
+        ]
+        if missing:
+            return f"no node has the {_plural('label', missing)} {', '.join(missing[:SHOWN])} (nodeSelector)"
+        terms = self._groups.terms()
+        impossible = [self._groups.unmet(term) for term in terms]
+        if terms and all(impossible):
+            return f"no node has {' or '.join(dict.fromkeys(impossible))} (required node affinity)"
+        parts = [f"{key}={value}" for key, value in wanted.items()]
+        parts += [" or ".join(term_text(term) for term in terms)] if terms else []
+        return f"no node has all of {', '.join(parts)}" if parts else ""
+
+    # --- taints -------------------------------------------------------------------------------------------------------
+
+    def _taints(self) -> str:
+        found = self._untolerated(self._matrix.known)
+        return f"every node has a taint that it does not tolerate: {_counted(found, 'taint ')}" if found else ""
+
+    def _untolerated(self, rows: Bools) -> dict[str, int]:
+        """Return the sets of taints that keep the pod off some nodes, with the number of nodes of each."""
+        counts: dict[str, int] = {}
+        for node in self._groups.at(rows):
+            taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
+            if taints:
+                text = f"{_plural('taint', taints)} {' and '.join(taints)}"
+                counts[text] = counts.get(text, 0) + 1
+        return dict(_largest(counts))
+
+    # --- other pods ---------------------------------------------------------------------------------------------------
+
+    def _pod_affinity(self, rows: Bools) -> str:
+        """Return which rule of the pod rejects some nodes, if there is one rule and one reason; "" otherwise."""
+        matrix, affinity = self._matrix, self._pod.spec.affinity
+        reasons: set[str] = set()
+        for row in np.flatnonzero(rows).tolist():
+            status = matrix.status(POD_AFFINITY, row)
+            reasons.update(status.reasons if status is not None else ())
+        if affinity is None or len(reasons) != 1:
+            return ""
+        side = affinity.pod_affinity if reasons == {REASON_AFFINITY} else affinity.pod_anti_affinity
+        terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
+        if len(terms) != 1 or not reasons & {REASON_AFFINITY, REASON_ANTI_AFFINITY}:
+            return ""
+        key, pods = terms[0].topology_key, selector_text(terms[0].label_selector)
+        nodes, suffix = self._groups.at(rows), self._groups.suffix(rows)
+        domains = sorted({text for node in nodes if (text := node.metadata.labels.get(key))})
+        if reasons == {REASON_AFFINITY}:
+            if not domains:
+                return f"{self._groups.none_of(rows, '', '')} has the label {key}, which its pod affinity needs"
+            of = f" of the {len(nodes):,} nodes{suffix}" if suffix else ""
+            return f"no {key}{of} has a pod with {pods}, to which it has a required affinity"
+        try:
+            is_own = compile_label_selector(terms[0].label_selector).matches(self._pod.metadata.labels)
+        except SelectorError:
+            return ""
+        place = "node" if key == _HOSTNAME else key
+        rule = f"allows one pod with {pods} per {place}" if is_own else f"excludes each {place} with a pod with {pods}"
+        if key == _HOSTNAME:
+            each = f"{self._groups.every(rows).rstrip(',')} {'has' if len(nodes) == 1 else 'have'}"
+        else:
+            each = f"each {key if len(domains) > SHOWN else f'of {format_list(domains)}'} has"
+        return f"its anti-affinity {rule}, and {each} one"
+
+    def _spread(self, rows: Bools) -> str:
+        """Return how a spread constraint rejects some nodes, and what rejects the nodes that it admits; "" if that is not known."""
+        matrix = self._matrix
+        rejected = matrix.failing[matrix.filters.index(SPREAD)]
+        found = spread_domains(self._pod, self._nodes, self._around.placed())
+        by_row = [self._by_name.get(name) for name in matrix.nodes]
+        if not found or any(node is None for node in by_row):
+            return ""
+        computed: list[Bools] = [
+            np.array([node is not None and each.rejects(node) for node in by_row], dtype=np.bool_) for each in found
+        ]
+        if not bool((np.logical_or.reduce(computed) == rejected)[matrix.known].all()):
+            # Something else is counted, for example by a configuration that is not known here.
+            return ""
+        number = max(range(len(found)), key=lambda place: int((computed[place] & rows).sum()))
+        return self._spread_over(found[number], ~computed[number] & matrix.known, rows)
+
+    def _spread_over(self, domains: SpreadDomains, admitted: Bools, rows: Bools) -> str:
+        key = domains.constraint.topology_key
+        if not any(key in node.metadata.labels for node in self._groups.at(rows)):
+            return f"{self._groups.none_of(rows, '', '')} has the label {key}, over which it is spread"
+        counts = domains.text()
+        counted = np.array([self._counts(domains, name) for name in self._matrix.nodes], dtype=np.bool_)
+        # Domains that are not counted have no node that the pod could use.
+        admitted = admitted & counted if bool((admitted & counted).any()) else admitted
+        where = domains.admitting(self._groups.at(admitted))
+        if not where:
+            return f"{counts}, so no {domains.noun} may take it"
+        return f"{counts}, so only {where} may take it, where no node does: {self._excluded(admitted)}"
+
+    def _counts(self, domains: SpreadDomains, name: str) -> bool:
+        node = self._by_name.get(name)
+        return node is not None and domains.domain_of(node) in domains.counts
+
+    # --- volumes ------------------------------------------------------------------------------------------------------
+
+    def _volume_nodes(self) -> Clause | None:
+        """Return why the nodes that reach a volume of the pod reject it; None if its volumes can be reached from anywhere."""
+        for claim, volume in bound_volumes(self._pod, self._around):
+            near = [node for node in self._nodes if reaches(volume, node)]
+            where = volume_place(volume)
+            if not where or len(near) == len(self._nodes) or not near:
+                continue
+            its = f"its volume {claim.metadata.name} is {where}"
+            rows = np.isin(np.array(self._matrix.nodes), [node.metadata.name for node in near])
+            if len(near) == 1:
+                return Clause(f"{its}, which {self._state(near[0], rows)}")
+            return Clause(f"{its}, and no node there takes it: {self._excluded(rows)}")
+        return None
+
+    def _state(self, node: Node, rows: Bools) -> str:
+        """Return why a node does not accept the pod."""
+        ill = [taint.key for taint in untolerated_taints(self._pod, node) if taint.key.startswith(CONDITION)]
+        if ill:
+            return f"is {ill[0].removeprefix(CONDITION).replace('-', ' ')}"
+        return f"rejects it: {', '.join(self._exclusions(rows))}"
+
+    def _volumes(self) -> str:
+        for claim, volume in bound_volumes(self._pod, self._around):
+            reachable = [node for node in self._nodes if reaches(volume, node)]
+            if reachable:
+                continue
+            where = volume_place(volume)
+            if where:
+                return f"its volume {claim.metadata.name} is {where}; no node is there"
+            return f"its volume {claim.metadata.name} can be reached from no node"
+        if "PersistentVolume" in self._around.unread:
+            for claim in claims_of(self._pod, self._around):
+                name = claim.spec.volume_name
+                if name and self._around.get(PersistentVolume, name) is None:
+                    return self._unknown("PersistentVolume", f"{claim.metadata.name} is bound to {name}")
+        return ""
+
+
+def host_ports_of(pod: Pod) -> list[int]:
+    """Return the host ports that a pod asks for."""
+    return sorted({port.host_port for each in pod.spec.containers for port in each.ports if port.host_port})
+
+
+def _counted(counts: Mapping[str, int], prefix: str = "") -> str:
+    """Return reasons with their numbers of nodes; the rest of many as one number, so that they add up."""
+    shown = [f"{text.removeprefix(prefix)} ({count:,})" for text, count in counts.items()]
+    rest = sum([*counts.values()][_MAX_REASONS:])
+    if rest:
+        del shown[_MAX_REASONS:]
+        shown.append(f"other reasons ({rest:,})")
+    return ", ".join(shown)
+
+
+def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+
+
+def _plural(noun: str, items: Sequence[str] | Sequence[int]) -> str:
+    return noun if len(items) == 1 else f"{noun}s"
+
+
+def _kinds(kind: str) -> str:
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"

@@ -1,0 +1,72 @@
+"""The taints that keep a pod away from nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bayplan.objects.node import Node, Taint
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts, node_amounts
+from bayplan.objects.selectors import compile_required_node_affinity, tolerates
+
+REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
+
+CONDITION = "node.kubernetes.io/"
+"""Prefix of taints that Kubernetes adds for a condition of the node, or for its cordon."""
+
+
+def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
+    """Return the taints of a node that keep a pod away."""
+    return [
+        taint
+        for taint in node.spec.taints
+        if taint.effect in REJECTING_EFFECTS
+        and not any(tolerates(each, taint, comparison_operators=True) for each in pod.spec.tolerations)
+    ]
+
+
+def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict[str, list[Taint]]:
+    """Return, by device that a pod asks for, the taints that it does not tolerate and that reserve the nodes that offer it.
+
+    A taint reserves them if all nodes that offer enough of the device have it, and no other node does. Taints of a
+    condition of the node are left out.
+    """
+    known, found = list(nodes), dict[str, list[Taint]]()
+    for resource, wanted in requests.items():
+        if "/" not in resource or not wanted:
+            continue
+        offers = [node_amounts(node.status.allocatable).get(resource, 0) >= wanted for node in known]
+        shared: dict[str, Taint] | None = None
+        others: set[str] = set()
+        for node, is_offered in zip(known, offers, strict=True):
+            if not is_offered:
+                others.update(map(taint_text, node.spec.taints))
+                continue
+            taints = untolerated_taints(pod, node)
+            own = {taint_text(each): each for each in taints if not each.key.startswith(CONDITION)}
+            shared = own if shared is None else {text: each for text, each in shared.items() if text in own}
+        if shared and not others & shared.keys():
+            found[resource] = list(shared.values())
+    return found
+
+
+def taints_of_selected(pod: Pod, nodes: Iterable[Node]) -> list[Taint]:
+    """Return the taints that a pod does not tolerate, that all nodes have which it selects, and that no other node has."""
+    required = compile_required_node_affinity(pod)
+    shared: dict[str, Taint] | None = None
+    others: set[str] = set()
+    for node in nodes:
+        if not required.matches(node.metadata.labels, node.metadata.name):
+            others.update(map(taint_text, node.spec.taints))
+            continue
+        own = {taint_text(each): each for each in untolerated_taints(pod, node) if not each.key.startswith(CONDITION)}
+        shared = own if shared is None else {text: each for text, each in shared.items() if text in own}
+    if shared is None or required.key == (None, None):
+        return []
+    return [each for text, each in shared.items() if text not in others]
+
+
+def taint_text(taint: Taint) -> str:
+    """Return a taint as kubectl writes it."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"

@@ -1,0 +1,69 @@
+"""The surroundings of a scheduler's next decision: the objects, pods and free amounts of its state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar
+
+from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.profile import Profile
+from bayplan.objects.affinity import NodeSelector
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts
+from bayplan.plugins.node_affinity import NodeAffinity
+from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
+from bayplan.state.resource_table import PODS
+
+T = TypeVar("T", bound=KubernetesObject)
+
+
+def added_affinity(profile: Profile) -> NodeSelector | None:
+    """Return the required node affinity that a profile adds to all pods, or None."""
+    return next((plugin.added_required for plugin in profile.filter if isinstance(plugin, NodeAffinity)), None)
+
+
+class SchedulerSurroundings:
+    """The cluster of a scheduler as it is now; see `bayplan.analysis.surroundings.Surroundings`.
+
+    Args:
+        scheduler: the scheduler.
+        pod: the pod whose profile decides.
+        unread: the kinds of which nothing is known.
+    """
+
+    def __init__(self, scheduler: Scheduler, pod: Pod, unread: Collection[str] = ()) -> None:
+        self._state = scheduler.state
+        self._profile = scheduler.profiles.get(pod.spec.scheduler_name)
+        self.unread = unread
+
+    @property
+    def added_affinity(self) -> NodeSelector | None:
+        """See `Surroundings`."""
+        return None if self._profile is None else added_affinity(self._profile)
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """See `Surroundings`."""
+        return self._state.catalog.get(kind, key)
+
+    def placed(self) -> Iterator[tuple[Pod, str]]:
+        """See `Surroundings`."""
+        names = self._state.nodes.names
+        for info in self._state.pods.values():
+            yield info.pod, names[info.row] or ""
+
+    def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
+        """See `Surroundings`."""
+        state, found = self._state, dict[str, Amounts]()
+        table, usage = state.nodes, state.usage
+        for name in nodes:
+            row = table.row_of.get(name)
+            if row is None:
+                continue
+            amounts = {
+                resource: table.allocatable.item(place, row) - usage.item(FIRST_RESOURCE + place, row)
+                for place, resource in enumerate(table.resources.names)
+            }
+            amounts[PODS] = table.allowed_pods.item(row) - usage.item(POD_COUNT, row)
+            found[name] = amounts
+        return found

@@ -1,0 +1,140 @@
+"""The domains of a hard topology spread constraint: how many pods each has, and which of them may take another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bayplan.analysis.node_taints import untolerated_taints
+from bayplan.analysis.units import format_list
+from bayplan.objects.affinity import TopologySpreadConstraint
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import (
+    Requirement,
+    SelectorError,
+    compile_label_selector,
+    compile_required_node_affinity,
+    selector_text,
+)
+from bayplan.plugins.spread_constraints import HARD, HONOR
+
+MAX_DOMAINS = 6
+"""Maximum number of domains whose counts are listed one by one."""
+
+SHOWN_DOMAINS = 3
+
+
+@dataclass(frozen=True)
+class SpreadDomains:
+    """One constraint with its counts.
+
+    Attributes:
+        constraint: the constraint.
+        counts: the number of matching pods by domain.
+        smallest: the smallest count; 0 if there are fewer domains than `minDomains`; None if there are no domains.
+        own: 1 if the waiting pod counts, too, else 0.
+    """
+
+    constraint: TopologySpreadConstraint
+    counts: dict[str, int]
+    smallest: int | None
+    own: int
+
+    @property
+    def noun(self) -> str:
+        """Return a short name for a domain: ``zone``, ``hostname``."""
+        return self.constraint.topology_key.rpartition("/")[2]
+
+    def rejects(self, node: Node) -> bool:
+        """Return whether the constraint rejects a node."""
+        domain = node.metadata.labels.get(self.constraint.topology_key)
+        return domain is None or not self.admits(domain)
+
+    def domain_of(self, node: Node) -> str:
+        """Return the domain of a node; "" if it has none."""
+        return node.metadata.labels.get(self.constraint.topology_key, "")
+
+    def admits(self, domain: str) -> bool:
+        """Return whether a domain may take the pod."""
+        if self.smallest is None:
+            return True
+        return self.counts.get(domain, 0) + self.own - self.smallest <= self.constraint.max_skew
+
+    def text(self) -> str:
+        """Return the counts in words: ``zone a has 3 pods with app=web, b 1 and c 1 (maxSkew 1)``."""
+        constraint = self.constraint
+        pods = f"pods with {selector_text(constraint.label_selector)}"
+        ordered = sorted(self.counts.items(), key=lambda each: (-each[1], each[0]))
+        if len(ordered) > MAX_DOMAINS:
+            groups: dict[int, int] = {}
+            for _, count in ordered:
+                groups[count] = groups.get(count, 0) + 1
+            parts = [f"{number:,} {'has' if number == 1 else 'have'} {count:,}" for count, number in groups.items()]
+            listed = format_list(parts[:4], more=max(0, len(parts) - 4))
+            shown = f"of {len(ordered):,} {self.noun}s, {listed} {pods}"
+        else:
+            first, *rest = ordered
+            noun = pods if first[1] != 1 else f"pod{pods.removeprefix('pods')}"
+            shown = format_list(
+                [f"{self._named(first[0])} has {first[1]:,} {noun}", *(f"{domain} {count:,}" for domain, count in rest)]
+            )
+        limit = f"maxSkew {constraint.max_skew}"
+        if constraint.min_domains is not None and constraint.min_domains > len(self.counts):
+            limit += f", minDomains {constraint.min_domains} of which there are {len(self.counts):,}"
+        return f"{shown} ({limit})"
+
+    def admitting(self, nodes: Iterable[Node]) -> str:
+        """Return the domains of nodes that may take the pod, in words: ``zones b and c``; "" if there are none."""
+        found = sorted({self.domain_of(node) for node in nodes} - {""})
+        if not found:
+            return ""
+        listed = format_list(found[:SHOWN_DOMAINS], more=max(0, len(found) - SHOWN_DOMAINS))
+        return self._named(listed) if len(found) == 1 else self._named(listed, "s")
+
+    def _named(self, listed: str, plural: str = "") -> str:
+        """Return names of domains after their noun, unless the names have it: ``zone a``, ``zone-a``."""
+        return listed if listed.startswith(self.noun) else f"{self.noun}{plural} {listed}"
+
+
+def spread_domains(pod: Pod, nodes: Sequence[Node], placed: Iterable[tuple[Pod, str]]) -> list[SpreadDomains]:
+    """Return the hard constraints of a pod with their counts; none if a selector can't be compiled.
+
+    Args:
+        pod: the waiting pod.
+        nodes: all nodes.
+        placed: the pods on nodes, with the names of the nodes.
+    """
+    constraints = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == HARD]
+    keys = {each.topology_key for each in constraints}
+    required = compile_required_node_affinity(pod)
+    of_node: dict[str, list[dict[str, str]]] = {}
+    for other, name in placed:
+        if other.metadata.namespace == pod.metadata.namespace and other.metadata.deletion_timestamp is None:
+            of_node.setdefault(name, []).append(other.metadata.labels)
+    found = []
+    for constraint in constraints:
+        try:
+            selector = compile_label_selector(constraint.label_selector)
+        except SelectorError:
+            return []
+        labels = pod.metadata.labels
+        more = [Requirement(key, "In", (labels[key],)) for key in constraint.match_label_keys if key in labels]
+        selector = selector.adding(more) if more else selector
+        counts: dict[str, int] = {}
+        for node in nodes:
+            own = node.metadata.labels
+            if not keys <= own.keys():
+                continue
+            if constraint.node_affinity_policy in (None, HONOR) and not required.matches(own, node.metadata.name):
+                continue
+            if constraint.node_taints_policy == HONOR and untolerated_taints(pod, node):
+                continue
+            domain = own[constraint.topology_key]
+            matching = sum(selector.matches(each) for each in of_node.get(node.metadata.name, ()))
+            counts[domain] = counts.get(domain, 0) + matching
+        smallest = min(counts.values(), default=None)
+        if smallest is not None and constraint.min_domains is not None and len(counts) < constraint.min_domains:
+            smallest = 0
+        found.append(SpreadDomains(constraint, counts, smallest, int(selector.matches(labels))))
+    return found

@@ -1,0 +1,134 @@
+"""What a root cause may refer to besides nodes: claims and volumes, the pods on nodes, free amounts, the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+from bayplan.analysis.free_amounts import free_amounts, pods_there
+from bayplan.analysis.volume_places import Lookup
+from bayplan.objects.affinity import NodeSelector
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.pod import Pod
+from bayplan.objects.requests import Amounts
+
+if TYPE_CHECKING:
+    from bayplan.analysis.run_source import RunSource
+
+T = TypeVar("T", bound=KubernetesObject)
+
+
+@runtime_checkable
+class CatalogSource(Protocol):
+    """A source that also has claims, volumes and other objects."""
+
+    @property
+    def catalog(self) -> Lookup:
+        """The catalog of these objects."""
+        ...
+
+
+class Surroundings(Protocol):
+    """A cluster at the time of a decision."""
+
+    @property
+    def added_affinity(self) -> NodeSelector | None:
+        """The required node affinity that the scheduler's configuration adds to all pods (addedAffinity), if it is known."""
+        ...
+
+    @property
+    def unread(self) -> Collection[str]:
+        """The kinds of which nothing is known, because the input lacks them or they could not be read."""
+        ...
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object that is neither a node nor a pod, or None."""
+        ...
+
+    def placed(self) -> Iterable[tuple[Pod, str]]:
+        """Return the pods on nodes, with the names of the nodes."""
+        ...
+
+    def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
+        """Return by node and resource the amount that is allocatable and not requested."""
+        ...
+
+
+class NoSurroundings:
+    """Surroundings of which nothing is known; see `Surroundings`."""
+
+    added_affinity: NodeSelector | None = None
+    unread: Collection[str] = ()
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return None."""
+        return None
+
+    def placed(self) -> tuple[()]:
+        """Return no pods."""
+        return ()
+
+    def free(self, nodes: Collection[str]) -> dict[str, Amounts]:
+        """Return nothing."""
+        return {}
+
+
+@runtime_checkable
+class SituatedSource(Protocol):
+    """A source that knows the surroundings of its decisions better than timelines do."""
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """The surroundings of its last decision."""
+        ...
+
+
+@runtime_checkable
+class ConfiguredSource(Protocol):
+    """A source that knows the scheduler's configuration."""
+
+    def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
+        """Return the required node affinity that a profile adds to all pods, or None."""
+        ...
+
+
+class RunSurroundings:
+    """The cluster just before a decision of a run.
+
+    Args:
+        source: the run.
+        number: the number of the decision.
+        scheduler_name: the name of the pod's scheduler.
+    """
+
+    unread: Collection[str] = ()
+
+    def __init__(self, source: RunSource, number: int, scheduler_name: str) -> None:
+        self._source, self._number, self._scheduler_name = source, number, scheduler_name
+
+    @property
+    def added_affinity(self) -> NodeSelector | None:
+        """See `Surroundings`."""
+        source = self._source
+        return source.added_affinity_of(self._scheduler_name) if isinstance(source, ConfiguredSource) else None
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """See `Surroundings`."""
+        return self._source.catalog.get(kind, key) if isinstance(self._source, CatalogSource) else None
+
+    def placed(self) -> Iterator[tuple[Pod, str]]:
+        """See `Surroundings`."""
+        for life in pods_there(self._source, self._number):
+            if life.pod is not None:
+                yield life.pod, life.node
+
+    def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
+        """See `Surroundings`."""
+        return free_amounts(self._source, self._number, nodes)
+
+
+def surroundings_of(source: RunSource, number: int, scheduler_name: str) -> Surroundings:
+    """Return the surroundings of a decision about a pod of a scheduler."""
+    return (
+        source.surroundings if isinstance(source, SituatedSource) else RunSurroundings(source, number, scheduler_name)
+    )

@@ -1,0 +1,103 @@
+"""Where the volumes of a pod are, and which nodes reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, TypeVar, cast
+
+from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.node import Node
+from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import compile_node_term
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.plugins.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONE_DELIMITER
+from bayplan.plugins.pod_claims import claim_name_of
+
+T = TypeVar("T", bound=KubernetesObject)
+
+_TOPOLOGY = (ZONE, BETA_ZONE, REGION, BETA_REGION)
+
+
+class Lookup(Protocol):
+    """A collection of claims and volumes."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        ...
+
+
+class NoObjects:
+    """A lookup without objects, for sources that have none."""
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return None."""
+        return None
+
+
+class StoredObjects:
+    """A lookup of given objects, by kind and key."""
+
+    def __init__(self, items: Mapping[tuple[type[KubernetesObject], str], KubernetesObject]) -> None:
+        self._items = items
+
+    def get(self, kind: type[T], key: str) -> T | None:
+        """Return an object by its key, or None."""
+        return cast("T | None", self._items.get((kind, key)))
+
+
+def claims_of(pod: Pod, lookup: Lookup) -> list[PersistentVolumeClaim]:
+    """Return the claims of a pod that are known."""
+    names = (claim_name_of(pod.metadata.name, volume) for volume in pod.spec.volumes)
+    claims = (lookup.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}") for name in names if name)
+    return [claim for claim in claims if claim is not None]
+
+
+def bound_volumes(pod: Pod, lookup: Lookup) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
+    """Return the bound claims of a pod with their volumes, that are known."""
+    found = []
+    for claim in claims_of(pod, lookup):
+        volume = lookup.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
+        if volume is not None:
+            found.append((claim, volume))
+    return found
+
+
+def volume_labels(volume: PersistentVolume) -> dict[str, str]:
+    """Return the labels that a node needs to reach a volume, one value of each: the first of several."""
+    found: dict[str, str] = {}
+    required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+    for term in required.node_selector_terms[:1] if required is not None else ():
+        for each in term.match_expressions:
+            if each.operator == "In" and each.values:
+                found[each.key] = each.values[0]
+    for key in _TOPOLOGY:
+        value = volume.metadata.labels.get(key)
+        if value and key not in found:
+            found[key] = value.split(ZONE_DELIMITER)[0]
+    return found
+
+
+def volume_place(volume: PersistentVolume) -> str:
+    """Return the location of a volume, in words: ``in eu-1d``, ``on node-3``; "" if unknown."""
+    labels = volume_labels(volume)
+    for key in _TOPOLOGY:
+        if key in labels:
+            return f"in {labels[key]}"
+    if "kubernetes.io/hostname" in labels:
+        return f"on {labels['kubernetes.io/hostname']}"
+    return f"where {', '.join(f'{key}={value}' for key, value in labels.items())}" if labels else ""
+
+
+def reaches(volume: PersistentVolume, node: Node) -> bool:
+    """Return whether pods on a node can use a volume, by its node affinity and its labels."""
+    required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
+    if required is not None and not any(
+        compile_node_term(term, "").matches(node.metadata.labels, node.metadata.name)
+        for term in required.node_selector_terms
+    ):
+        return False
+    for key in _TOPOLOGY:
+        values, own = volume.metadata.labels.get(key), node.metadata.labels.get(key)
+        if values and own and own not in values.split(ZONE_DELIMITER):
+            return False
+    return True

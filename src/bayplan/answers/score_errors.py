@@ -1,0 +1,42 @@
+"""Errors of plugins' scores, with the node: kube-scheduler's message names only the plugin and the score."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from bayplan.answers.trial import Trial
+from bayplan.framework.node_info import NodeInfo
+from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.rule import MAX_NODE_SCORE, MIN_NODE_SCORE
+from bayplan.objects.pod import Pod
+
+_INVALID = re.compile(r'plugin "([^"]+)" returns an invalid score (-?\d+)')
+
+
+def error_text(trial: Trial, pod: Pod, message: str) -> str:
+    """Return the message of an attempt that ended with an error, with the node of a score that is out of range.
+
+    Args:
+        trial: the cluster of the attempt.
+        pod: the pod, as it was tried.
+        message: the scheduler's message.
+    """
+    found = _INVALID.search(message)
+    if found is None:
+        return message
+    name, score = found[1], int(found[2])
+    profile = trial.scheduler.profiles[pod.spec.scheduler_name]
+    plugin = next((each.plugin for each in profile.score if each.plugin.name == name), None)
+    if not isinstance(plugin, PerNodePlugin):
+        return message
+    bound = trial.bound(pod.key)
+    decision = trial.decide_after(pod, [] if bound is None else [(bound, None)], (name,))
+    if decision is None:
+        return message
+    for node in sorted(decision.names[row] for row in np.flatnonzero(decision.feasible).tolist()):
+        if plugin.score_node(pod, NodeInfo(trial.state, trial.state.nodes.row_of[node])) == score:
+            wanted = f"scores are {MIN_NODE_SCORE} to {MAX_NODE_SCORE}"
+            return f'plugin "{name}" returns an invalid score {score} for node {node}: {wanted}'
+    return message

@@ -1,0 +1,212 @@
+"""The root cause of a waiting pod: one sentence, whatever the number of filters that exclude the nodes together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from bayplan import Cluster, RecordLevel, make_node, make_pod
+from bayplan.analysis.explain import attempts_of
+from bayplan.analysis.run_source import SimulationSource
+from bayplan.analysis.verdict import pod_verdict
+from bayplan.objects.meta import KubernetesObject
+from bayplan.testing.builders import NodeBuilder, PodBuilder
+from bayplan.testing.object_builders import make_claim, make_volume
+from tests.analysis.runs import run
+
+ZONE = "topology.kubernetes.io/zone"
+Built = NodeBuilder | PodBuilder
+
+
+def nodes(pool: str, *names: str, zone: str = "", cpu: str = "4", memory: str = "8Gi") -> list[NodeBuilder]:
+    made = [make_node(name).capacity(cpu=cpu, memory=memory).label(pool=pool) for name in names]
+    return [each.zone(zone) for each in made] if zone else made
+
+
+def on(node: str, app: str, *, cpu: str = "100m", memory: str = "1Mi") -> PodBuilder:
+    return make_pod(f"{app}-on-{node}").label(app=app).req(cpu=cpu, memory=memory).node(node)
+
+
+def built_of(*builders: Built) -> list[KubernetesObject]:
+    return [each.obj() for each in builders]
+
+
+GENERAL = nodes("general", "a1", "a2", zone="a") + nodes("general", "b1", zone="b")
+GPU = [each.taint("gpu", "yes") for each in nodes("gpu", "g1", "g2", zone="a")]
+ADDED = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "pluginConfig": [
+                {
+                    "name": "NodeAffinity",
+                    "args": {
+                        "addedAffinity": {
+                            "requiredDuringSchedulingIgnoredDuringExecution": {
+                                "nodeSelectorTerms": [
+                                    {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["general"]}]}
+                                ]
+                            }
+                        }
+                    },
+                }
+            ]
+        }
+    ],
+}
+SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
+
+
+@pytest.mark.parametrize(
+    ("objects", "pod", "want"),
+    [
+        pytest.param(
+            [*GENERAL, *GPU],
+            make_pod("x").node_selector(pool="gpu"),
+            "both nodes with pool=gpu (nodeSelector) have the taint gpu=yes:NoSchedule, which it does not tolerate",
+            id="the pool that it selects is tainted",
+        ),
+        pytest.param(
+            [*(each.taint("team", "web") for each in nodes("general", "a1", "a2")), *GPU],
+            make_pod("x").node_selector(pool="gpu"),
+            "both nodes with pool=gpu (nodeSelector) have the taint gpu=yes:NoSchedule, which it does not tolerate",
+            id="every pool is tainted: the one that it selects counts",
+        ),
+        pytest.param(
+            [*GENERAL, GPU[0], nodes("gpu", "g3")[0].unschedulable()],
+            make_pod("x").node_selector(pool="gpu"),
+            "none of the 2 nodes with pool=gpu (nodeSelector) takes it: cordoned (1), taint gpu=yes:NoSchedule (1)",
+            id="one node of the pool is tainted, the other cordoned; the cordon's own taint does not count twice",
+        ),
+        pytest.param(
+            [*GENERAL, nodes("gpu", "g3")[0].unschedulable()],
+            make_pod("x").node_selector(pool="gpu"),
+            "the only node with pool=gpu (nodeSelector), g3, is cordoned",
+            id="a pool of one node",
+        ),
+        pytest.param(
+            [*GPU, nodes("general", "a1")[0].unschedulable()],
+            make_pod("x"),
+            "no node takes it: taint gpu=yes:NoSchedule (2), cordoned (1)",
+            id="taints and cordons, and no pool is selected",
+        ),
+        pytest.param(
+            [*GENERAL, *GPU, on("a1", "big", memory="7Gi")],
+            make_pod("x").req(cpu="3950m", memory="2Gi").label(app="x"),
+            "",
+            id="it fits",
+        ),
+        pytest.param(
+            [
+                *GENERAL,
+                *GPU,
+                *(on(name, "big", cpu="2") for name in ("a1", "a2", "b1")),
+                on("a1", "huge", memory="7Gi"),
+            ],
+            make_pod("x").req(cpu="3", memory="2Gi"),
+            "none of the 3 nodes that it may use has room: Insufficient cpu (3), Insufficient memory (1); "
+            "nearest is a2, which lacks 1 cpu; the other 2 are excluded: taint gpu=yes:NoSchedule",
+            id="each shortage with its own number of nodes",
+        ),
+        pytest.param(
+            [*GENERAL, *(on(name, "es") for name in ("a1", "a2", "b1")), *nodes("other", "o1", "o2")],
+            make_pod("x").label(app="es").node_selector(pool="general").pod_anti_affinity({"app": "es"}),
+            "its anti-affinity allows one pod with app=es per node, and all 3 nodes with pool=general (nodeSelector) have one",
+            id="anti-affinity by node within the pool",
+        ),
+        pytest.param(
+            [*GENERAL, on("a1", "db"), on("b1", "db")],
+            make_pod("x").label(app="web").pod_anti_affinity({"app": "db"}, "zone"),
+            f"its anti-affinity excludes each {ZONE} with a pod with app=db, and each of a and b has one",
+            id="anti-affinity to pods of another kind",
+        ),
+        pytest.param(
+            [*GENERAL, *SPREAD, on("a1", "more"), *nodes("general", "c1", zone="c", cpu="1")],
+            make_pod("x").label(app="web").req(cpu="2").spread({"app": "web"}, "zone"),
+            "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
+            "where no node does: Insufficient cpu (1)",
+            id="spread: the only zone that may take it has no room",
+        ),
+        pytest.param(
+            [*GENERAL, *SPREAD, *nodes("gpu", "c1", zone="c")],
+            make_pod("x")
+            .label(app="web")
+            .node_affinity("pool", "general")
+            .spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"),
+            "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
+            "where no node does: node selector or affinity (1)",
+            id="spread: its own affinity excludes the only zone that may take it",
+        ),
+        pytest.param(
+            GENERAL,
+            make_pod("x").label(app="web").spread({"app": "web"}, "rack"),
+            "no node has the label rack, over which it is spread",
+            id="spread: a label that no node has",
+        ),
+        pytest.param(
+            [*GENERAL, *SPREAD],
+            make_pod("x").label(app="web").spread({"app": "web"}, "zone", minDomains=3),
+            "zone a has 2 pods with app=web and b 1 (maxSkew 1, minDomains 3 of which there are 2), so no zone may take it",
+            id="spread: too few domains",
+        ),
+        pytest.param([], make_pod("x"), "the cluster has no nodes", id="no nodes"),
+    ],
+)
+def test_the_sentence_is_the_same_everywhere(objects: Sequence[Built], pod: PodBuilder, want: str) -> None:
+    built = built_of(*objects, pod)
+    cluster = Cluster(built, record_level=RecordLevel.OFF)
+    reasons = cluster.waiting_reasons()
+    if not want:
+        assert not len(reasons)
+        return
+    explained, unblocked = cluster.explain("x").verdict, cluster.unblock("x")
+    assert explained == f"default/x waits: {want}"
+    assert unblocked.verdict.startswith(f"default/x waits: {want}; best: ")
+    # Reasons of several pods leave out how much the nearest node lacks for this one.
+    parts = [part for part in want.split("; ") if not part.startswith("nearest is")]
+    assert {each.sentence for each in reasons} == {"; ".join(parts)}
+
+
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(
+            make_pod("x").node_selector(pool="gpu"),
+            "the scheduler's configuration (addedAffinity: pool In (general)) excludes both nodes with pool=gpu (nodeSelector)",
+            id="the pod selects other nodes than the configuration",
+        ),
+        pytest.param(
+            make_pod("x").node_selector(pool="none"),
+            "no node has the label pool=none (nodeSelector)",
+            id="the pod selects nodes that do not exist",
+        ),
+    ],
+)
+def test_an_affinity_that_the_configuration_adds_is_named(pod: PodBuilder, want: str) -> None:
+    cluster = Cluster(
+        built_of(*GENERAL, *nodes("gpu", "g1", "g2"), pod), configuration=ADDED, record_level=RecordLevel.OFF
+    )
+    assert cluster.explain("x").verdict == f"default/x waits: {want}"
+
+
+def test_the_last_attempt_of_a_simulation_is_told_as_it_was() -> None:
+    pod = make_pod("x").label(app="web").req(cpu="2").spread({"app": "web"}, "zone")
+    result = run(*built_of(*GENERAL, *SPREAD, *nodes("general", "c1", zone="c", cpu="1"), pod))
+    source, life = SimulationSource(result), next(each for each in result.pods if each.key == "default/x")
+    assert pod_verdict(source, life, attempts_of(source, life, [life])) == (
+        "default/x waits: zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
+        "where no node does: Insufficient cpu (1)"
+    )
+
+
+def test_a_volume_out_of_reach_is_named_with_the_reasons_of_the_nodes_that_reach_it() -> None:
+    claim, volume = make_claim("data").bound("pv").obj(), make_volume("pv").zone("a").bound("data").obj()
+    tainted = [each.taint("team", "db").obj() for each in nodes("general", "a1", "a2", zone="a")]
+    cluster = Cluster(
+        [*tainted, nodes("general", "b1", zone="b")[0].obj(), claim, volume, make_pod("x").claim("data").obj()]
+    )
+    assert cluster.explain("x").verdict == (
+        "default/x waits: its volume data is in a, and no node there takes it: taint team=db:NoSchedule (2)"
+    )
