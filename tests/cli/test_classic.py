@@ -81,6 +81,10 @@ def test_a_result_names_the_release_and_is_explained_alike(
     assert _explained(capsys, out) == _explained(capsys, cluster, "--mode", "classic")
 
 
+def _without_assumptions(text: str) -> str:
+    return text.partition("assumed: ")[0]
+
+
 def test_a_result_names_all_predicates_where_all_were_asked(
     cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,7 +99,7 @@ def test_a_result_names_all_predicates_where_all_were_asked(
     assert main(["simulate", *options, "--out", out]) == 0
     capsys.readouterr()
     reported = _explained(capsys, out)
-    assert reported == _explained(capsys, *options)
+    assert _without_assumptions(reported) == _without_assumptions(_explained(capsys, *options))
     assert [f"2  {rule['name']}: " in reported for rule in rules] == [True, True]
 
 

@@ -21,7 +21,7 @@ StoreFile: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Database file that keeps the cluster across restarts. [default: in memory]"),
 ]
-EventTtl: TypeAlias = Annotated[str, typer.Option("--event-ttl", metavar="DURATION", help="How long events are kept.")]
+EventTtl: TypeAlias = Annotated[str, typer.Option("--event-ttl", metavar="DURATION", help="Time to keep events.")]
 Token: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="TEXT", help="Bearer token that clients must send. [default: $BAYPLAN_TOKEN]"),

@@ -29,6 +29,9 @@ from bayplan.sim.result import PodFate, PodTimeline
 _GONE = (PodFate.DELETED,)
 _FINISHED = {PodFate.SUCCEEDED: "Succeeded", PodFate.FAILED: "Failed"}
 _WORKLOAD_VERSIONS = ("apps/v1", "batch/v1", "v1")
+_CONFIGURATION = (
+    "kube-scheduler's defaults are assumed: a result does not contain the configuration of its run (--config)"
+)
 
 
 def open_result_source(options: SourceOptions) -> ClusterSource:
@@ -46,7 +49,7 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
         effect = "answers know nothing of volumes, claims, budgets and priority classes"
         unread = [UnreadKind(kind="Other", reason="an older Bayplan wrote no objects.parquet", effect=effect)]
     found = [
-        configuration_assumption(options, objects),
+        configuration_assumption(options, objects, _CONFIGURATION),
         Assumption("time", f"the cluster is that of the end of the simulation, {time_text(result.end_ns)}"),
         sampling_assumption(setup.configuration, objects),
         scheduler_name_assumption(setup.configuration, objects),
