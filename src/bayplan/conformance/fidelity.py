@@ -85,7 +85,7 @@ def _plugins(table: AgreementTable) -> str:
         rows.append([plugin, *(cell for each in found for cell in (_of(each), _shares(each)[2]))])
     text = (
         "### Plugin by plugin\n\n"
-        "Filter is checked in every cycle in which the plugin, asked alone, failed a node here or there: all nodes, codes and\n"
+        "Filter is checked in every cycle in which the plugin, run on its own, rejected at least one node: all nodes, codes and\n"
         "reasons. Score is checked in every cycle in which it scored: all raw and normalised scores.\n\n"
     )
     return text + _markdown(heads, rows)
