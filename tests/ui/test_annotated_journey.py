@@ -92,7 +92,7 @@ def test_why_a_pod_waits_and_its_attempts(server: Running, scenario: Json, visit
     visitor.test("pod-table").locator("a.name", has_text=name).click()
     visitor.still()
     assert visitor.verdict == server.get(f"/pods/default/{name}")["sentence"]
-    assert "none of 4 nodes fits" in visitor.verdict
+    assert "none of 4 nodes has room" in visitor.verdict
     expect(visitor.page.locator(".mrow.failed")).to_have_count(4)
     rows = {row.get_attribute("data-node") for row in visitor.page.locator(".mrow.failed").all()}
     assert rows == {cloud_name(f"n{number}") for number in range(4)}
