@@ -40,7 +40,7 @@ ADDED_AFFINITY = "addedAffinity"
 
 _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
-"""Spreading leads if it rejects at least one in so many of the nodes that the pod may use: a zone of three, say."""
+"""Spreading leads if it rejects at least this fraction (one in N) of the nodes that the pod may use, such as one of three zones."""
 
 _MAX_REASONS = 6
 """Maximum number of reasons with a number of nodes; the rest is one number."""

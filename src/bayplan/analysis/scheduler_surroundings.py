@@ -24,7 +24,7 @@ def added_affinity(profile: Profile) -> NodeSelector | None:
 
 
 class SchedulerSurroundings:
-    """The cluster of a scheduler as it is now; see `bayplan.analysis.surroundings.Surroundings`.
+    """The current cluster of a scheduler; see `bayplan.analysis.surroundings.Surroundings`.
 
     Args:
         scheduler: the scheduler.

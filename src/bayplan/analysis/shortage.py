@@ -1,4 +1,4 @@
-"""How much room a node lacks for a pod."""
+"""Shortages: the resources that a node lacks for a pod."""
 
 from __future__ import annotations
 

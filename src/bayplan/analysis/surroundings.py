@@ -1,4 +1,4 @@
-"""What a root cause may refer to besides nodes: claims and volumes, the pods on nodes, free amounts, the configuration."""
+"""Objects that a root cause may refer to, in addition to nodes: claims, volumes, pods on nodes, free amounts, configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the volumes of a pod are, and which nodes reach them."""
+"""The locations of a pod's volumes, and the nodes that reach them."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def describes_node(label: str) -> bool:
 
 
 def describes_place(label: str) -> bool:
-    """Return whether a label says in which zone or region a node is, whoever sets it."""
+    """Return whether a label gives the zone or region of a node, under any name."""
     return label.rpartition("/")[2] in ("zone", "region") and ("topology." in label or "failure-domain" in label)
 
 

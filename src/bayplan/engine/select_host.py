@@ -128,7 +128,8 @@ class BestOfSample:
         return int(self._sample.nth(self._count, number))
 
     def __iter__(self) -> Iterator[int]:
-        return (self[number] for number in range(self._count))
+        rows: list[int] = np.sort(np.asarray(self._sample._best)[: self._count]).tolist()
+        return iter(rows)
 
 
 class NodeSampling:

@@ -20,7 +20,7 @@ from bayplan.controllers.writer import WriteRefused
 
 LEASES, LEASE_NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"
 EVENT_TTL_NS = 3600 * SECOND_NS
-"""How long events are kept by default, as by kube-apiserver."""
+"""Default lifetime of events, that of kube-apiserver."""
 OWN_MARK = "bayplan.io/virtual-node"
 
 _RENEWAL_SECONDS = 10

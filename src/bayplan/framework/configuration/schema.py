@@ -90,7 +90,7 @@ _MAX_INT32: Final = (1 << 31) - 1
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
-    """What the annotation of a field adds.
+    """Additions to the annotation of a field.
 
     Attributes:
         json: its name in v1, if that is not the attribute's name in camel case.
