@@ -66,7 +66,9 @@ class SpreadDomains:
         constraint = self.constraint
         pods = f"pods with {selector_text(constraint.label_selector)}"
         ordered = sorted(self.counts.items(), key=lambda each: (-each[1], each[0]))
-        if len(ordered) > MAX_DOMAINS:
+        if not ordered:
+            shown = f"no {self.noun} has a node that counts for it"
+        elif len(ordered) > MAX_DOMAINS:
             groups: dict[int, int] = {}
             for _, count in ordered:
                 groups[count] = groups.get(count, 0) + 1
