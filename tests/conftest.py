@@ -1,6 +1,8 @@
-"""Settings of Hypothesis for all tests."""
+"""Settings of Hypothesis and of the garbage collector for all tests."""
 
 from __future__ import annotations
+
+import gc
 
 from hypothesis import settings
 
@@ -8,3 +10,14 @@ from hypothesis import settings
 settings.register_profile("bayplan", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("bayplan")
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and collected tests out of garbage collection, and collect rarely.
+
+    Some tests have a deadline of a second (plugins that never return), and a collection of everything that a test process
+    has loaded may take half of that.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)

@@ -66,7 +66,7 @@ class Server:
 
     async def settle(self) -> None:
         """Wait until nothing is left to do at once."""
-        await self.simulator.settle(10.0)
+        await self.simulator.settle(60.0)
 
     async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
         """Wait for something."""

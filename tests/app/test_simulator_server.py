@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
@@ -241,26 +240,25 @@ class TestPlugins:
         ("what", "want"),
         [
             pytest.param("raise KeyError('zone')", "KeyError: 'zone' (whim.py:8)", id="one that raises"),
-            pytest.param("time.sleep(3600)", "cut off after 0.5s at filter_node() (whim.py:8)", id="one that sleeps"),
-            pytest.param("while True: pass", "cut off after 0.5s at filter_node() (whim.py:8)", id="one that loops"),
+            pytest.param("time.sleep(3600)", "cut off after 2s at filter_node() (whim.py:8)", id="one that sleeps"),
+            pytest.param("while True: pass", "cut off after 2s at filter_node() (whim.py:8)", id="one that loops"),
         ],
     )
     def test_the_api_answers_whatever_a_plugin_does(self, tmp_path: Path, what: str, want: str) -> None:
         async def scene() -> None:
-            async with running(with_plugin(tmp_path, what, plugin_deadline_seconds=0.5)) as server:
+            async with running(with_plugin(tmp_path, what, plugin_deadline_seconds=2.0)) as server:
                 await server.add_nodes("n1", "n2")
                 await server.add_pod("bad")
                 await server.add_pod("good")
-                took, end = list[float](), time.monotonic() + 0.4
-                while time.monotonic() < end:
-                    begin = time.perf_counter()
-                    await server.node_of("good")
-                    took.append(time.perf_counter() - begin)
-                    await asyncio.sleep(0.002)
-                # Not the very slowest: whatever else the machine does may hold up one.
-                assert sorted(took)[len(took) * 9 // 10] < 0.1
                 numbers = server.simulator.decisions.numbers_of
-                await server.until(lambda: len(numbers("default/bad")) > 0 and len(numbers("default/good")) > 0)
+                answers = 0
+                while not numbers("default/bad"):
+                    await server.node_of("good")
+                    answers += 1
+                    await asyncio.sleep(0.002)
+                # The plugin is cut off after 2 s; a server that waited for it would have answered once or twice.
+                assert answers > 5 or "cut off" not in want
+                await server.until(lambda: len(numbers("default/good")) > 0)
                 await server.settle()
                 record = server.simulator.decisions[numbers("default/bad")[0]]
                 assert record.outcome is Outcome.ERROR

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
@@ -327,23 +326,26 @@ def test_an_empty_cluster_has_answers_too() -> None:
 
 def test_an_engine_that_is_busy_holds_nobody_up(tmp_path: Path) -> None:
     file = tmp_path / "sleepy.py"
+    asleep, awake = tmp_path / "asleep", tmp_path / "awake"
     file.write_text(
-        "import time\n\nfrom bayplan import PerNodePlugin\n\nSLEPT = []\n\n\nclass Sleepy(PerNodePlugin):\n"
-        "    def filter_node(self, pod, node):\n        if pod.metadata.name == 'slow' and not SLEPT:\n"
-        "            SLEPT.append(1)\n            time.sleep(6)\n"
+        "import pathlib\nimport time\n\nfrom bayplan import PerNodePlugin\n\n\nclass Sleepy(PerNodePlugin):\n"
+        "    def filter_node(self, pod, node):\n"
+        f"        while pod.metadata.name == 'slow' and not pathlib.Path({str(awake)!r}).exists():\n"
+        f"            pathlib.Path({str(asleep)!r}).touch()\n"
+        "            time.sleep(0.01)\n"
     )
 
     async def test(lab: Lab) -> None:
         await lab.get("/queue")
         await lab.create(pod("slow"))
         lab.server.bridge.flush()
-        await asyncio.sleep(0.3)
-        begun = time.monotonic()
+        while not asleep.exists():
+            await asyncio.sleep(0.01)
         for path in ("/overview", "/pods", "/nodes", "/queue", "/pods/default/quick", "/clock"):
             await lab.get(path)
         busy = await lab.send("POST", "/queue/flush", want=503)
         assert busy["error"]["hint"] == "again in a moment"
-        assert time.monotonic() - begun < 5
+        awake.touch()
         await lab.settle()
         assert (await lab.get("/pods/default/slow"))["status"] == "placed"
 

@@ -88,7 +88,7 @@ class Cluster:
     """
 
     def __init__(
-        self, *plugins: type[Plugin[Any]], level: RecordLevel = RecordLevel.FULL, deadline_seconds: float = 0.5
+        self, *plugins: type[Plugin[Any]], level: RecordLevel = RecordLevel.FULL, deadline_seconds: float = 30.0
     ) -> None:
         self.clock = Clock(start_ns=START_NS, paused=True)
         self.runner = PluginRunner(deadline_seconds, now_ns=self.clock.now_ns)

@@ -30,14 +30,14 @@ def point_of(at: str) -> str:
     ("how", "want"),
     [
         ("raise", "KeyError: 'zone' (hosts.py:"),
-        ("sleep", "cut off after 0.5s at method() (hosts.py:"),
-        ("loop", "cut off after 0.5s at method() (hosts.py:"),
+        ("sleep", "cut off after 1s at method() (hosts.py:"),
+        ("loop", "cut off after 1s at method() (hosts.py:"),
     ],
     ids=["an exception is reported with its line", "a sleep is cut off", "a loop is cut off"],
 )
 @pytest.mark.parametrize("at", [*CYCLE, *LATER])
 def test_a_failure_ends_its_own_cycle_with_an_error(at: str, how: str, want: str) -> None:
-    cluster = small_cluster(make_troublemaker(at, how))
+    cluster = small_cluster(make_troublemaker(at, how), deadline_seconds=1.0)
     cluster.add(small_pod("bad"), small_pod("good"))
     cluster.run()
     assert cluster.nodes_of() == {"bad": "", "good": "n0"}
