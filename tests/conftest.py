@@ -12,12 +12,10 @@ settings.register_profile("search", deadline=None)
 settings.load_profile("bayplan")
 
 
-def pytest_collection_finish() -> None:
-    """Leave modules and collected tests out of garbage collection, and collect rarely.
+def pytest_configure() -> None:
+    """Collect garbage rarely.
 
     Some tests have a deadline of a second (plugins that never return), and a collection of everything that a test process
     has loaded may take half of that.
     """
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -21,6 +21,15 @@ def test_collections_are_rare_within_the_block_and_what_was_alive_is_left_alone(
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
 
+def test_a_block_within_a_block_leaves_both_settings_to_the_outer_one() -> None:
+    with rare_collections():
+        before, frozen = gc.get_threshold(), gc.get_freeze_count()
+        with rare_collections():
+            assert gc.get_threshold() == before
+        assert gc.get_threshold() == before
+        assert 0 < gc.get_freeze_count() <= frozen
+
+
 def test_an_exception_in_the_block_changes_nothing_about_that() -> None:
     before = gc.get_threshold()
 

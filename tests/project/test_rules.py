@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,20 +38,46 @@ REGISTRIES = re.compile(
 )
 
 
-def functions(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield each function of a file (``path::Class.name``) and its length in lines, docstring included."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the rules look at in a Python file.
 
-    def walk(node: ast.AST, inside: str) -> Iterator[tuple[str, int]]:
+    Attributes:
+        docstring: of the module.
+        lengths: of each function (``path::Class.name``), in lines, docstring included.
+        relative_imports, facade_imports: where they are (``path:line``).
+    """
+
+    docstring: str
+    lengths: dict[str, int]
+    relative_imports: list[str]
+    facade_imports: list[str]
+
+
+@cache
+def source(path: Path) -> Source:
+    """Parse a file, once for all rules."""
+    read = Source(ast.get_docstring(tree := ast.parse(path.read_bytes())) or "", {}, [], [])
+
+    def walk(node: ast.AST, inside: str) -> None:
         for child in ast.iter_child_nodes(node):
+            name = inside
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                name = f"{inside}{child.name}"
                 if not isinstance(child, ast.ClassDef):
-                    yield f"{name_of(path)}::{name}", (child.end_lineno or child.lineno) - child.lineno + 1
-                yield from walk(child, f"{name}.")
-            else:
-                yield from walk(child, inside)
+                    lines = (child.end_lineno or child.lineno) - child.lineno + 1
+                    read.lengths[f"{name_of(path)}::{inside}{child.name}"] = lines
+                name = f"{inside}{child.name}."
+            elif isinstance(child, ast.Import) and any(alias.name == "bayplan" for alias in child.names):
+                read.facade_imports.append(f"{name_of(path)}:{child.lineno}")
+            elif isinstance(child, ast.ImportFrom) and child.level:
+                read.relative_imports.append(f"{name_of(path)}:{child.lineno}")
+            elif isinstance(child, ast.ImportFrom) and child.module == "bayplan":
+                read.facade_imports.append(f"{name_of(path)}:{child.lineno}")
+            if not isinstance(child, ast.expr):
+                walk(child, name)
 
-    yield from walk(ast.parse(path.read_bytes()), "")
+    walk(tree, "")
+    return read
 
 
 def too_long(lengths: dict[str, int], limit: int, allowed: dict[str, int]) -> list[str]:
@@ -68,26 +95,18 @@ def test_files_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    lengths = dict(found for path in python_files() for found in functions(path))
+    lengths = {name: lines for path in python_files() for name, lines in source(path).lengths.items()}
     assert too_long(lengths, MAX_FUNCTION_LINES, LONG_FUNCTIONS) == []
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [
-        name_of(path)
-        for path in python_files("src", "benchmarks", "scripts", "tests")
-        if path.stat().st_size and ast.get_docstring(ast.parse(path.read_bytes())) is None
-    ]
-    assert silent == []
+    files = python_files("src", "benchmarks", "scripts", "tests")
+    assert [name_of(path) for path in files if path.stat().st_size and not source(path).docstring] == []
 
 
 def test_first_sentences_of_modules_end() -> None:
-    endless = []
-    for path in python_files("src"):
-        first = (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n\n")[0]
-        if not re.search(r"[.:]$", first):
-            endless.append(name_of(path))
-    assert endless == []
+    first_sentences = {name_of(path): source(path).docstring.partition("\n\n")[0] for path in python_files("src")}
+    assert [name for name, first in first_sentences.items() if not re.search(r"[.:]$", first)] == []
 
 
 def test_modules_are_named_after_the_noun_they_own() -> None:
@@ -95,24 +114,11 @@ def test_modules_are_named_after_the_noun_they_own() -> None:
 
 
 def test_nobody_inside_imports_the_facade() -> None:
-    found = []
-    for path in python_files("src"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Import) and any(alias.name == "bayplan" for alias in node.names):
-                found.append(f"{name_of(path)}:{node.lineno}")
-            if isinstance(node, ast.ImportFrom) and node.module == "bayplan" and not node.level:
-                found.append(f"{name_of(path)}:{node.lineno}")
-    assert found == []
+    assert [place for path in python_files("src") for place in source(path).facade_imports] == []
 
 
 def test_imports_are_absolute() -> None:
-    relative = [
-        f"{name_of(path)}:{node.lineno}"
-        for path in python_files()
-        for node in ast.walk(ast.parse(path.read_bytes()))
-        if isinstance(node, ast.ImportFrom) and node.level
-    ]
-    assert relative == []
+    assert [place for path in python_files() for place in source(path).relative_imports] == []
 
 
 @pytest.mark.parametrize(

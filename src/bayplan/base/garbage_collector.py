@@ -20,8 +20,12 @@ def rare_collections() -> Iterator[None]:
 
     For hosts around a run and for the command line. The settings apply to the whole process, and are restored at the end: then
     the garbage of the block is collected. If collections were ended within the block (`end_collections`), they stay disabled.
+    A block within another one changes nothing.
     """
     thresholds = gc.get_threshold()
+    if thresholds[0] >= RARE_THRESHOLD:
+        yield
+        return
     gc.freeze()
     gc.set_threshold(RARE_THRESHOLD, *thresholds[1:])
     try:

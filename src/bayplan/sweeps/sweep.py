@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bayplan.base.garbage_collector import rare_collections
 from bayplan.sweeps.executors import Executor
 from bayplan.sweeps.objectives import OBJECTIVES
 from bayplan.sweeps.plan import SweepPlan
@@ -40,7 +41,22 @@ def run_sweep(
     Raises:
         InputError: the folder has a different sweep, or the input cannot be read.
     """
-    store, search = SweepFolder(folder, plan), make_search(plan)
+    store = SweepFolder(folder, plan)
+    # Executors free the memory of each trial by a collection, which must not traverse all that was alive before.
+    with rare_collections():
+        try:
+            candidates = _run_batches(plan, store, make_executor, progress)
+        finally:
+            store.write_table()
+    sign = -1 if OBJECTIVES[plan.objective].maximise else 1
+    return sorted(candidates, key=lambda each: (each.score is None, sign * (each.score or 0.0)))
+
+
+def _run_batches(
+    plan: SweepPlan, store: SweepFolder, make_executor: Callable[[], Executor], progress: Progress | None
+) -> list[Candidate]:
+    """Return the candidates in the order of the search."""
+    search = make_search(plan)
     candidates: list[Candidate] = []
     executor: Executor | None = None
     total = trial_count(plan)
@@ -65,9 +81,7 @@ def run_sweep(
     finally:
         if executor is not None:
             executor.close()
-        store.write_table()
-    sign = -1 if OBJECTIVES[plan.objective].maximise else 1
-    return sorted(candidates, key=lambda each: (each.score is None, sign * (each.score or 0.0)))
+    return candidates
 
 
 def trial_count(plan: SweepPlan) -> int:
