@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan import Cluster, InputError, PerNodePlugin, RecordLevel, make_node, make_pod
-from bayplan.base.errors import PluginFailure
+from bayplan.base.errors import PluginError
 from bayplan.framework.node_info import NodeInfo
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -176,7 +176,10 @@ def test_a_score_out_of_range_is_told_with_plugin_node_and_value() -> None:
 def test_a_score_that_is_no_integer_is_refused_with_plugin_node_and_value() -> None:
     nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "ab"]
     cluster = Cluster([*nodes, make_pod("x").obj()], plugins=[Fraction], record_level=RecordLevel.OFF)
-    want = 'running Score plugin "Fraction": score_node() returned 99.5 for node a, wanted an integer from 0 to 100'
-    with pytest.raises(PluginFailure) as failure:
-        cluster.explain("x")
-    assert str(failure.value) == want
+    want = "Fraction.score_node: expected an integer from 0 to 100, got 99.5 for node a"
+    for call in (cluster.explain, cluster.unblock):
+        with pytest.raises(PluginError) as failure:
+            call("x")
+        assert str(failure.value) == want
+    with pytest.raises(PluginError, match=want):
+        cluster.schedule()

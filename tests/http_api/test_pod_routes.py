@@ -11,6 +11,11 @@ from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.verdict import pod_verdict
 from bayplan.engine.decision import Decision
 from bayplan.engine.records import RecordLevel
+from bayplan.http_api.live_source import LiveSource
+from bayplan.http_api.node_table import NodeColumns
+from bayplan.http_api.query import Deadline
+from bayplan.http_api.waiting_causes import common_cause, waiting_causes, waiting_rows
+from bayplan.sim.result import PodTimeline
 from bayplan.testing.builders import make_pod
 from bayplan.testing.object_builders import make_claim, make_volume
 from tests.http_api.lab import Lab, node, pod, run
@@ -21,6 +26,25 @@ NODES = [
     node("tainted", taints=[{"key": "gpu", "effect": "NoSchedule"}], cpu="64"),
     node("off", unschedulable=True),
 ]
+
+
+class Counted:
+    """A source that notes of which pods the timelines are read."""
+
+    def __init__(self, source: LiveSource) -> None:
+        self._source = source
+        self.asked: list[str] = []
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        self.asked.append(key)
+        return self._source.lives_of(key)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+async def _nodes(lab: Lab) -> NodeColumns:
+    return await lab.service.observation.view.node_columns()
 
 
 async def _latest(lab: Lab, key: str) -> Decision:
@@ -193,8 +217,35 @@ def test_the_headline_is_the_root_cause_that_all_questions_tell() -> None:
         assert cause["headline"] == "its volume data is in d; no node is there"
         assert (await lab.get("/pods/default/db"))["sentence"] == f"default/db waits: {cause['headline']}"
         assert [each["sentence"] for each in (await lab.get("/waiting"))["items"]] == [cause["sentence"]]
+        (row,) = (await lab.get("/pods", q="db"))["items"]
+        assert row["why"] == cause["headline"]
+        overview = await lab.get("/overview")
+        assert overview["sentence"] == f"1 of 1 pod waits: {cause['sentence']}"
 
     run(test, *NODES[:7])
+
+
+def test_pods_of_one_workload_wait_for_the_same_reason_and_are_judged_once() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(*(pod(f"p{number}", cpu="100") for number in range(3)))
+        await lab.settle()
+        pods = await lab.service.observation.view.pod_columns()
+        rows = waiting_rows(pods, pods.used)
+        for row in rows:
+            life = pods.lives[row]
+            assert life is not None
+            life.workload = "Job default/p"
+        source: Any = Counted(lab.service.observation.source_of_all(pods, await _nodes(lab), rows))
+        causes = waiting_causes(source, pods, rows, Deadline(60))
+        assert len(causes) == len(rows) == 3
+        assert len(set(causes.values())) == 1
+        assert source.asked == ["default/p0"]
+        cause = common_cause(causes)
+        assert cause is not None
+        assert cause.pods == 3
+        assert waiting_causes(source, pods, rows, Deadline(0)) == {}
+
+    run(test, *NODES)
 
 
 def test_preemption_tells_victims_and_the_pod_that_made_room() -> None:

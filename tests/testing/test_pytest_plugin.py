@@ -143,6 +143,18 @@ def test_a_failure_says_why(
     result.stdout.fnmatch_lines(lines)
 
 
+def test_a_misspelt_option_of_the_marker_is_an_error_with_the_likely_one(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run(
+        pytester, monkeypatch, "@pytest.mark.bayplan('nodes.yaml', confg='a.yaml')\ndef test(bayplan_cluster): ...\n"
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["E*marker bayplan: expected the options config, feature_gates, plugins, seed, got confg=; try config=..."]
+    )
+
+
 def test_the_plugin_imports_nothing_until_a_fixture_is_used(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.shortage import shortage
 from bayplan.analysis.units import format_amount
 from bayplan.engine.decision import Decision
+from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.requests import Amounts
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
@@ -34,7 +35,8 @@ class Nearness:
     Attributes:
         matrix: the results of all filters.
         failing: int64[rows], number of filters that reject the node; 0 if none ran on it.
-        pinned: int64[rows], number of those on node properties, which reject the pod whichever pods leave the node.
+        pinned: int64[rows], number of those that reject the pod whichever pods leave the node: because of properties of the node, or
+            because the pod requests more than it offers.
         short: int64[rows], missing room, in thousandths of the pod's requests, summed over resources.
         unseen: bool[rows], nodes on which no filter ran, because enough others fit.
     """
@@ -52,6 +54,10 @@ class Nearness:
             rejected = np.zeros_like(rejected)
         self.failing: Ints = rejected.sum(axis=0, dtype=np.int64)
         self.pinned: Ints = np.where(self.failing > 0, self.matrix.pinned_failures, 0)
+        if FIT in decision.filters and decision.pre_filter is None:
+            # A node that offers less than the pod requests never has room, for example for a GPU on a node without one.
+            fit = decision.filters.index(FIT)
+            self.pinned += rejected[fit] & ((decision.codes[fit] & UNRESOLVABLE_BIT) > 0)
         self.short: Ints = np.zeros(len(decision.names), dtype=np.int64)
         self._free: Mapping[str, Amounts] = {}
         if FIT in decision.filters and pod.pod is not None and decision.pre_filter is None:
