@@ -35,8 +35,8 @@ class Nearness:
     Attributes:
         matrix: the results of all filters.
         failing: int64[rows], number of filters that reject the node; 0 if none ran on it.
-        pinned: int64[rows], number of those that reject the pod whichever pods leave the node: because of properties of the node, or
-            because the pod requests more than it offers.
+        pinned: int64[rows], number of those that reject the pod whichever pods leave the node: because of properties of the node,
+            or because the pod requests more than it offers.
         short: int64[rows], missing room, in thousandths of the pod's requests, summed over resources.
         unseen: bool[rows], nodes on which no filter ran, because enough others fit.
     """
