@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_report_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", str(example_path()), "--once", "--until", "2h", "--seed", "3"]) == 0
+    assert main(["simulate", str(example_path()), "--until", "2h", "--seed", "3"]) == 0
     printed = capsys.readouterr()
     assert "seed 3" in printed.out
     assert "0/15 nodes are available" in printed.out
