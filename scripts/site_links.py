@@ -1,7 +1,7 @@
 """A hook of MkDocs: links that suit a checkout become links that suit the site.
 
-Links to files outside of docs become the paths of these files. Links named after a page's file get the page's title. Pictures lead to
-themselves in full size.
+Links to files outside of docs become the paths of these files. Links named after a page's file get the page's title. Pictures
+lead to themselves in full size.
 """
 
 from __future__ import annotations

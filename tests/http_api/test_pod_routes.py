@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -12,9 +13,8 @@ from bayplan.analysis.verdict import pod_verdict
 from bayplan.engine.decision import Decision
 from bayplan.engine.records import RecordLevel
 from bayplan.http_api.live_source import LiveSource
-from bayplan.http_api.node_table import NodeColumns
 from bayplan.http_api.query import Deadline
-from bayplan.http_api.waiting_causes import common_cause, waiting_causes, waiting_rows
+from bayplan.http_api.waiting_causes import WaitingCauses, common_cause, waiting_rows
 from bayplan.sim.result import PodTimeline
 from bayplan.testing.builders import make_pod
 from bayplan.testing.object_builders import make_claim, make_volume
@@ -41,10 +41,6 @@ class Counted:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
-
-
-async def _nodes(lab: Lab) -> NodeColumns:
-    return await lab.service.observation.view.node_columns()
 
 
 async def _latest(lab: Lab, key: str) -> Decision:
@@ -235,15 +231,22 @@ def test_pods_of_one_workload_wait_for_the_same_reason_and_are_judged_once() -> 
             life = pods.lives[row]
             assert life is not None
             life.workload = "Job default/p"
-        source: Any = Counted(lab.service.observation.source_of_all(pods, await _nodes(lab), rows))
-        causes = waiting_causes(source, pods, rows, Deadline(60))
+        nodes = await lab.service.observation.view.node_columns()
+        source: Any = Counted(lab.service.observation.source_of_all(pods, nodes, rows))
+        known = WaitingCauses()
+        causes = known.of(source, pods, nodes, rows, Deadline(60))
         assert len(causes) == len(rows) == 3
         assert len(set(causes.values())) == 1
         assert source.asked == ["default/p0"]
-        cause = common_cause(causes)
+        cause = common_cause(causes, len(rows))
         assert cause is not None
         assert cause.pods == 3
-        assert waiting_causes(source, pods, rows, Deadline(0)) == {}
+        assert common_cause(causes, 7) is None
+        # Without time, nothing is sought, and what is known is used until nodes come or go.
+        assert WaitingCauses().of(source, pods, nodes, rows, Deadline(0)) == {}
+        assert known.of(source, pods, nodes, rows, Deadline(0)) == causes
+        assert (known.found, known.cached) == (1, 1)
+        assert known.of(source, pods, replace(nodes, names_version=-1), rows, Deadline(0)) == {}
 
     run(test, *NODES)
 

@@ -29,14 +29,14 @@ from bayplan.http_api.queue_view import QueueCopy, QueueView
 from bayplan.http_api.readings import Reading
 from bayplan.http_api.sources import sources_of
 from bayplan.http_api.subject import Subject
-from bayplan.http_api.waiting_causes import common_cause, waiting_causes, waiting_rows
+from bayplan.http_api.waiting_causes import common_cause, waiting_rows
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 THREADS = 2
 
-CAUSES_SECONDS = 0.1
-"""Time that the overview may spend on the root causes of waiting pods."""
+CAUSES_SECONDS = 0.05
+"""Time that a list of pods or the overview may spend on the root causes of waiting pods."""
 
 T = TypeVar("T")
 
@@ -142,7 +142,8 @@ class Observation:
 
         def make() -> Overview:
             queue = self.queue_or_none()
-            cause = common_cause(waiting_causes(source, pods, rows, Deadline(CAUSES_SECONDS)))
+            causes = self.rows.causes.of(source, pods, nodes, rows, Deadline(CAUSES_SECONDS))
+            cause = common_cause(causes, len(rows))
             return overview_document(self.subject, pods, nodes, queue, self.history, self.summaries, sources, cause)
 
         return await self.off_loop(make)

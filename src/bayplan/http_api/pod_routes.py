@@ -28,7 +28,7 @@ from bayplan.http_api.pod_table import STATUS_NAMES
 from bayplan.http_api.query import DEADLINE_SECONDS, Deadline, Query
 from bayplan.http_api.questions import Inquiry
 from bayplan.http_api.refusal import Refusal
-from bayplan.http_api.waiting_causes import waiting_causes, waiting_rows
+from bayplan.http_api.waiting_causes import waiting_rows
 from bayplan.objects.kinds import encode
 from bayplan.sim.result import PodFate
 
@@ -64,7 +64,7 @@ async def pods(observation: Observation, request: Request, query: Query) -> Resp
     source = reading.source_of(waiting)
 
     def make() -> Response:
-        causes = waiting_causes(source, columns, waiting, Deadline(CAUSES_SECONDS))
+        causes = reading.rows.causes.of(source, columns, reading.nodes, waiting, Deadline(CAUSES_SECONDS))
         page = PodList(
             version=columns.version,
             items=reading.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS), causes),

@@ -15,7 +15,7 @@ from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.subject import Decisions
-from bayplan.http_api.waiting_causes import WaitingCause
+from bayplan.http_api.waiting_causes import WaitingCause, WaitingCauses
 
 
 class PodRows:
@@ -24,11 +24,15 @@ class PodRows:
     Args:
         decisions: the records.
         summaries: their summaries.
+
+    Attributes:
+        causes: why pods wait.
     """
 
     def __init__(self, decisions: Decisions, summaries: DecisionSummaries) -> None:
         self._decisions = decisions
         self._summaries = summaries
+        self.causes = WaitingCauses()
 
     def rows(
         self,
