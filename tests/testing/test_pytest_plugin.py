@@ -129,7 +129,7 @@ FAILING = [
         ],
     ),
     ("objects without pods", "    assert_schedulable(make_node('n3'))\n", ["E*no pods come of these objects"]),
-    ("a file that is not there", "    assert_schedulable('fuor.yaml')\n", ["E*fuor.yaml: expected a file or folder*"]),
+    ("a file that is not there", "    assert_schedulable('fuor.yaml')\n", ["E*fuor.yaml: no such file or folder*"]),
 ]
 
 

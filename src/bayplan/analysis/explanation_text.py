@@ -297,7 +297,7 @@ def _points(advantages: Sequence[Advantage]) -> str:
 def _node(node: NodeDetail, detail: AttemptDetail | None) -> list[RenderableType]:
     parts: list[RenderableType] = [indented(Text(node.fate))]
     if node.requested and node.free:
-        table = grid("resource", "asks for", "free")
+        table = grid("resource", "requests", "free")
         for resource, amount in node.requested.items():
             short = node.free[resource] < amount
             free = Text(format_amount(resource, node.free[resource]), style="red" if short else "")
