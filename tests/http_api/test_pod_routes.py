@@ -16,7 +16,7 @@ from bayplan.http_api.live_source import LiveSource
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.waiting_causes import WaitingCauses, common_cause, waiting_rows
 from bayplan.sim.result import PodTimeline
-from bayplan.testing.builders import make_pod
+from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.object_builders import make_claim, make_volume
 from tests.http_api.lab import Lab, node, pod, run
 
@@ -351,3 +351,15 @@ def test_margins_in_the_table_are_those_of_the_totals() -> None:
                 assert item["why"].startswith("best of ")
 
     run(test, *NODES)
+
+
+def test_nodes_without_the_device_are_no_nearer_than_a_tainted_one_that_has_it() -> None:
+    gpus = make_node("gpus").capacity(cpu="4", memory="8Gi", **{"example.com/gpu": "1"}).taint("gpu").document()
+
+    async def test(lab: Lab) -> None:
+        await lab.create(make_pod("train").limit({"cpu": "1", "example.com/gpu": "1"}).document())
+        await lab.settle()
+        rows = (await lab.get("/pods/default/train/attempts/latest/matrix"))["rows"]
+        assert [row["node"] for row in rows] == ["gpus", "n0", "n1"]
+
+    run(test, *NODES[:2], gpus)

@@ -12,7 +12,6 @@ from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.shortage import shortage
 from bayplan.analysis.units import format_amount
 from bayplan.engine.decision import Decision
-from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.requests import Amounts
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
@@ -36,7 +35,7 @@ class Nearness:
         matrix: the results of all filters.
         failing: int64[rows], number of filters that reject the node; 0 if none ran on it.
         pinned: int64[rows], number of those that reject the pod whichever pods leave the node: because of properties of the node,
-            or because the pod requests more than it offers.
+            or because it has no device of a kind that the pod requests.
         short: int64[rows], missing room, in thousandths of the pod's requests, summed over resources.
         unseen: bool[rows], nodes on which no filter ran, because enough others fit.
     """
@@ -54,10 +53,6 @@ class Nearness:
             rejected = np.zeros_like(rejected)
         self.failing: Ints = rejected.sum(axis=0, dtype=np.int64)
         self.pinned: Ints = np.where(self.failing > 0, self.matrix.pinned_failures, 0)
-        if FIT in decision.filters and decision.pre_filter is None:
-            # A node that offers less than the pod requests never has room, for example for a GPU on a node without one.
-            fit = decision.filters.index(FIT)
-            self.pinned += rejected[fit] & ((decision.codes[fit] & UNRESOLVABLE_BIT) > 0)
         self.short: Ints = np.zeros(len(decision.names), dtype=np.int64)
         self._free: Mapping[str, Amounts] = {}
         if FIT in decision.filters and pod.pod is not None and decision.pre_filter is None:
@@ -66,12 +61,16 @@ class Nearness:
 
     def _measure(self, source: RunSource, number: int, rows: list[int]) -> None:
         names = self._decision.names
+        devices = [resource for resource in self._requests if "/" in resource]
         free = self._free = free_amounts(source, number, [names[row] for row in rows])
         for row in rows:
             left = free.get(names[row])
             if left is None:
                 continue
             self.short[row] = shortage(self._requests, left)
+            node = source.nodes.get(names[row]) if devices else None
+            if node is not None and not node.status.allocatable.keys() >= set(devices):
+                self.pinned[row] += 1
 
     def order(self) -> Index:
         """Return all rows: fitting ones by total, the chosen one first among ties; then the others, the nearest first.
