@@ -93,7 +93,7 @@ def test_a_single_feasible_node_was_not_scored(nodes: list[str], want: str) -> N
 
 def test_a_pod_that_brought_its_node_has_no_decision() -> None:
     found = explained(run(node("n0").obj(), pod("p").node("n0").obj()), "p")
-    assert found.verdict == "default/p is on n0, with which it came"
+    assert found.verdict == "default/p is on n0; it had this node when it was loaded"
     assert (found.attempts, found.detail) == ([], None)
     assert "attempt" not in text_of(found)
 

@@ -58,7 +58,7 @@ def test_a_pod_without_a_matrix_says_why() -> None:
             assert found["kept"] is False
             return str(found["why"])
 
-        assert await why("imported") == "the pod came with its node"
+        assert await why("imported") == "the pod had its node when it was loaded"
         assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
         assert await why("alien") == unattended
         assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien waits: {unattended}"

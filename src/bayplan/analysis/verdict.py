@@ -42,7 +42,7 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     ends = {"placed": "is on", "succeeded": "has succeeded on", "failed": "has failed on", "deleted": "was on"}
     place = f"{pod.key} {ends.get(fate, 'is on')} {pod.node}"
     if pod.imported and not attempts:
-        return f"{place}, with which it came"
+        return f"{place}; it had this node when it was loaded"
     won = next((each for each in reversed(attempts) if each.node == pod.node), None)
     return place if won is None else f"{place}: {_why_there(won, attempts)}"
 

@@ -81,7 +81,7 @@ class PodRows:
                 return unattended_text(life.scheduler_name)
             return told or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED)
         if life.imported:
-            return self._margin(pods.keys[row], life.node, deadline) or "came with its node"
+            return self._margin(pods.keys[row], life.node, deadline) or "had its node when it was loaded"
         return self._margin(pods.keys[row], life.node, deadline)
 
     def _margin(self, key: str, node: str, deadline: Deadline) -> str:
