@@ -1,21 +1,45 @@
-"""A hook of MkDocs: links to files outside of docs, which work in a checkout, become the paths of these files on the site."""
+"""A hook of MkDocs: links that suit a checkout become links that suit the site.
+
+Links to files outside of docs become the paths of these files. Links named after a page's file get the page's title. Pictures
+lead to themselves in full size.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+_DOCS = Path(__file__).resolve().parents[1] / "docs"
 _OUTSIDE = re.compile(r"\[([^\]]+)\]\((?:\.\./)+((?!docs/)[^)#\s]+)(?:#[^)\s]*)?\)")
+_NAMED_AFTER_FILE = re.compile(r"\[`?([\w-]+)\.md`?\]\(((?:[\w.-]+/)*\1\.md)((?:#[^)\s]*)?)\)")
+_TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+_PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*>')
 
 
 def on_page_markdown(markdown: str, page: object, **_: object) -> str:
-    """Return a page's text with each link that leaves docs as its text and the path. Links between pages stay links."""
-    depth = str(getattr(getattr(page, "file", None), "src_uri", "")).count("/")
+    """Return a page's text with links for the site.
 
-    def replaced(found: re.Match[str]) -> str:
+    Each link that leaves docs becomes its text and the path. The text of a link such as ``[cli.md](cli.md)`` becomes the title of
+    that page.
+    """
+    source = str(getattr(getattr(page, "file", None), "src_uri", ""))
+    depth = source.count("/")
+
+    def outside(found: re.Match[str]) -> str:
         ups = found.group(0).count("../")
         if ups <= depth:
             return found.group(0)
         text, path = found.group(1).strip("`"), found.group(2)
         return f"`{path}`" if path.rstrip("/").endswith(text) else f"{text} (`{path}`)"
 
-    return _OUTSIDE.sub(replaced, markdown)
+    def titled(found: re.Match[str]) -> str:
+        target = (_DOCS / source).parent / found.group(2)
+        title = _TITLE.search(target.read_text(encoding="utf-8")) if target.is_file() else None
+        return found.group(0) if title is None else f"[{title.group(1)}]({found.group(2)}{found.group(3)})"
+
+    return _NAMED_AFTER_FILE.sub(titled, _OUTSIDE.sub(outside, markdown))
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Return a page with each picture as a link to itself: on a phone, a screenshot can be read only in full size."""
+    return _PICTURE.sub(lambda found: f'<a href="{found.group(1)}">{found.group(0)}</a>', html)

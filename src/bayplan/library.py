@@ -197,7 +197,11 @@ class Cluster:
             self._host.put(item)
 
     def schedule(self, *pods: Pod) -> list[Decision]:
-        """Add pods, then schedule until no pod is ready; return the decisions in order (full records only)."""
+        """Add pods, then schedule until no pod is ready; return the decisions in order (full records only).
+
+        Raises:
+            PluginError: a plugin returned something of the wrong type. Its own exceptions are raised unchanged.
+        """
         self.add(*pods)
         before = len(self.records)
         while (report := self.scheduler.schedule_one(0)) is not None:
@@ -232,6 +236,7 @@ class Cluster:
 
         Raises:
             InputError: the pod or node does not exist.
+            PluginError: a plugin returned something of the wrong type. Its own exceptions are raised unchanged.
         """
         pods = self.timelines()
         lives = find_pods(target, pods)

@@ -56,7 +56,7 @@ def test_the_winner_is_explained_by_what_made_the_difference() -> None:
     detail = found.detail
     assert detail is not None
     assert found.verdict.startswith(
-        f"default/p is on {found.node}: 3 of 4 nodes fit, 2 of them are best with a total of"
+        f"default/p is on {found.node}: 3 of 4 nodes fit; 2 of them tie for the best total,"
     )
     assert detail.tie_set == ["n0", "n1"]
     assert detail.runner_up == "n2"
@@ -71,7 +71,7 @@ def test_the_winner_is_explained_by_what_made_the_difference() -> None:
     assert (rejection.plugin, rejection.reasons, rejection.nodes) == ("NodeResourcesFit", ["Insufficient cpu"], ["n3"])
     text = text_of(found)
     assert f"{found.node} is 300 points ahead of n2: TaintToleration +300" in text
-    assert "tie set: n0, n1; the seed chose" in text
+    assert "tie set: n0, n1; n0 was drawn at random" in text
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_single_feasible_node_was_not_scored(nodes: list[str], want: str) -> N
 
 def test_a_pod_that_brought_its_node_has_no_decision() -> None:
     found = explained(run(node("n0").obj(), pod("p").node("n0").obj()), "p")
-    assert found.verdict == "default/p is on n0, with which it came"
+    assert found.verdict == "default/p is on n0; it had this node when it was loaded"
     assert (found.attempts, found.detail) == ([], None)
     assert "attempt" not in text_of(found)
 

@@ -96,7 +96,7 @@ def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
     )
     result.failures["Deployment default/web"] = "wrong annotation"
     text = text_of(result)
-    assert "  kinds that kube-scheduler does not read: 2 v1 ConfigMap\n  30 unknown field\n" in text
+    assert "  kinds that kube-scheduler does not read: 2 v1 ConfigMap\n  30 unknown fields\n" in text
     line = "Pod $.spec.replica: no field of a PodSpec, a.yaml:1 neither; try 'replicas' (30 times: "
     assert f"{line}a.yaml:0, a.yaml:1, a.yaml:2 and 27 more)" in " ".join(text.split())
     assert "some/where" not in text

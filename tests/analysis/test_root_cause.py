@@ -119,7 +119,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
         pytest.param(
             [*GENERAL, on("a1", "db"), on("b1", "db")],
             make_pod("x").label(app="web").pod_anti_affinity({"app": "db"}, "zone"),
-            f"its anti-affinity excludes each {ZONE} with a pod with app=db, and each of a and b has one",
+            "its anti-affinity excludes each zone with a pod with app=db, and each of a and b has one",
             id="anti-affinity to pods of another kind",
         ),
         pytest.param(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
+from msgspec.structs import replace
+from rich.console import Console
 
 from bayplan import Cluster, InputError, PerNodePlugin, RecordLevel, make_node, make_pod
-from bayplan.base.errors import PluginFailure
+from bayplan.analysis.explanation import Explanation
+from bayplan.analysis.explanation_text import render_explanation
+from bayplan.base.errors import PluginError
 from bayplan.framework.node_info import NodeInfo
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, PodCondition
 from bayplan.testing.builders import PodBuilder
 
 
@@ -176,7 +182,63 @@ def test_a_score_out_of_range_is_told_with_plugin_node_and_value() -> None:
 def test_a_score_that_is_no_integer_is_refused_with_plugin_node_and_value() -> None:
     nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "ab"]
     cluster = Cluster([*nodes, make_pod("x").obj()], plugins=[Fraction], record_level=RecordLevel.OFF)
-    want = 'running Score plugin "Fraction": score_node() returned 99.5 for node a, wanted an integer from 0 to 100'
-    with pytest.raises(PluginFailure) as failure:
-        cluster.explain("x")
-    assert str(failure.value) == want
+    want = "Fraction.score_node: expected an integer from 0 to 100, got 99.5 for node a"
+    for call in (cluster.explain, cluster.unblock):
+        with pytest.raises(PluginError) as failure:
+            call("x")
+        assert str(failure.value) == want
+    with pytest.raises(PluginError, match=want):
+        cluster.schedule()
+
+
+def test_the_message_in_the_condition_is_attributed_and_compared() -> None:
+    said = "0/31 nodes are available: 31 node(s) had untolerated taint {foo: bar}."
+    condition = PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason="Unschedulable",
+        message=said,
+        last_transition_time="2026-01-01T00:00:00Z",
+    )
+    plain = make_pod("x").req(cpu="64").obj()
+    pod = replace(plain, status=replace(plain.status, conditions=(condition,)))
+    cluster = Cluster([make_node("a").capacity(cpu="4", memory="8Gi").obj(), pod])
+    found = cluster.explain("x")
+    assert (found.message, found.reported_at) == (said, "2026-01-01T00:00:00Z")
+    assert found.message_now.startswith("0/1 nodes are available: 1 Insufficient cpu. ")
+    text = text_of(found)
+    assert f"default-scheduler reported at 2026-01-01T00:00:00Z: {said}" in text
+    assert "Bayplan's attempt now reports: 0/1 nodes are available: 1 Insufficient cpu. " in text
+    same = replace(condition, message=found.message_now)
+    found = Cluster(
+        [
+            make_node("a").capacity(cpu="4", memory="8Gi").obj(),
+            replace(plain, status=replace(plain.status, conditions=(same,))),
+        ]
+    ).explain("x")
+    assert found.message_now == ""
+    assert "Bayplan's attempt" not in text_of(found)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_set_of_victims_is_named_if_candidates_tie(seed: int) -> None:
+    nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "abcd"]
+    placed = [make_pod(f"p-{name}").req(cpu="4").node(name).started("2026-01-01T00:00:00Z").obj() for name in "abcd"]
+    cluster = Cluster([*nodes, *placed, make_pod("urgent").req(cpu="4").priority(9).obj()], seed=seed)
+    found = cluster.explain("urgent")
+    assert found.detail is not None
+    attempt = found.detail.attempt
+    assert found.verdict == (
+        f"default/urgent waits for room on {attempt.nominated_node}, for which {attempt.victims[0]} must go"
+    )
+    (wait,) = (each.text for each in found.detail.remedies if each.kind == "wait")
+    assert wait == f"wait: the scheduler preempts {attempt.victims[0]} on {attempt.nominated_node} by itself"
+
+
+def text_of(found: Explanation) -> str:
+    """Return an explanation as the command prints it, on one line."""
+    console = Console(file=io.StringIO(), width=100)
+    for part in render_explanation(found, width=100):
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return " ".join(console.file.getvalue().split())

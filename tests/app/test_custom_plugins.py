@@ -128,7 +128,7 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         ),
         pytest.param(
             "racks.py:HighRak",
-            "{folder}/racks.py HighRak: expected a class that inherits from a plugin class, got nothing of that name; "
+            "{folder}/racks.py HighRak: expected a class that inherits from a plugin class, got no such name; "
             "try '{folder}/racks.py:HighRack'",
             id="a class that is not there",
         ),

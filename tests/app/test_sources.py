@@ -204,7 +204,7 @@ def test_flags_of_the_scheduler_in_kube_system_are_taken(tmp_path: Path) -> None
             id="a server and files",
         ),
         pytest.param(SourceOptions(paths=["http://127.0.0.1:1"]), "expected a Bayplan server", id="nothing answers"),
-        pytest.param(SourceOptions(paths=["/nowhere"]), "expected a file or folder", id="no such file"),
+        pytest.param(SourceOptions(paths=["/nowhere"]), "no such file or folder", id="no such file"),
     ],
 )
 def test_sources_that_can_not_be_used_say_what_to_do(options: SourceOptions, want: str) -> None:

@@ -51,7 +51,11 @@ def test_the_commands_of_the_tutorial_say_what_stands_there(program: str, tmp_pa
     first_path = path_with_stand_in(tmp_path / "programs") if program == "stand-in" else ""
     path = f"{first_path}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
-    (first, _), *rest = sections()
+    (explain, want), (first, _), *rest = sections()
+    done = subprocess.run(
+        explain, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[: len(want)] == want
     start, _, until_ready = first.partition("\n")
     words = start.replace("&", f"--port {address.rpartition(':')[2]}").split()
     with (tmp_path / "up.log").open("wb") as log:

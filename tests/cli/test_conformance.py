@@ -1,6 +1,7 @@
 """The command ``conformance``, end to end, with an engine of the test in the place of ours."""
 
 import gzip
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from bayplan.cli.main import main
 from bayplan.conformance import answers
 from bayplan.conformance.cases import JsonObject
 from tests.conformance.recorded import placed_cycle, put, recorded, write_cases
+from tests.project.tree import ROOT
 
 
 @pytest.fixture
@@ -59,6 +61,15 @@ def test_json_is_one_object_with_exactly_these_keys(cases: Path, capsys: pytest.
     assert (out["cases"], out["agreed"]) == (4, 2)
     assert list(out["families"]["made"]) == ["cases", "agreed", "parts"]
     assert [(each["id"], each["part"]) for each in out["differences"]] == [("made/1", "scores"), ("made/2", "answer")]
+    page = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
+    block = re.search(r"```json\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    shown = msgspec.json.decode(block[1])
+    assert list(shown) == list(out)
+    (family,) = shown["families"].values()
+    assert list(family) == list(out["families"]["made"])
+    assert list(family["parts"]["scores"]) == list(out["families"]["made"]["parts"]["scores"])
+    assert [list(each) for each in shown["differences"]] == [list(out["differences"][0])]
 
 
 @pytest.mark.parametrize("name", ["ours.jsonl", "ours.jsonl.gz"])

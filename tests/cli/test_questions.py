@@ -185,6 +185,7 @@ def test_json_has_the_rows_and_what_is_assumed(run: Run, words: list[str], names
         pytest.param(["nodes", "add", "DUMP", "--shape", "cpu=1"], "shape: expected cpu and memory", id="no shape"),
         pytest.param(["nodes", "remove", "DUMP", "--node", "x*"], "nodes: expected", id="no such nodes"),
         pytest.param(["what-if", "DUMP"], "what-if: expected KIND=TARGET", id="no change"),
+        pytest.param(["what-if", "losezone=b", "DUMP"], "got 'losezone=b'; try lose-zone=b", id="a misspelt change"),
         pytest.param(["what-if", "weight=Nobody:2", "DUMP"], "score plugin: expected one of", id="no such plugin"),
         pytest.param(["when", "web", "DUMP"], "expected a pod or workload that waits", id="nothing waits"),
     ],

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_report_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["simulate", str(example_path()), "--once", "--until", "2h", "--seed", "3"]) == 0
+    assert main(["simulate", str(example_path()), "--until", "2h", "--seed", "3"]) == 0
     printed = capsys.readouterr()
     assert "seed 3" in printed.out
     assert "0/15 nodes are available" in printed.out
@@ -56,7 +56,7 @@ def test_results_are_written(folder: Path, arguments: list[str], capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        pytest.param(["{folder}/none.yaml"], "none.yaml: expected a file or folder", id="a path that is not there"),
+        pytest.param(["{folder}/none.yaml"], "none.yaml: no such file or folder", id="a path that is not there"),
         pytest.param(["{folder}/broken.yaml"], "broken.yaml:", id="broken YAML"),
         pytest.param(["{folder}", "--config", "{folder}/none"], "expected a configuration file", id="no configuration"),
         pytest.param(

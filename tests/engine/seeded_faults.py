@@ -90,7 +90,7 @@ FAULTS = (
         "rules go on with what they saw in a trial",
         Trial,
         "close",
-        "part.rule.before_changes(part.params)",
+        "part.rule.after_undo(part.params)",
         "pass",
         back,
     ),

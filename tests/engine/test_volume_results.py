@@ -134,13 +134,13 @@ def test_a_pod_moved_on_trial_uses_the_volume_already() -> None:
         state.place(info, n0)
         limits.rule.after_changes(limits.params)
         assert limits.filter_rule.filter(n0) == 0
-    limits.rule.before_changes(limits.params)
+    limits.rule.after_undo(limits.params)
     with state.trial():
         other = with_volumes({"persistentVolumeClaim": {"claimName": "c1"}}, name="nominated")
         state.place(state.pod_info(other), n0)
         limits.rule.after_changes(limits.params)
         assert limits.filter_rule.filter(n0) != 0
-    limits.rule.before_changes(limits.params)
+    limits.rule.after_undo(limits.params)
     assert limits.filter_rule.filter(n0) == 0
 
 

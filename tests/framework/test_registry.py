@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import Any
+
 import pytest
 
 from bayplan.base.errors import PluginError
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
+from bayplan.framework.rule import FilterRule
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from tests.framework.plugins import Both, Filters, Idle, Scores, make_handle
@@ -57,16 +63,44 @@ class PlainPerNode(PerNodePlugin):
     pass
 
 
+class Misspelt(PerNodePlugin):
+    def filternode(self, pod: Pod, node: NodeInfo) -> None:
+        return None
+
+
 @pytest.mark.parametrize(
-    "plugin",
+    ("plugin", "want"),
     [
-        pytest.param(Idle, id="a plugin of no extension point"),
-        pytest.param(PlainPerNode, id="a per-node plugin that overrides nothing"),
+        pytest.param(
+            Idle, "plugin Idle implements no extension point: expected a subclass", id="a plugin of no extension point"
+        ),
+        pytest.param(
+            PlainPerNode,
+            r"plugin PlainPerNode: expected a method filter_node\(\) or a method score_node\(\), got neither$",
+            id="a per-node plugin that overrides nothing",
+        ),
+        pytest.param(
+            Misspelt,
+            r"expected a method filter_node\(\) or .*, got filternode\(\); try filter_node\(\)$",
+            id="a per-node plugin with a misspelt method",
+        ),
     ],
 )
-def test_a_plugin_that_does_nothing_is_refused(plugin: type[Idle]) -> None:
-    with pytest.raises(PluginError, match="implements no extension point: expected a subclass"):
+def test_a_plugin_that_does_nothing_is_refused(plugin: type[Plugin[Any]], want: str) -> None:
+    with pytest.raises(PluginError, match=want):
         Registry({}).with_plugins(plugin)
+
+
+def test_a_rule_with_a_name_of_earlier_versions_is_refused_with_its_replacement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = ModuleType("old_plugin")
+    vars(module)["OldRule"] = type("OldRule", (FilterRule,), {"before_changes": lambda self, params: None})
+    monkeypatch.setitem(sys.modules, "old_plugin", module)
+    old = type("Filters", (Filters,), {"__module__": "old_plugin"})
+    want = r"plugin Filters defines before_changes in OldRule: .*try the name after_undo\(\)"
+    with pytest.raises(PluginError, match=want):
+        Registry({}).with_plugins(old)
 
 
 def test_a_class_without_a_name_gets_that_of_the_class_and_its_subclass_its_own() -> None:

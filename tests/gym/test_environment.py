@@ -64,7 +64,7 @@ def test_a_step_is_a_pod_that_fits_on_several_nodes() -> None:
     _, info = episode(env, count, 1)
     assert min(choices) == 2
     assert 3 < len(choices) <= 12
-    assert info["unplaced"] == 0
+    assert info["pending"] == 0
 
 
 def test_rewards_add_up_to_the_waiting_time() -> None:
@@ -105,7 +105,7 @@ def test_weights_choose_by_rules() -> None:
     most_allocated = np.array([0, 1, 0], dtype=np.float32)
     _, info = episode(weights, lambda observation: most_allocated, 2)
     _, other = episode(nodes, packed, 2)
-    assert info["unplaced"] == other["unplaced"] == 0
+    assert info["pending"] == other["pending"] == 0
 
 
 def test_environments_run_side_by_side() -> None:

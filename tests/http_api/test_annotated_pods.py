@@ -81,7 +81,7 @@ def test_a_waiting_pod_says_why_and_names_the_plugins_of_its_scheduler() -> None
         refused = await lab.get("/unblock", workload="pod/default/web", want=422)
         assert refused["error"]["got"] == "'debuggable-scheduler'"
         (row,) = (await lab.get("/pods", q="web"))["items"]
-        assert row["why"] == "Insufficient cpu (3), rack b is reserved (1)"
+        assert told["sentence"] == f"default/web waits: {row['why']}"
 
     run(test, *NODES, OUTSIDE)
 

@@ -151,7 +151,9 @@ def test_a_fork_is_read_like_the_server() -> None:
         assert explained["verdict"] == page["sentence"]
         assert [item["name"] for item in (await lab.get("/decisions", run=run_id))["items"]] == ["huge"]
         assert (await lab.get("/pods", want=404, run="nobody"))["error"]["what"] == "fork"
-        assert (await lab.get("/pods/default/a", run=run_id))["sentence"].endswith(", with which it came")
+        assert (await lab.get("/pods/default/a", run=run_id))["sentence"].endswith(
+            "; it had this node when it was loaded"
+        )
 
     run(test, *NODES, pod("a"), pod("b"), pod("huge", cpu="40"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +12,11 @@ from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.verdict import pod_verdict
 from bayplan.engine.decision import Decision
 from bayplan.engine.records import RecordLevel
-from bayplan.testing.builders import make_pod
+from bayplan.http_api.live_source import LiveSource
+from bayplan.http_api.query import Deadline
+from bayplan.http_api.waiting_causes import WaitingCauses, common_cause, waiting_rows
+from bayplan.sim.result import PodTimeline
+from bayplan.testing.builders import make_node, make_pod
 from bayplan.testing.object_builders import make_claim, make_volume
 from tests.http_api.lab import Lab, node, pod, run
 
@@ -21,6 +26,21 @@ NODES = [
     node("tainted", taints=[{"key": "gpu", "effect": "NoSchedule"}], cpu="64"),
     node("off", unschedulable=True),
 ]
+
+
+class Counted:
+    """A source that notes of which pods the timelines are read."""
+
+    def __init__(self, source: LiveSource) -> None:
+        self._source = source
+        self.asked: list[str] = []
+
+    def lives_of(self, key: str) -> list[PodTimeline]:
+        self.asked.append(key)
+        return self._source.lives_of(key)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
 
 
 async def _latest(lab: Lab, key: str) -> Decision:
@@ -38,7 +58,7 @@ def test_a_pod_without_a_matrix_says_why() -> None:
             assert found["kept"] is False
             return str(found["why"])
 
-        assert await why("imported") == "the pod came with its node"
+        assert await why("imported") == "the pod had its node when it was loaded"
         assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
         assert await why("alien") == unattended
         assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien waits: {unattended}"
@@ -193,8 +213,42 @@ def test_the_headline_is_the_root_cause_that_all_questions_tell() -> None:
         assert cause["headline"] == "its volume data is in d; no node is there"
         assert (await lab.get("/pods/default/db"))["sentence"] == f"default/db waits: {cause['headline']}"
         assert [each["sentence"] for each in (await lab.get("/waiting"))["items"]] == [cause["sentence"]]
+        (row,) = (await lab.get("/pods", q="db"))["items"]
+        assert row["why"] == cause["headline"]
+        overview = await lab.get("/overview")
+        assert overview["sentence"] == f"1 of 1 pod waits: {cause['sentence']}"
 
     run(test, *NODES[:7])
+
+
+def test_pods_of_one_workload_wait_for_the_same_reason_and_are_judged_once() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(*(pod(f"p{number}", cpu="100") for number in range(3)))
+        await lab.settle()
+        pods = await lab.service.observation.view.pod_columns()
+        rows = waiting_rows(pods, pods.used)
+        for row in rows:
+            life = pods.lives[row]
+            assert life is not None
+            life.workload = "Job default/p"
+        nodes = await lab.service.observation.view.node_columns()
+        source: Any = Counted(lab.service.observation.source_of_all(pods, nodes, rows))
+        known = WaitingCauses()
+        causes = known.of(source, pods, nodes, rows, Deadline(60))
+        assert len(causes) == len(rows) == 3
+        assert len(set(causes.values())) == 1
+        assert source.asked == ["default/p0"]
+        cause = common_cause(causes, len(rows))
+        assert cause is not None
+        assert cause.pods == 3
+        assert common_cause(causes, 7) is None
+        # Without time, nothing is sought, and what is known is used until nodes come or go.
+        assert WaitingCauses().of(source, pods, nodes, rows, Deadline(0)) == {}
+        assert known.of(source, pods, nodes, rows, Deadline(0)) == causes
+        assert (known.found, known.cached) == (1, 1)
+        assert known.of(source, pods, replace(nodes, names_version=-1), rows, Deadline(0)) == {}
+
+    run(test, *NODES)
 
 
 def test_preemption_tells_victims_and_the_pod_that_made_room() -> None:
@@ -297,3 +351,15 @@ def test_margins_in_the_table_are_those_of_the_totals() -> None:
                 assert item["why"].startswith("best of ")
 
     run(test, *NODES)
+
+
+def test_nodes_without_the_device_are_no_nearer_than_a_tainted_one_that_has_it() -> None:
+    gpus = make_node("gpus").capacity(cpu="4", memory="8Gi", **{"example.com/gpu": "1"}).taint("gpu").document()
+
+    async def test(lab: Lab) -> None:
+        await lab.create(make_pod("train").limit({"cpu": "1", "example.com/gpu": "1"}).document())
+        await lab.settle()
+        rows = (await lab.get("/pods/default/train/attempts/latest/matrix"))["rows"]
+        assert [row["node"] for row in rows] == ["gpus", "n0", "n1"]
+
+    run(test, *NODES[:2], gpus)

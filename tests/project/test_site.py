@@ -65,3 +65,19 @@ def test_each_decision_is_listed_with_its_title() -> None:
     listed = dict(re.findall(r"\[(.+)\]\((\d{4}-[\w-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8")))
     titles = {path.read_text("utf-8").partition("\n")[0]: path.name for path in sorted(folder.glob("0*.md"))}
     assert {re.sub(r"^# (ADR )?\d+[:.]?\s*", "", title): name for title, name in titles.items()} == listed
+
+
+def test_a_link_named_after_a_file_has_the_title_of_its_page(site: Path) -> None:
+    text = (site / "page.html").read_text(encoding="utf-8")
+    assert re.search(r'<a href="plugins.html[^"]*">Write a plugin</a>', text)
+    named = [
+        path.name for path in site.glob("*.html") if re.search(r"<a href=[^>]*>[\w-]+\.md</a>", path.read_text("utf-8"))
+    ]
+    assert named == []
+
+
+def test_pictures_lead_to_their_full_size(site: Path) -> None:
+    text = (site / "page.html").read_text(encoding="utf-8")
+    pictures = re.findall(r'<a href="([^"]+)"><img [^>]*src="([^"]+)"', text)
+    assert pictures
+    assert all(link == source and (site / source).is_file() for link, source in pictures)

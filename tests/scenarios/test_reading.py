@@ -92,7 +92,7 @@ CASES = [
     (
         "a manifest that is not there",
         "- create: [wep.yaml]",
-        "6 {folder}/wep.yaml: expected a file or folder, got nothing of that name; try '{folder}/web.yaml'",
+        "6 {folder}/wep.yaml: no such file or folder; try '{folder}/web.yaml'",
     ),
     (
         "an amount that is none",

@@ -330,7 +330,10 @@ BROKEN = [
     (Different, "when made and asked anew"),
     (Writes, "asking the plugin changed what pods take"),
     (MarksPods, "asking the plugin changed the pod"),
-    (HidesUsage, "reads declares Reads.NODES only, and refresh() did not say that other rows moved"),
+    (
+        HidesUsage,
+        "reads declares Reads.NODES only, and refresh() did not report that other rows must be evaluated again",
+    ),
     (HidesOthers, "though its params stayed and reads declares"),
     (HidesPods, "but pre_reads declares Reads.NOTHING"),
     (ReadsAnnotations, "the pod has another annotation, which its signature leaves out; return it from sign_pod()"),

@@ -129,7 +129,7 @@ FAILING = [
         ],
     ),
     ("objects without pods", "    assert_schedulable(make_node('n3'))\n", ["E*no pods come of these objects"]),
-    ("a file that is not there", "    assert_schedulable('fuor.yaml')\n", ["E*fuor.yaml: expected a file or folder*"]),
+    ("a file that is not there", "    assert_schedulable('fuor.yaml')\n", ["E*fuor.yaml: no such file or folder*"]),
 ]
 
 
@@ -141,6 +141,18 @@ def test_a_failure_says_why(
     result = run(pytester, monkeypatch, test)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(lines)
+
+
+def test_a_misspelt_option_of_the_marker_is_an_error_with_the_likely_one(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run(
+        pytester, monkeypatch, "@pytest.mark.bayplan('nodes.yaml', confg='a.yaml')\ndef test(bayplan_cluster): ...\n"
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        ["E*marker bayplan: expected the options config, feature_gates, plugins, seed, got confg=; try config=..."]
+    )
 
 
 def test_the_plugin_imports_nothing_until_a_fixture_is_used(

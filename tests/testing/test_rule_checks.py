@@ -81,7 +81,7 @@ class StaysInTrials(Parity):
     """Does not look again when a trial is over."""
 
     class rule(ParityRule):  # noqa: N801
-        def before_changes(self, params: Params | None) -> None:
+        def after_undo(self, params: Params | None) -> None:
             return
 
 
@@ -166,12 +166,15 @@ class ScoresAllOtherwise(Scored):
 
 
 BROKEN = [
-    (SilentRefresh, "and refresh() did not say that other rows moved"),
+    (SilentRefresh, "and refresh() did not report that other rows must be evaluated again"),
     (DeafInTrials, "after_changes() must read again all that pods can change"),
-    (StaysInTrials, "before_changes() must restore the rule"),
+    (StaysInTrials, "after_undo() must restore the rule"),
     (OtherForAll, "when asked about this one"),
     (CountsOnce, "return the params for the changed cluster from params_after_changes()"),
-    (ScoredOnce, "reads declares Reads.NODES only, and refresh() did not say that other rows moved"),
+    (
+        ScoredOnce,
+        "reads declares Reads.NODES only, and refresh() did not report that other rows must be evaluated again",
+    ),
     (NormalizesOtherwise, "normalize_all() of a rule must agree with it"),
     (ScoresAllOtherwise, "when asked about all rows, and"),
 ]

@@ -103,5 +103,5 @@ def test_why_a_pod_waits_and_its_attempts(server: Running, scenario: Json, visit
     visitor.still()
     assert "attempt=1" in visitor.place
     expect(visitor.page.locator(".mrow.failed")).to_have_count(4)
-    visitor.test("tab-help").click()
+    visitor.test("tab-unblock").click()
     expect(visitor.page.locator(".tab-content")).to_contain_text("its plugins can't be asked here")

@@ -30,7 +30,7 @@ PAGES = {
     "pod-yaml": "/pods/{waiting}?tab=yaml",
     "queue": "/queue?tier=unschedulable",
     "timeline": "/timeline",
-    "pod-unblock": "/pods/{waiting}?tab=help",
+    "pod-unblock": "/pods/{waiting}?tab=unblock",
     "pod-capacity": "/pods/{waiting}?tab=capacity",
     "what-if": "/what-if",
     "what-if-drain": "/what-if?changes=drain%3D{node}",

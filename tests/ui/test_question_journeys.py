@@ -42,7 +42,7 @@ def fork_names(server: Running) -> list[str]:
 def test_a_waiting_pod_is_unblocked_in_a_fork(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(f"/ui/pods/default/{WAITS}")
-    visitor.test("tab-help").click()
+    visitor.test("tab-unblock").click()
     visitor.still()
     suggestions = visitor.test("suggestions").locator("li")
     answer = server.get(f"/unblock?workload=pod/default/{WAITS}")

@@ -65,7 +65,7 @@ def test_why_a_pod_waits_and_why_another_is_where_it_is(server: Running, visit: 
     expect(visitor.page.locator(".mrow:not([hidden])")).to_have_count(10)
     expect(visitor.page.locator(".mrow.failed .gap").first).to_contain_text("lacks")
     visitor.shoot("real-pod-waiting-10")
-    visitor.test("tab-help").click()
+    visitor.test("tab-unblock").click()
     visitor.still()
     visitor.shoot("real-pod-help-10")
     visitor.go("/ui/pods?q=front")

@@ -379,17 +379,18 @@ class CauseWords:
             if not domains:
                 return f"{self._groups.none_of(rows, '', '')} has the label {key}, which its pod affinity needs"
             of = f" of the {len(nodes):,} nodes{suffix}" if suffix else ""
-            return f"no {key}{of} has a pod with {pods}, to which it has a required affinity"
+            place = "on its node, and no node" if key == _HOSTNAME else f"in its {_short(key)}, and no {_short(key)}"
+            return f"it requires a pod with {pods} {place}{of} has one"
         try:
             is_own = compile_label_selector(terms[0].label_selector).matches(self._pod.metadata.labels)
         except SelectorError:
             return ""
-        place = "node" if key == _HOSTNAME else key
+        place = "node" if key == _HOSTNAME else _short(key)
         rule = f"allows one pod with {pods} per {place}" if is_own else f"excludes each {place} with a pod with {pods}"
         if key == _HOSTNAME:
             each = f"{self._groups.every(rows).rstrip(',')} {'has' if len(nodes) == 1 else 'have'}"
         else:
-            each = f"each {key if len(domains) > SHOWN else f'of {format_list(domains)}'} has"
+            each = f"each {place if len(domains) > SHOWN else f'of {format_list(domains)}'} has"
         return f"its anti-affinity {rule}, and {each} one"
 
     def _spread(self, rows: Bools) -> str:
@@ -491,3 +492,8 @@ def _plural(noun: str, items: Sequence[str] | Sequence[int]) -> str:
 
 def _kinds(kind: str) -> str:
     return f"{kind}es" if kind.endswith("s") else f"{kind}s"
+
+
+def _short(label: str) -> str:
+    """Return the last part of a label's name: ``zone`` of ``topology.kubernetes.io/zone``."""
+    return label.rpartition("/")[2]

@@ -196,7 +196,7 @@ def _node_fate(decision: Decision, rows: Sequence[int], row: int) -> str:
     if row not in rows:
         return f"{name} was feasible, and nodes were not scored"
     if name in decision.ties:
-        return f"{name} was as good as {decision.record.node}, which the seed chose"
+        return f"{name} was as good as {decision.record.node}: a tie, broken at random"
     best = int(decision.total.max())
     return f"{name} was feasible, with {best - int(decision.total[row]):,} points less than the best"
 

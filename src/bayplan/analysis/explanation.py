@@ -136,7 +136,7 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
         victims: the most important first.
         pdb_violations: how many of them a disruption budget protects.
         priority_sum: the sum of the victims' priorities.
-        lost_by: the criterion by which other candidates were better; "" for the best, among which the seed chose one.
+        lost_by: the criterion by which other candidates were better; "" for the best, of which one was drawn at random.
     """
 
     node: str
@@ -278,6 +278,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         verdict: the pod's node or why it waits, in one sentence.
         message: the scheduler's message about a waiting pod in upstream's words; otherwise "".
+        reported_at: when that message was written to the pod's condition PodScheduled, in RFC 3339; "" if it is of an attempt of
+            this run.
+        message_now: the message of the attempt of this explanation, if it differs from the reported one; otherwise "".
         pod, workload, priority, scheduler_name, fate, node, imported: as in `PodTimeline`.
         arrived_ns, bound_ns, ended_ns: the times of its life.
         attempts: all of them, in order.
@@ -310,6 +313,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
     assumptions: list[str] = []
     age_ns: int | None = None
+    reported_at: str = ""
+    message_now: str = ""
 
     def as_dict(self) -> dict[str, object]:
         """Return the explanation as plain data."""

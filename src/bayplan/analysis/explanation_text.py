@@ -45,7 +45,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
     """
     parts: list[RenderableType] = [
         Text(found.verdict, style="bold"),
-        *([indented(Text(found.message))] if found.message and found.message not in found.verdict else []),
+        *(indented(Text(line)) for line in _messages(found)),
         Padding(Text(_life(found), style="dim"), (0, 0, 0, 2)),
     ]
     if len(found.attempts) > 1:
@@ -67,6 +67,16 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
 
 
 # --- the pod ----------------------------------------------------------------------------------------------------------
+
+
+def _messages(found: Explanation) -> list[str]:
+    """Return the scheduler's message; if another one wrote it, with its name and time, and compared with Bayplan's."""
+    if not found.reported_at:
+        return [found.message] if found.message and found.message not in found.verdict else []
+    lines = [f"{found.scheduler_name} reported at {found.reported_at}: {found.message}"]
+    if found.message_now:
+        lines.append(f"Bayplan's attempt now reports: {found.message_now}")
+    return lines
 
 
 def _life(found: Explanation) -> str:
@@ -268,7 +278,7 @@ def _margin(detail: AttemptDetail) -> list[str]:
     lines = []
     chosen = detail.attempt.node
     if len(detail.tie_set) > 1:
-        lines.append(f"tie set: {named(detail.tie_set, False)}; the seed chose {chosen}")
+        lines.append(f"tie set: {named(detail.tie_set, False)}; {chosen} was drawn at random")
     if detail.runner_up:
         ahead = f"{format_count(detail.margin, 'point')} ahead of {detail.runner_up}"
         lines.append(f"{chosen} is {ahead}: {_points(detail.advantages)}")
@@ -287,7 +297,7 @@ def _points(advantages: Sequence[Advantage]) -> str:
 def _node(node: NodeDetail, detail: AttemptDetail | None) -> list[RenderableType]:
     parts: list[RenderableType] = [indented(Text(node.fate))]
     if node.requested and node.free:
-        table = grid("resource", "asks for", "free")
+        table = grid("resource", "requests", "free")
         for resource, amount in node.requested.items():
             short = node.free[resource] < amount
             free = Text(format_amount(resource, node.free[resource]), style="red" if short else "")

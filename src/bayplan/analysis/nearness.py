@@ -34,7 +34,8 @@ class Nearness:
     Attributes:
         matrix: the results of all filters.
         failing: int64[rows], number of filters that reject the node; 0 if none ran on it.
-        pinned: int64[rows], number of those on node properties, which reject the pod whichever pods leave the node.
+        pinned: int64[rows], number of those that reject the pod whichever pods leave the node: because of properties of the node,
+            or because it has no device of a kind that the pod requests.
         short: int64[rows], missing room, in thousandths of the pod's requests, summed over resources.
         unseen: bool[rows], nodes on which no filter ran, because enough others fit.
     """
@@ -60,12 +61,16 @@ class Nearness:
 
     def _measure(self, source: RunSource, number: int, rows: list[int]) -> None:
         names = self._decision.names
+        devices = [resource for resource in self._requests if "/" in resource]
         free = self._free = free_amounts(source, number, [names[row] for row in rows])
         for row in rows:
             left = free.get(names[row])
             if left is None:
                 continue
             self.short[row] = shortage(self._requests, left)
+            node = source.nodes.get(names[row]) if devices else None
+            if node is not None and not node.status.allocatable.keys() >= set(devices):
+                self.pinned[row] += 1
 
     def order(self) -> Index:
         """Return all rows: fitting ones by total, the chosen one first among ties; then the others, the nearest first.

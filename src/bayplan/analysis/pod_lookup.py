@@ -100,7 +100,9 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
         kind, _, owner = pods[-1].workload.partition(" ")
         if owner:
             names.setdefault(f"{kind.lower()}/{owner.rpartition('/')[2]}", f"{kind.lower()}/{owner}")
-    close = near_name(text, names)
+    # The same name in another namespace is likelier than a similar name.
+    name = text.rpartition("/")[2]
+    close = name if name in names else near_name(text, names)
     hint = f"'{names[close]}'" if close else "" if named else "input with pods"
     return InputError("pod", got=f"'{text}'", wanted=_expected(named), hint=hint)
 

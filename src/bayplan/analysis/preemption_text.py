@@ -77,7 +77,7 @@ def _verdict(candidate: CandidateReport, chosen: CandidateReport | None) -> str:
     if candidate.chosen or chosen is None:
         return ""
     if not candidate.lost_by:
-        return f"as good as {chosen.node}, which the seed chose"
+        return "as good as the chosen one: a tie, broken at random"
     if candidate.lost_by == CRITERIA[-1]:
         return "loses by the latest start: its most important victim has run longer"
     own, best = _measure(candidate), _measure(chosen)

@@ -282,7 +282,7 @@ def _input_warnings(facts: RunFacts) -> list[RenderableType]:
     if given.unused:
         parts.append(Text(f"kinds that kube-scheduler does not read: {_listed(given.unused.items())}"))
     if given.warnings:
-        parts.append(Text(_listed(given.warnings.items())))
+        parts.append(Text(_listed((_in_number(name, count), count) for name, count in given.warnings.items())))
         # Possible errors come before notes.
         ordered = sorted(given.first_warnings, key=lambda each: each.kind in NOTES)
         lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in ordered).lines()
@@ -293,6 +293,13 @@ def _input_warnings(facts: RunFacts) -> list[RenderableType]:
                 Text(f"... and {hidden:,} more: input.first_warnings in summary.json (--out DIR)", style="dim")
             )
     return parts
+
+
+def _in_number(kind: str, count: int) -> str:
+    """Return the name of a kind of warning in singular or plural."""
+    if count == 1 or kind in (WarningKind.NO_OBJECT, WarningKind.SKIPPED_ROWS):
+        return kind
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
 
 
 def _failures(facts: RunFacts) -> list[RenderableType]:

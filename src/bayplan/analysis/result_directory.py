@@ -149,7 +149,7 @@ class ResultDirectory:
         return [self._timeline(dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
 
     def message_of(self, pod: PodTimeline) -> str:
-        """Return why a pod has no node, or the message of its last failed attempt; "" if there is none."""
+        """Return why a pending pod has no node; for any other pod, the message of its last failed attempt, or ""."""
         return pod.message
 
     def requests_of(self, pod: PodTimeline) -> Amounts:

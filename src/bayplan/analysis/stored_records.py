@@ -61,16 +61,16 @@ class StoredKeyframe:
 
     @property
     def filter_names(self) -> tuple[str, ...]:
-        """See `bayplan.engine.keyframe.Keyframe`."""
+        """See `bayplan.engine.keyframe.Keyframe.filter_names`."""
         return tuple(part["plugin"] for part in self._filters)
 
     @property
     def scorer_weights(self) -> tuple[tuple[str, int], ...]:
-        """See `bayplan.engine.keyframe.Keyframe`."""
+        """See `bayplan.engine.keyframe.Keyframe.scorer_weights`."""
         return tuple((part["plugin"], part["weight"]) for part in self._scorers)
 
     def explain(self, number: int, verdict: int) -> Status:
-        """See `bayplan.engine.keyframe.Keyframe`."""
+        """See `bayplan.engine.keyframe.Keyframe.explain`."""
         return self._statuses[number, verdict]
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
@@ -81,7 +81,7 @@ class StoredKeyframe:
         return normalized if known is None else normalized[np.searchsorted(known, raw)]
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
-        """See `bayplan.engine.keyframe.Keyframe`."""
+        """See `bayplan.engine.keyframe.Keyframe.values_until`."""
         return self._values(self._filters, changes).astype(np.uint16), self._values(self._scorers, changes)
 
     def _values(self, parts: list[dict[str, Any]], changes: int) -> Ints:

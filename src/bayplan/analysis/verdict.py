@@ -42,7 +42,7 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     ends = {"placed": "is on", "succeeded": "has succeeded on", "failed": "has failed on", "deleted": "was on"}
     place = f"{pod.key} {ends.get(fate, 'is on')} {pod.node}"
     if pod.imported and not attempts:
-        return f"{place}, with which it came"
+        return f"{place}; it had this node when it was loaded"
     won = next((each for each in reversed(attempts) if each.node == pod.node), None)
     return place if won is None else f"{place}: {_why_there(won, attempts)}"
 
@@ -64,21 +64,24 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
         return f"waits: {source.message_of(pod)}"
     if last.nominated_node and last.victims:
         return f"waits for room on {last.nominated_node}, for which {_named(last.victims)} must go"
-    decision = _decision(source, last.number)
-    if decision is None:
-        return f"waits: {_short_message(source.message_of(pod))}"
-    cause = _root_cause(source, pod, last.number, decision)
+    cause = last_cause(source, pod, attempts)
     return f"waits: {cause.headline if cause is not None else _short_message(source.message_of(pod))}"
 
 
-def _root_cause(source: RunSource, pod: PodTimeline, number: int, decision: Decision) -> RootCause | None:
-    """Return why a pod has no feasible node; None if the pod is unknown, or filters did not run on every node."""
-    matrix = filter_matrix(decision)
-    if pod.pod is None or not matrix.known.all():
+def last_cause(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> RootCause | None:
+    """Return why the last attempt found no node for a pod.
+
+    None if there was no such attempt, it has no full record, the pod is unknown, or filters did not run on every node.
+    """
+    last = attempts[-1] if attempts else None
+    decision = None if last is None or last.outcome != "unschedulable" else _decision(source, last.number)
+    if last is None or decision is None or pod.pod is None:
         return None
-    return root_cause(
-        matrix, pod.pod, source.nodes, source.requests_of(pod), surroundings_of(source, number, pod.scheduler_name)
-    )
+    matrix = filter_matrix(decision)
+    if not matrix.known.all():
+        return None
+    around = surroundings_of(source, last.number, pod.scheduler_name)
+    return root_cause(matrix, pod.pod, source.nodes, source.requests_of(pod), around)
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:
@@ -113,7 +116,7 @@ def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
     if not won.ties:
         return f"{text}; other totals in its annotations are higher, so other weights decided"
     if won.ties > 1:
-        return f"{text}, {won.ties:,} of them are best with a total of {won.total:,}, and the seed chose this one"
+        return f"{text}; {won.ties:,} of them tie for the best total, {won.total:,}, and this one was drawn at random"
     return f"{text}, and it is the best of them with a total of {won.total:,}"
 
 

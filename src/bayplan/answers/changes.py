@@ -21,6 +21,7 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.controllers.pod_ranking import rank_for_deletion
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -79,9 +80,9 @@ def parse_change(text: str) -> Change:
     """
     kind, equals, rest = text.partition("=")
     if not equals or kind not in CHANGES or not rest:
-        raise InputError(
-            "change", got=repr(text), wanted=f"KIND=TARGET, one of {', '.join(CHANGES)}", hint="cordon=NODE"
-        )
+        close = near_name(kind, CHANGES) if equals and rest else ""
+        hint = f"{close}={rest}" if close else "cordon=NODE"
+        raise InputError("change", got=repr(text), wanted=f"KIND=TARGET, one of {', '.join(CHANGES)}", hint=hint)
     takes_value = CHANGES[kind].value
     if not takes_value:
         return Change(kind, rest)

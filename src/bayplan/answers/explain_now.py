@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from bayplan.analysis.explain import BEST_NODES, explain
-from bayplan.analysis.explanation import AttemptDetail, Explanation, NodeDetail, PluginVerdict, Remedy
+from bayplan.analysis.explanation import Attempt, AttemptDetail, Explanation, NodeDetail, PluginVerdict, Remedy
 from bayplan.analysis.filter_matrix import LOAD, filter_matrix
 from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_list
@@ -17,12 +17,12 @@ from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.node_steps import node_steps
 from bayplan.answers.pod_steps import pod_steps
 from bayplan.answers.present import PresentSource
-from bayplan.answers.steps import RANKS, Step, changes_of, edited
+from bayplan.answers.steps import RANKS, Step, StepKind, changes_of, edited
 from bayplan.answers.trial import Trial
-from bayplan.answers.unblock import Suggestion, unblock
+from bayplan.answers.unblock import Suggestion, preemption_text, unblock
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
-from bayplan.objects.pod import Pod
+from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.sim.result import PodFate, PodTimeline
 
 MAX_REMEDIES = 5
@@ -60,7 +60,7 @@ def explain_now(
     )
     source = PresentSource(trial, pods, life, now_ns)
     found = explain(source, [life], node=node if source.records else "", best=best)
-    found = replace(found, age_ns=max(now_ns - arrived_ns, 0))
+    found = replace(_with_reported(found, life, source), age_ns=max(now_ns - arrived_ns, 0))
     if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED):
         return found
     if life.node:
@@ -71,6 +71,16 @@ def explain_now(
             found, verdict=f"{life.key} fits now: it would go to {found.detail.attempt.node} ({fits} nodes fit)"
         )
     return with_suggestions(found, trial, life.pod, node)
+
+
+def _with_reported(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
+    """Return the explanation with the time of the message in the pod's condition, and the attempt's own if that differs."""
+    condition = None if life.pod is None else not_scheduled(life.pod)
+    if not found.message or condition is None:
+        return found
+    own = source.records[0].message if source.records else ""
+    at = condition.last_transition_time or "an unknown time"
+    return replace(found, reported_at=at, message_now=own if own != found.message else "")
 
 
 def _again(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
@@ -103,8 +113,19 @@ def with_suggestions(found: Explanation, trial: Trial, pod: Pod, node: str = "")
 
 
 def _with_remedies(detail: AttemptDetail, suggestions: Sequence[Suggestion]) -> AttemptDetail:
-    shown = [Remedy(kind=each.kind, text=each.text, nodes=[each.node]) for each in suggestions[:MAX_REMEDIES]]
+    shown = [_remedy(each, detail.attempt) for each in suggestions[:MAX_REMEDIES]]
     return replace(detail, remedies=shown)
+
+
+def _remedy(suggestion: Suggestion, attempt: Attempt) -> Remedy:
+    """Return a suggestion; to wait for preemption, with the victims of the attempt that is explained.
+
+    If several candidates are equally good, each attempt chooses one at random.
+    """
+    if suggestion.kind == StepKind.WAIT.value and attempt.nominated_node and attempt.victims:
+        text = preemption_text(attempt.victims, attempt.nominated_node)
+        return Remedy(kind=suggestion.kind, text=text, nodes=[attempt.nominated_node])
+    return Remedy(kind=suggestion.kind, text=suggestion.text, nodes=[suggestion.node])
 
 
 # --- one node ---------------------------------------------------------------------------------------------------------

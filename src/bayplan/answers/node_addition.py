@@ -1,4 +1,4 @@
-"""Which nodes to add so that all waiting pods are placed: a cheap set of given shapes, and a lower bound of the price.
+"""Which nodes to add so that all waiting pods are placed: a cheap set of given shapes, and a lower bound on the price.
 
 Nodes are added one by one: next comes the shape whose new node takes most of the waiting pods for its price. Afterwards nodes
 are removed again, or exchanged for cheaper ones, while all pods still find nodes. Each step is scheduled, so that affinity,
@@ -16,6 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count
 from bayplan.answers.bounds import packed_addition_bound
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.node_groups import ZONE
@@ -410,7 +411,7 @@ class _Addition:
         return found
 
     def _assumptions(self) -> list[str]:
-        found = ["shapes without a zone can be had in every zone of the cluster"]
+        found = ["shapes without a zone are available in every zone of the cluster"]
         if missing := self._missing_resources():
             found.append(
                 f"no shape offers {' or '.join(missing)}, which some pods ask for; a shape has only the resources that it names"
@@ -418,13 +419,13 @@ class _Addition:
         if all(shape.price == self._shapes[0].price for shape in self._shapes):
             found.append("all shapes cost the same, so the answer has few nodes")
         if self._daemons:
-            found.append(f"every new node runs the pods of {len(self._daemons):,} DaemonSets if they fit")
+            found.append(f"every new node runs the pods of {format_count(len(self._daemons), 'DaemonSet')} if they fit")
         if self._gated:
             found.append(f"{self._gated:,} pods with scheduling gates are left out")
         found.append(
-            "what waits may evict pods of lower priority"
+            "waiting pods may evict pods of lower priority"
             if self._preempts
-            else "no pod is evicted for what waits (--preempt)"
+            else "waiting pods evict no other pods (--preempt allows it)"
         )
         return found
 

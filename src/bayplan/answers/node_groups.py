@@ -16,6 +16,7 @@ POOL_LABELS = (
     "alpha.eksctl.io/nodegroup-name",
     "kops.k8s.io/instancegroup",
     "node-pool",
+    "nodepool",
     "pool",
 )
 """Labels that providers use for node pools, in order of precedence."""

@@ -350,8 +350,13 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) 
             return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"
         return f"move {format_list(shown[:SHOWN], more=max(0, len(shown) - SHOWN))} (off {where})"
     if step.kind is StepKind.WAIT:
-        return f"wait: the scheduler preempts {_named(result.victims)} on {result.placed[0].node} by itself"
+        return preemption_text(result.victims, result.placed[0].node)
     return step.text
+
+
+def preemption_text(victims: Sequence[str], node: str) -> str:
+    """Return the suggestion to wait until the scheduler has preempted some pods."""
+    return f"wait: the scheduler preempts {_named(victims)} on {node} by itself"
 
 
 def _named(pods: Sequence[str]) -> str:

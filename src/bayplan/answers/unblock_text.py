@@ -29,7 +29,7 @@ def render_unblocking(found: Unblocking, *, everything: bool = False) -> list[Re
     if not found.fits:
         parts += [
             "",
-            Text(f"Each was tried in a fork of the cluster: {format_count(found.trials, 'trial')}.", style="dim"),
+            Text(f"{format_count(found.trials, 'change')} tried in a fork of the cluster.", style="dim"),
         ]
     for limit in found.limits:
         parts.append(Text(f"Limit: {limit}.", style="dim"))

@@ -183,8 +183,9 @@ def violates_budget(info: PodInfo, budgets: Sequence[PodDisruptionBudget]) -> bo
 def pick_one_node_for_preemption(candidates: dict[int, Victims]) -> tuple[int, ...]:
     """Return the best rows; upstream uses any of several.
 
-    A node without victims is chosen at once. Then, one after the other: fewest budget violations, lowest highest priority, lowest
-    sum of priorities (each + 2^31), fewest victims, latest of the earliest start times of the most important victims.
+    A node without victims is chosen at once. Then, one after the other: fewest budget violations, lowest priority of the most
+    important victim, lowest sum of priorities (each + 2^31), fewest victims, latest of the earliest start times of the most
+    important victims.
     """
     free = tuple(row for row, victims in candidates.items() if not victims.pods)
     if free or not candidates:

@@ -14,7 +14,9 @@ WIDTH = 100
 
 HEAD = """# Command line
 
-Written by `make docs-cli` from the program's own help; don't edit. Exit codes: 0 is success, 1 is a result that scripts
+<!-- Written by `make docs-cli` from the program's own help; don't edit. -->
+
+All commands with their options, as `--help` prints them. Exit codes: 0 is success, 1 is a result that scripts
 should see as a failure (see each command), 2 is bad input, with a message on standard error ([messages.md](messages.md)).
 """
 

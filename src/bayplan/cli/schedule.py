@@ -105,7 +105,7 @@ def schedule(
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
     if report is not None and not dry_run:
-        raise InputError("--report", got="no --dry-run", wanted="--dry-run with it")
+        raise InputError("--report without --dry-run", hint="--dry-run")
     if report is not None:
         check_output_file(report, "--report")
     scheduler = SchedulerOptions(

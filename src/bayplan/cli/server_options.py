@@ -41,7 +41,7 @@ Retain: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="LIMITS",
-        help="Limits of stored decisions: full=N, bytes=SIZE, age=DURATION, summaries=N. "
+        help="Limits on stored decisions: full=N, bytes=SIZE, age=DURATION, summaries=N. "
         "[default: full=100000,bytes=512Mi,summaries=500000]",
     ),
 ]

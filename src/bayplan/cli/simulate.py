@@ -45,9 +45,6 @@ Out: TypeAlias = Annotated[
         metavar="DIR", help="Result directory for decisions and summary; replaces an older one. [default: none]"
     ),
 ]
-Once: TypeAlias = Annotated[
-    bool, typer.Option("--once", hidden=True, help="Ignored; simulate always exits after its report.")
-]
 
 
 def simulate(
@@ -76,7 +73,6 @@ def simulate(
     check: Annotated[
         bool, typer.Option("--check", help="Check the simulator's own consistency after every event (slow).")
     ] = False,
-    once: Once = False,
 ) -> None:
     """Schedule workloads in virtual time and print a report.
 
@@ -86,7 +82,6 @@ def simulate(
 
     Example: bayplan simulate $(bayplan example) --out result
     """
-    _ = once
     if out is not None:
         check_destination(out)
     level = records or (Level.FULL if out is not None else Level.SUMMARY)

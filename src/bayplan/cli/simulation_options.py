@@ -130,7 +130,7 @@ def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> 
     if config is not None:
         raise InputError("--policy-config-file", got=f"{policy}, and --config {config}", wanted="one of the two")
     if mode is not Mode.CLASSIC:
-        raise InputError("--policy-config-file", got="--mode current", wanted="--mode classic with it")
+        raise InputError("--policy-config-file without --mode classic", hint="--mode classic")
     return policy
 
 

@@ -43,7 +43,7 @@ def test(
 
     Exit code: 0 if all assertions hold, 1 if one does not, 2 on bad input.
 
-    Example: bayplan test ci/*.yaml --junit results.xml
+    Example: bayplan test scenarios/*.yaml --junit results.xml
     """
     if junit is not None:
         check_output_file(junit, "--junit")

@@ -11,6 +11,7 @@ from bayplan.answers.what_if import what_if as find_differences
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, source_options
@@ -68,8 +69,7 @@ def what_if(
     configured = [text for text in arguments if is_configuration_change(text)]
     sources = [text for text in arguments if text not in changes and text not in configured]
     if not changes and not configured:
-        kinds = ", ".join((*CHANGES, *CONFIGURATION_CHANGES))
-        raise InputError("what-if", got="no change", wanted=f"KIND=TARGET with one of {kinds}", hint="lose-zone=ZONE")
+        raise _no_change(sources)
     options = source_options(
         sources,
         context=context,
@@ -96,6 +96,18 @@ def _rescheduled(texts: list[str]) -> tuple[Reschedule, list[str]]:
     if "all" in texts:
         return Reschedule.ALL, []
     return (Reschedule.THESE, these) if these else (Reschedule.NEW, [])
+
+
+def _no_change(sources: list[str]) -> InputError:
+    """Return the error of a call without a change; an argument like ``losezone=a`` was meant as one."""
+    kinds = (*CHANGES, *CONFIGURATION_CHANGES)
+    wanted = f"KIND=TARGET with one of {', '.join(kinds)}"
+    for text in sources:
+        kind, equals, target = text.partition("=")
+        close = near_name(kind, kinds) if equals else ""
+        if close:
+            return InputError("what-if", got=f"'{text}'", wanted=wanted, hint=f"{close}={target}")
+    return InputError("what-if", got="no change", wanted=wanted, hint="lose-zone=ZONE")
 
 
 def _with_objects(change: Change, *, strict: bool) -> Change:

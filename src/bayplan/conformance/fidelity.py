@@ -58,7 +58,7 @@ def _kinds(table: AgreementTable) -> str:
     rows.append(
         ["all", *_shares(_total(family for kind in table.kinds() for family in table.families(kind).values())), ""]
     )
-    return "### All kinds of cases\n\n" + _markdown(["kind", "cases", "agreed", "", "made of"], rows)
+    return "### All kinds of cases\n\n" + _markdown(["kind", "cases", "agreed", "share", "checked"], rows)
 
 
 def _families(table: AgreementTable, kind: str) -> str:
@@ -67,7 +67,7 @@ def _families(table: AgreementTable, kind: str) -> str:
         for name, family in table.families(kind).items()
     ]
     title = f"### Family by family: {kind}\n\n"
-    return title + _markdown(["family", "cases", "agreed", "", UNITS.get(kind, "checks")], rows)
+    return title + _markdown(["family", "cases", "agreed", "share", UNITS.get(kind, "checks")], rows)
 
 
 def _plugins(table: AgreementTable) -> str:
@@ -78,7 +78,7 @@ def _plugins(table: AgreementTable) -> str:
         {name.partition("/")[2]: found for name, found in parts.items() if name.startswith(prefix)}
         for parts, prefix in ((cycles, "filterAll/"), (cycles, "scores/"), (hints, "events/"))
     ]
-    heads = ["plugin", "Filter: agreed", "", "Score: agreed", "", "hints: agreed", ""]
+    heads = ["plugin", "Filter: agreed", "share", "Score: agreed", "share", "hints: agreed", "share"]
     rows = []
     for plugin in sorted({name for column in columns for name in column if name != "None"}):
         found = [column.get(plugin) for column in columns]
@@ -98,7 +98,7 @@ def _preemption(table: AgreementTable) -> str:
         for name, found in parts.items()
         if "/" not in name or name.startswith("preemption/")
     ]
-    return "### Part by part: cycles\n\n" + _markdown(["part", "checks", "agreed", ""], rows)
+    return "### Part by part: cycles\n\n" + _markdown(["part", "checks", "agreed", "share"], rows)
 
 
 def _units(kind: str, family: FamilyAgreement) -> int:

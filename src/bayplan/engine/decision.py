@@ -140,12 +140,14 @@ class Decision:
     Attributes:
         record: the summary.
         names: node names, one per row.
-        filters, scorers: names of plugins, then of extenders (see `extenders`).
+        filters: names of the filter plugins, then of extenders (see `extenders`).
+        scorers: names of the score plugins, then of extenders.
         weights: the weights of the scorers.
         codes: uint16[filters, rows], packed verdicts; 0 passes.
         allowed: bool[rows], nodes that PreFilter left to the filters.
-        examined: bool[rows], those of them that the search evaluated before it had enough.
-        raw, normalized: int64[scorers, rows]; undefined if not `feasible`.
+        examined: bool[rows], nodes that filters evaluated before enough feasible nodes were found.
+        raw: int64[scorers, rows], scores before NormalizeScore; undefined if not `feasible`.
+        normalized: int64[scorers, rows], scores after it; undefined if not `feasible`.
         feasible: bool[rows].
         total: int64[rows], -1 if not feasible.
         ties: names of the tie set, in row order.
@@ -156,7 +158,9 @@ class Decision:
         extenders: the result of each extender. Extenders are the last of `filters`, and those that scored the last of `scorers`.
             Their codes are 0 for nodes that they were not called with; rows are those of `names`.
         preemption: the result of preemption, or None.
-        check_all, pre_filters, pre_scores: as in `Frame`.
+        check_all: whether all filters ran on a node even if one rejected it, as `alwaysCheckAllPredicates` of a Policy demands.
+        pre_filters: the results of PreFilter plugins.
+        pre_scores: the status of each PreScore plugin.
     """
 
     record: Record

@@ -79,7 +79,7 @@ class Trial:
         """Move all pods back, and restore the state that rules see."""
         self.moves.undo()
         for part in self._moving:
-            part.rule.before_changes(part.params)
+            part.rule.after_undo(part.params)
 
 
 def first_failure_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> int:

@@ -71,7 +71,7 @@ def find_files(paths: Sequence[str]) -> list[InputFile]:
                     continue
                 files.append(InputFile(match, Path(match), found=True))
         else:
-            raise InputError(text, wanted="a file or folder", got="nothing of that name", hint=_similar(path))
+            raise InputError(f"{text}: no such file or folder", hint=_similar(path))
     return files
 
 

@@ -30,7 +30,7 @@ class WarningKind(StrEnum):
     DUPLICATE_FIELD = "duplicate field"
     DUPLICATE_OBJECT = "duplicate object"
     MISSING_NODE = "missing node"
-    ODD_AMOUNT = "odd amount"
+    ODD_AMOUNT = "unusual quantity"
     UNUSED_KIND = "unused kind"
     INFERRED_KIND = "inferred kind"
     GENERATED_NAME = "generated name"

@@ -42,7 +42,7 @@ class ArrayFilterRule(FilterRule):
         """Let the plugin update its params."""
         self.params = self._plugin.params_after_changes(self._spec, params, self._state)
 
-    def before_changes(self, params: Params | None) -> None:
+    def after_undo(self, params: Params | None) -> None:
         """Restore the params that PreFilter returned."""
         self.params = params
 

@@ -9,7 +9,7 @@ from operator import index
 import msgspec
 import numpy as np
 
-from bayplan.base.errors import PluginError, PluginFailure
+from bayplan.base.errors import PluginError
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params
 from bayplan.framework.status import ERROR_BIT, MAX_PLUGIN_CODE, UNRESOLVABLE_BIT, Code, Status
@@ -80,7 +80,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         """Return the score of a node.
 
         Raises:
-            PluginFailure: it is not an integer, and would be truncated.
+            PluginError: it is not an integer, and would be truncated.
         """
         node = state.nodes.nodes[row]
         if node is None:
@@ -89,8 +89,8 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         try:
             return index(score)
         except TypeError:
-            text = f"score_node() returned {score!r:.80} for node {node.metadata.name}, wanted an integer from 0 to 100"
-            raise PluginFailure(self.name, "Score", text) from None
+            got = f"{score!r:.80} for node {node.metadata.name}"
+            raise PluginError(f"{self.name}.score_node", wanted="an integer from 0 to 100", got=got) from None
 
     def scale(self, spec: PerNodeSpec, params: Params | None, raw: Ints) -> Params:
         """Return no scale: scores are not normalised."""

@@ -95,8 +95,9 @@ REPLACED = {
     "score_columns": "declare what `score` reads in `reads`, or return it from score_reads()",
     "filter_supposing": "count pods in params_after_changes(), which is asked while they are moved on trial",
     "params_on_bare_nodes": "read pods from `rows.state`, which has none when only nodes are known",
+    "before_changes": "the name after_undo(): it is called when pods have been moved back",
 }
-"""Names from earlier versions, and their replacements."""
+"""Names of plugins and their rules from earlier versions, and their replacements."""
 
 
 class Plugin(Generic[S]):

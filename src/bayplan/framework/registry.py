@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from bayplan.base.errors import PluginError
+from bayplan.base.near_names import near_name
 from bayplan.framework.configuration.extension_points import in_tree_extension_points
+from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import REPLACED, Handle, Plugin
+from bayplan.framework.rule import Rule
+
+PER_NODE_METHODS = ("filter_node", "score_node")
+"""The methods of a `PerNodePlugin`, of which a plugin defines at least one."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +45,9 @@ class Registry:
             name = vars(plugin).get("name") or plugin.__name__
             if name in merged:
                 raise PluginError(f"a plugin named {name} already exists", hint="another `name` in the class")
-            if not plugin.extension_points():
-                raise PluginError(
-                    f"plugin {name} implements no extension point",
-                    wanted="a subclass of bayplan.PerNodePlugin or of one of the extension points",
-                )
             _check_names(name, plugin)
+            if not plugin.extension_points():
+                raise _without_extension_point(name, plugin)
             plugin.name = name
             merged[name] = plugin
         return Registry(merged)
@@ -67,15 +71,33 @@ class Registry:
         return self.plugins[name](arguments, handle)
 
 
+def _without_extension_point(name: str, plugin: type[Plugin[Any]]) -> PluginError:
+    """Return the error of a class that implements nothing, with the method that was probably meant."""
+    if not issubclass(plugin, PerNodePlugin):
+        return PluginError(
+            f"plugin {name} implements no extension point",
+            wanted="a subclass of bayplan.PerNodePlugin or of one of the extension points",
+        )
+    own = [each for each in vars(plugin) if not each.startswith("__")]
+    wanted = " or ".join(f"a method {method}()" for method in PER_NODE_METHODS)
+    for method in PER_NODE_METHODS:
+        meant = near_name(method, own)
+        if meant:
+            return PluginError(f"plugin {name}", wanted=wanted, got=f"{meant}()", hint=f"{method}()")
+    return PluginError(f"plugin {name}", wanted=wanted, got="neither")
+
+
 def _check_names(name: str, plugin: type[Plugin[Any]]) -> None:
-    """Raise PluginError if a class defines a method that no longer exists: it would be ignored."""
-    for kind in plugin.__mro__:
+    """Raise PluginError if a class, or a rule in its module, defines a method that no longer exists: it would be ignored."""
+    module = sys.modules.get(plugin.__module__)
+    named = [] if module is None else vars(module).values()
+    rules = [each for each in named if isinstance(each, type) and issubclass(each, Rule)]
+    for kind in (*plugin.__mro__, *rules):
         for old in vars(kind):
             if old in REPLACED:
-                where = "" if kind is plugin else f", inherited from {kind.__name__}"
                 raise PluginError(
-                    f"plugin {name} defines {old}{where}",
+                    f"plugin {name} defines {old}" + ("" if kind is plugin else f" in {kind.__name__}"),
                     got=f"{kind.__name__}.{old}",
-                    wanted="no such name (docs/plugins.md, Moving a plugin from an earlier version)",
+                    wanted="no such name (docs/plugins.md, Migrate a plugin)",
                     hint=REPLACED[old],
                 )

@@ -12,7 +12,7 @@ cdef class Rule:
     cpdef void bind(self) except *
     cpdef bint refresh(self) except -1
     cpdef void after_changes(self, object params) except *
-    cpdef void before_changes(self, object params) except *
+    cpdef void after_undo(self, object params) except *
 
 cdef class FilterRule(Rule):
     cpdef int filter(self, Py_ssize_t row) except -1

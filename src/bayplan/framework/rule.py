@@ -59,8 +59,8 @@ class Rule:
         """Read the cluster again: pods were added or removed on trial since PreFilter returned `params`."""
         self.refresh()
 
-    def before_changes(self, params: Params | None) -> None:
-        """Restore `params`: the trial has ended, or is about to."""
+    def after_undo(self, params: Params | None) -> None:
+        """Read the cluster again: these pods have been moved back, and `params` is valid again."""
         self.refresh()
 
 

@@ -44,7 +44,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
 
     A pod that fits on only one node is placed without a step. The reward is minus the waiting time of the pods placed since the
     last step: the rewards of an episode add up to minus the waiting time of all pods. Infos have `action_mask`, and at the end
-    `mean_wait_s` and `unplaced`.
+    `mean_wait_s` and `pending`.
     """
 
     metadata = _METADATA
@@ -114,13 +114,13 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
             reward -= (episode.waited_ns - waited_ns) / SECOND_NS / self._wait_scale_s
             observation, info = self._observe(question)
             return observation, reward, False, False, info
-        waits, unplaced = _waits_s(episode)
-        both = [*waits, *unplaced]
+        waits, pending = _waits_s(episode)
+        both = [*waits, *pending]
         reward -= (sum(both) - waited_ns / SECOND_NS) / self._wait_scale_s
         info = {
             "action_mask": np.zeros(self._max_nodes, dtype=np.int8),
             "mean_wait_s": sum(both) / max(len(both), 1),
-            "unplaced": len(unplaced),
+            "pending": len(pending),
         }
         return {**self._last, "action_mask": info["action_mask"]}, reward, True, False, info
 

@@ -127,7 +127,7 @@ def _why_never_tried(page: PodPage) -> str:
     """Return why there is no attempt at all."""
     life = page.life
     if life.imported:
-        return "the pod came with its node"
+        return "the pod had its node when it was loaded"
     if life.fate is PodFate.UNATTENDED:
         return unattended_text(life.scheduler_name)
     if life.pod is not None and life.pod.spec.scheduling_gates and not life.node:

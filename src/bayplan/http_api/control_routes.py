@@ -13,6 +13,7 @@ from starlette.responses import Response
 from bayplan.base.errors import ConfigurationError
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.scheduler import Scheduler
+from bayplan.framework.configuration.extension_points import in_tree_extension_points
 from bayplan.http_api.answers import json_answer
 from bayplan.http_api.bodies import read_struct, read_text
 from bayplan.http_api.configuration_facts import (
@@ -182,7 +183,7 @@ def _plugins(observation: Observation) -> PluginList:
             file=settings.plugin_files.get(name) or None,
             built_in=name not in settings.plugin_files,
             failures=failures.get(name, []),
-            documentation=DOCUMENTATION if name not in settings.plugin_files else None,
+            documentation=None if in_tree_extension_points(name) is None else DOCUMENTATION,
         )
         for name in sorted(settings.registry)
     ]

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayplan.answers.node_groups import group_of
 from bayplan.base.go_text.times import parse_instant
 from bayplan.http_api.named_rows import NamedRows, TextCodes
 from bayplan.objects.node import Node, is_ready
 from bayplan.objects.requests import Amounts, node_amounts
-from bayplan.sim.usage import ZONE_LABEL
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.resource_table import PODS
 
@@ -30,24 +30,7 @@ NO_CELL = 255
 CORDONED, NOT_READY = 1, 2
 """Bits of a node's flags."""
 
-POOL_LABELS = (
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "karpenter.sh/nodepool",
-    "kubernetes.azure.com/agentpool",
-    "agentpool",
-    "node-pool",
-    "nodepool",
-    "pool",
-)
-"""Labels by which clusters name their node pools, in order of precedence."""
-
 _FIRST_ROWS = 256
-
-
-def pool_of(labels: Mapping[str, str]) -> str:
-    """Return the pool that a node's labels name, or ""."""
-    return next((labels[name] for name in POOL_LABELS if labels.get(name)), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +146,9 @@ class NodeTable:
         columns = self._columns
         if is_new or before is None or before.metadata.labels != labels:
             self._names_version += 1
-            columns["zone"][row] = self._zones.code(labels.get(ZONE_LABEL, ""))
-            columns["pool"][row] = self._pools.code(pool_of(labels))
+            zone, pool = group_of(labels)
+            columns["zone"][row] = self._zones.code(zone)
+            columns["pool"][row] = self._pools.code(pool)
         columns["flags"][row] = CORDONED * node.spec.unschedulable + NOT_READY * (not is_ready(node))
         columns["created_ns"][row] = parse_instant(node.metadata.creation_timestamp) or now_ns
         if before is None or before.status.allocatable != node.status.allocatable:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from bayplan.analysis.volume_places import StoredObjects, bound_volumes, claims_of
@@ -18,16 +19,24 @@ from bayplan.http_api.document_batch import BatchWriter
 from bayplan.http_api.event_index import EventIndex
 from bayplan.http_api.forks import Forks
 from bayplan.http_api.live_source import LiveSource
+from bayplan.http_api.node_table import NodeColumns
 from bayplan.http_api.overview import UtilisationHistory, overview_document
 from bayplan.http_api.pod_rows import PodRows
+from bayplan.http_api.pod_table import PodColumns
+from bayplan.http_api.query import Deadline
 from bayplan.http_api.questions import Questions
 from bayplan.http_api.queue_view import QueueCopy, QueueView
 from bayplan.http_api.readings import Reading
 from bayplan.http_api.sources import sources_of
 from bayplan.http_api.subject import Subject
+from bayplan.http_api.waiting_causes import common_cause, waiting_rows
+from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 THREADS = 2
+
+CAUSES_SECONDS = 0.05
+"""Time that a list of pods or the overview may spend on the root causes of waiting pods."""
 
 T = TypeVar("T")
 
@@ -82,15 +91,22 @@ class Observation:
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         events = self.events.of_pod(key)
-        return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events, self._volumes_of(key))
+        return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events, self._volumes_of([key]))
 
-    def _volumes_of(self, key: str) -> StoredObjects:
-        """Return a copy of a pod's claims and their volumes. On the loop thread."""
+    def source_of_all(self, pods: PodColumns, nodes: NodeColumns, rows: Sequence[int]) -> LiveSource:
+        """Return the source of the causes of some waiting pods. On the loop thread."""
+        volumes = self._volumes_of(pods.keys[row] for row in rows)
+        return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, catalog=volumes)
+
+    def _volumes_of(self, keys: Iterable[str]) -> StoredObjects:
+        """Return a copy of the claims of pods and their volumes. On the loop thread."""
         store = self.subject.bridge.store
-        pod = store.get(Pod, key)
-        claims = [] if pod is None else claims_of(pod, store)
-        volumes = [] if pod is None else [volume for _, volume in bound_volumes(pod, store)]
-        return StoredObjects({(type(item), item.key): item for item in (*claims, *volumes)})
+        found: dict[tuple[type[KubernetesObject], str], KubernetesObject] = {}
+        for pod in (store.get(Pod, key) for key in keys):
+            if pod is not None and pod.spec.volumes:
+                volumes = (volume for _, volume in bound_volumes(pod, store))
+                found |= {(type(item), item.key): item for item in (*claims_of(pod, store), *volumes)}
+        return StoredObjects(found)
 
     async def reading(self, run: str) -> Reading:
         """Return the data that lists are made from.
@@ -105,7 +121,8 @@ class Observation:
             return (await self.off_loop(lambda: self.forks.reading_of(run))).reading
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
-        return Reading(pods, nodes, self.subject.decisions, self.summaries, self.rows)
+        source_of = partial(self.source_of_all, pods, nodes)
+        return Reading(pods, nodes, self.subject.decisions, self.summaries, self.rows, source_of)
 
     def queue_or_none(self) -> QueueCopy | None:
         """Return a copy of the queue, or None if the engine does not respond. On a worker thread."""
@@ -120,9 +137,13 @@ class Observation:
         nodes = await self.view.node_columns()
         self.history.note(nodes, self.subject.clock.now_ns())
         sources = sources_of(self.subject.backend)
+        rows = waiting_rows(pods, pods.used)
+        source = self.source_of_all(pods, nodes, rows)
 
         def make() -> Overview:
             queue = self.queue_or_none()
-            return overview_document(self.subject, pods, nodes, queue, self.history, self.summaries, sources)
+            causes = self.rows.causes.of(source, pods, nodes, rows, Deadline(CAUSES_SECONDS))
+            cause = common_cause(causes, len(rows))
+            return overview_document(self.subject, pods, nodes, queue, self.history, self.summaries, sources, cause)
 
         return await self.off_loop(make)

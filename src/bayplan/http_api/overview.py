@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import asdict
 
-from bayplan.analysis.cluster_sentences import cluster_sentence
+from bayplan.analysis.cluster_sentences import CommonCause, cluster_sentence
 from bayplan.analysis.reasons import ReasonCount
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
@@ -74,6 +74,7 @@ def overview_document(
     history: UtilisationHistory,
     summaries: DecisionSummaries,
     sources: Sequence[SourceRow] = (),
+    cause: CommonCause | None = None,
 ) -> Overview:
     """Return the overview. On a worker thread.
 
@@ -83,7 +84,8 @@ def overview_document(
         queue: a copy; None if the engine does not respond.
         history: the history of utilisation.
         summaries: the summaries of decisions.
-        sources: the clusters that this one follows.
+        sources: the clusters that this one syncs.
+        cause: the root cause of most waiting pods, as their pages have it; None if none is known.
     """
     status = subject.engine.status()
     reasons = waiting_reasons(pods, pods.used)
@@ -97,7 +99,7 @@ def overview_document(
     ]
     return Overview(
         version=f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
-        sentence=_sentence(counts, ungated),
+        sentence=_sentence(counts, ungated, cause),
         counts=counts,
         decisions=DecisionRate(
             total=status.decisions, per_second=round(status.decisions_per_second, 1), p99_ms=round(status.p99_ms, 3)
@@ -148,11 +150,12 @@ def _node_counts(nodes: NodeColumns) -> dict[str, int]:
     }
 
 
-def _sentence(counts: ClusterTotals, reasons: Sequence[ReasonCount]) -> str:
+def _sentence(counts: ClusterTotals, reasons: Sequence[ReasonCount], cause: CommonCause | None) -> str:
     return cluster_sentence(
         pods=counts.pods,
         waiting=counts.waiting,
         gated=counts.gated,
         nodes=counts.nodes,
         reasons=reasons,
+        cause=cause,
     )

@@ -20,14 +20,15 @@ from bayplan.http_api.contract.pods import PodFacets, PodList
 from bayplan.http_api.contract.pods import PodPage as PodPageAnswer
 from bayplan.http_api.matrix import MAX_ROWS as MAX_MATRIX_ROWS
 from bayplan.http_api.matrix import ONLY, SORTS, MatrixQuery
-from bayplan.http_api.observation import Observation
+from bayplan.http_api.observation import CAUSES_SECONDS, Observation
 from bayplan.http_api.pod_page import PodPage, TrialSource
 from bayplan.http_api.pod_query import SORTS as POD_SORTS
-from bayplan.http_api.pod_query import PodFilter, find_pods
+from bayplan.http_api.pod_query import Found, PodFilter, find_pods
 from bayplan.http_api.pod_table import STATUS_NAMES
 from bayplan.http_api.query import DEADLINE_SECONDS, Deadline, Query
 from bayplan.http_api.questions import Inquiry
 from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.waiting_causes import waiting_rows
 from bayplan.objects.kinds import encode
 from bayplan.sim.result import PodFate
 
@@ -54,12 +55,19 @@ async def pods(observation: Observation, request: Request, query: Query) -> Resp
     reading = await observation.reading(query.text("run"))
     columns = reading.pods
 
-    def make() -> Response:
+    def find() -> Found:
         deadline = Deadline(DEADLINE_SECONDS - MARGIN_SECONDS)
-        found = find_pods(columns, wanted, sort=sort, offset=offset, limit=limit, facets=facets, deadline=deadline)
+        return find_pods(columns, wanted, sort=sort, offset=offset, limit=limit, facets=facets, deadline=deadline)
+
+    found = await observation.off_loop(find)
+    waiting = waiting_rows(columns, found.rows)
+    source = reading.source_of(waiting)
+
+    def make() -> Response:
+        causes = reading.rows.causes.of(source, columns, reading.nodes, waiting, Deadline(CAUSES_SECONDS))
         page = PodList(
             version=columns.version,
-            items=reading.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS)),
+            items=reading.rows.rows(columns, found.rows, Deadline(MARGIN_SECONDS), causes),
             total=found.total,
             total_is_exact=found.is_exact,
             offset=offset,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from bayplan.analysis.pending import NOT_TRIED
 from bayplan.analysis.reasons import short_reasons
@@ -14,6 +15,7 @@ from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.subject import Decisions
+from bayplan.http_api.waiting_causes import WaitingCause, WaitingCauses
 
 
 class PodRows:
@@ -22,18 +24,34 @@ class PodRows:
     Args:
         decisions: the records.
         summaries: their summaries.
+
+    Attributes:
+        causes: why pods wait.
     """
 
     def __init__(self, decisions: Decisions, summaries: DecisionSummaries) -> None:
         self._decisions = decisions
         self._summaries = summaries
+        self.causes = WaitingCauses()
 
-    def rows(self, pods: PodColumns, rows: Sequence[int], deadline: Deadline) -> list[PodRow]:
-        """Return the rows of some pods; margins only until time runs out."""
-        return [self.row(pods, row, deadline) for row in rows]
+    def rows(
+        self,
+        pods: PodColumns,
+        rows: Sequence[int],
+        deadline: Deadline,
+        causes: Mapping[int, WaitingCause] = MappingProxyType({}),
+    ) -> list[PodRow]:
+        """Return the rows of some pods; margins only until time runs out.
 
-    def row(self, pods: PodColumns, row: int, deadline: Deadline) -> PodRow:
-        """Return the row of one pod."""
+        Args:
+            pods: all pods.
+            rows: the rows.
+            deadline: when to stop looking up margins.
+            causes: why pods wait, by row; without its cause, a pod has the reasons of its message.
+        """
+        return [self._row(pods, row, deadline, causes.get(row)) for row in rows]
+
+    def _row(self, pods: PodColumns, row: int, deadline: Deadline, cause: WaitingCause | None) -> PodRow:
         life = pods.lives[row]
         assert life is not None
         namespace, _, name = pods.keys[row].partition("/")
@@ -43,7 +61,7 @@ class PodRows:
             name=name,
             status=status.text,
             node=pods.nodes[int(pods.node[row])],
-            why=self._why(pods, row, status, deadline),
+            why=self._why(pods, row, status, deadline) if cause is None else cause.text,
             cpu=int(pods.cpu[row]),
             memory=int(pods.memory[row]),
             priority=int(pods.priority[row]),
@@ -63,7 +81,7 @@ class PodRows:
                 return unattended_text(life.scheduler_name)
             return told or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED)
         if life.imported:
-            return self._margin(pods.keys[row], life.node, deadline) or "came with its node"
+            return self._margin(pods.keys[row], life.node, deadline) or "had its node when it was loaded"
         return self._margin(pods.keys[row], life.node, deadline)
 
     def _margin(self, key: str, node: str, deadline: Deadline) -> str:

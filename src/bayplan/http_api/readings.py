@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from bayplan.engine.records import RecordLevel, Records
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.node_table import NodeColumns, NodeTable
+from bayplan.http_api.pod_page import PodSource
 from bayplan.http_api.pod_rows import PodRows
 from bayplan.http_api.pod_table import PodColumns, PodTable
 from bayplan.http_api.subject import Decisions
@@ -29,6 +30,7 @@ class Reading(NamedTuple):
         pods, nodes: as columns.
         decisions: the records.
         summaries, rows: decisions and pods as lists show them.
+        source_of: returns the source of the causes of waiting pods, given their rows. On the loop thread.
     """
 
     pods: PodColumns
@@ -36,6 +38,7 @@ class Reading(NamedTuple):
     decisions: Decisions
     summaries: DecisionSummaries
     rows: PodRows
+    source_of: Callable[[Sequence[int]], PodSource]
 
 
 class ForkDecisions:
@@ -122,7 +125,8 @@ class ForkReading:
             if record.outcome is not Outcome.SKIPPED:
                 pods.take_record(record)
         summaries = DecisionSummaries(decisions)
-        self.reading = Reading(pods.freeze(), nodes.freeze(), decisions, summaries, PodRows(decisions, summaries))
+        rows = PodRows(decisions, summaries)
+        self.reading = Reading(pods.freeze(), nodes.freeze(), decisions, summaries, rows, lambda _: self.source)
 
 
 class _ForkSource(SimulationSource):

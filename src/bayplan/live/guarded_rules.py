@@ -42,9 +42,9 @@ class GuardedFilterRule(FilterRule):
         """Read the cluster-wide data of the rule again, in a trial."""
         self._call(self._rule.after_changes, params)
 
-    def before_changes(self, params: Params | None) -> None:
+    def after_undo(self, params: Params | None) -> None:
         """Restore the data, after the moved pods are back in their places."""
-        self._call(self._rule.before_changes, params)
+        self._call(self._rule.after_undo, params)
 
     def filter(self, row: int) -> int:
         """Evaluate one row."""

@@ -170,7 +170,7 @@ class FreeVolumes(FilterRule):
         """Count the conflicts over claims again."""
         self._look_at(self._plugin.params_after_changes(self._spec, params, self._cluster))
 
-    def before_changes(self, params: Params | None) -> None:
+    def after_undo(self, params: Params | None) -> None:
         """Go back to what PreFilter counted."""
         self._look_at(params)
 

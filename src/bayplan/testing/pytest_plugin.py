@@ -5,7 +5,7 @@ pytest loads it wherever Bayplan is installed, so it imports nothing but pytest 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from bayplan.testing.manifest_cluster import ManifestCluster, Outcome
 
 MARKER = "bayplan"
+
+OPTIONS = ("config", "feature_gates", "plugins", "seed")
+"""The options of the marker."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,8 +43,25 @@ def bayplan_cluster(request: pytest.FixtureRequest) -> ManifestCluster:
     marker = request.node.get_closest_marker(MARKER)
     if marker is not None:
         paths = marker.args or paths
+        _check_options(marker.kwargs)
         options |= marker.kwargs
     return ManifestCluster(*paths, root=request.config.rootpath, **options)
+
+
+def _check_options(named: Iterable[str]) -> None:
+    """Raise if the marker has an option that it does not know, with the likely one.
+
+    Raises:
+        InputError: it has one.
+    """
+    from bayplan.base.errors import InputError
+    from bayplan.base.near_names import near_name
+
+    for name in named:
+        if name not in OPTIONS:
+            close = near_name(name, OPTIONS)
+            hint = f"{close}=..." if close else ""
+            raise InputError(f"marker {MARKER}", got=f"{name}=", wanted=f"the options {', '.join(OPTIONS)}", hint=hint)
 
 
 @pytest.fixture

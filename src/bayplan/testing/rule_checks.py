@@ -80,8 +80,8 @@ def filter_rules_follow_what_changes(make: Make, world: World) -> None:
             if result.values[row] != verdicts[row]:
                 raise PluginFault(
                     f"after {what}, the filter rule still says {int(result.values[row])} of {subject.name(row)}, a new "
-                    f"rule says {int(verdicts[row])}: reads declares {plugin.reads} only, and refresh() did not say that "
-                    "other rows moved"
+                    f"rule says {int(verdicts[row])}: reads declares {plugin.reads} only, and refresh() did not "
+                    "report that other rows must be evaluated again"
                 )
 
 
@@ -104,7 +104,7 @@ def score_rules_follow_what_changes(make: Make, world: World) -> None:
                 raise PluginFault(
                     f"after {what}, the score rule still gives {subject.name(row)} {int(result.values[row])}, a new rule "
                     f"gives {int(scores[row])}: reads declares {plugin.score_reads(subject.spec)} only, and refresh() did "
-                    "not say that other rows moved"
+                    "not report that other rows must be evaluated again"
                 )
 
 
@@ -130,7 +130,7 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
                 counted = (
                     _new_filter_rule(subject, again.params).filter(row) if isinstance(again, PreFilterResult) else want
                 )
-            rule.before_changes(params)
+            rule.after_undo(params)
             if got != want:
                 raise PluginFault(
                     f"while {what} on trial, the filter rule says {got} of {subject.name(row)}, a new one says {want}: "
@@ -146,7 +146,7 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
                 if rule.filter(other) != before[other]:
                     raise PluginFault(
                         f"after {what} on trial, the filter rule says {rule.filter(other)} of {subject.name(other)}, "
-                        f"before it returned {before[other]}: before_changes() must restore the rule"
+                        f"before it returned {before[other]}: after_undo() must restore the rule"
                     )
 
 

@@ -491,6 +491,8 @@ declare namespace Api {
     notes: string[];
     assumptions: string[];
     age_ns: number | null;
+    reported_at: string;
+    message_now: string;
   }
 
   /** Everything except events, as a List of Kubernetes documents, with the scheduler's configuration as text. */

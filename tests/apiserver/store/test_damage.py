@@ -87,7 +87,7 @@ def test_every_flipped_bit_of_an_object_is_detected_and_the_object_named(tmp_pat
     for bit in range(where * 8, where * 8 + 80):
         shutil.copy(original, copy)
         flip(copy, bit)
-        with pytest.raises(InputError, match=r"1 checksums don't fit: secrets default/p7\).*try bayplan store check"):
+        with pytest.raises(InputError, match=r"1 checksum mismatch: secrets default/p7\).*try bayplan store check"):
             contents(copy)
 
 

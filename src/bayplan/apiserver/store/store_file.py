@@ -332,7 +332,8 @@ def _damaged(path: Path, what: str) -> InputError:
 def damaged_rows(path: Path, names: list[str]) -> InputError:
     """Return the message for damaged rows."""
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-    return _damaged(path, f"{len(names):,} checksums don't fit: {shown}")
+    mismatches = "1 checksum mismatch" if len(names) == 1 else f"{len(names):,} checksum mismatches"
+    return _damaged(path, f"{mismatches}: {shown}")
 
 
 def _check_hint(path: Path) -> str:

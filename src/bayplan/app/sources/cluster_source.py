@@ -34,11 +34,14 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options that select a cluster and its scheduler.
 
     Attributes:
-        paths: manifests, dumps and traces; or one result directory; or the URL of one running Bayplan. Empty with `context`.
+        paths: manifests, dumps and traces; or one result directory; or the URL of one Bayplan server. Empty with `context`.
         context: the context of a kubeconfig: a live cluster, which is only read. "" for none.
         kubeconfig: the kubeconfig of the context; None looks where kubectl looks.
-        mode, config, algorithm_provider, feature_gates, plugins: see `bayplan.app.scheduler_setup.read_setup`. A `config`
-            overrides the configuration of the source.
+        mode: the scheduler: current, or classic (that of v1.16).
+        config: the path of a KubeSchedulerConfiguration, or of a Policy in classic mode; it overrides the source's own.
+        algorithm_provider: the algorithm provider in classic mode; "" for the default one.
+        feature_gates: the feature gates, as for ``--feature-gates`` of kube-scheduler.
+        plugins: custom plugins, as for ``--plugin``.
         seed: the seed for tie-breaking and generated names.
         applied_ns: the virtual time for manifests that were never in a cluster.
         max_pods: the maximum number of pods created from such manifests.

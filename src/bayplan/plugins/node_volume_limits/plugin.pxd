@@ -21,7 +21,7 @@ cdef class AttachableVolumes(FilterRule):
 
     cpdef bint refresh(self) except -1
     cpdef void after_changes(self, object params) except *
-    cpdef void before_changes(self, object params) except *
+    cpdef void after_undo(self, object params) except *
     cdef void _look(self) except *
     @cython.locals(migrated=bint, problem=int, verdict=int, number=Py_ssize_t, limit=DriverLimit)
     cpdef int filter(self, Py_ssize_t row) except -1

@@ -215,7 +215,7 @@ class AttachableVolumes(FilterRule):
         """Look at the volumes of the pods that are there now."""
         self._look()
 
-    def before_changes(self, params: Params | None) -> None:
+    def after_undo(self, params: Params | None) -> None:
         """Look at them again."""
         self._look()
 

@@ -140,3 +140,16 @@ export function pointName(point) {
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join("");
 }
+
+/**
+ * A cluster event in words: `NodeUpdateNodeTaint` is "node taint changed", `resource.k8s.io/DeviceClass` "DeviceClass changed".
+ * @param {string} event
+ */
+export function eventWords(event) {
+  const label = event.slice(event.lastIndexOf("/") + 1);
+  const [, kind, action, property] = /^(?:Assigned|Unschedulable)?(Pod|Node)(Add|Delete|Update)?(?:Pod|Node)?(\w*)$/.exec(label) ?? [];
+  if (!kind) return `${label} changed`;
+  if (action === "Add" || action === "Delete") return `${kind.toLowerCase()} ${action === "Add" ? "added" : "deleted"}`;
+  const words = property.replace(/([A-Z])/g, " $1").toLowerCase();
+  return `${kind.toLowerCase()}${words} changed`;
+}

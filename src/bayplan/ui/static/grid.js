@@ -12,10 +12,10 @@ import { failure } from "./states.js";
 /** @typedef {import("./dom.js").Child} Child */
 /**
  * @template Row
- * @typedef {{ key: string, title: string, width: string, right?: boolean, sort?: string, hint?: string, minor?: boolean,
+ * @typedef {{ key: string, title: string, width: string, right?: boolean, sort?: string, hint?: string, minor?: boolean, narrow?: string,
  *   render: (row: Row, index: number, letters: number) => Child | Child[] }} Column
- * `width` is a track of a CSS grid; `sort` the key by which the server sorts; `minor` columns are left out on a phone; `letters` is
- * how many letters of a name fit into the column.
+ * `width` is a track of a CSS grid; `sort` the key by which the server sorts; `minor` columns are left out on a phone, `narrow` is the
+ * width there; `letters` is how many letters of a name fit into the column.
  */
 /**
  * @template Row
@@ -29,6 +29,11 @@ const KEPT_WINDOWS = 12;
 const PADDING = 21;
 /** Browsers draw nothing beyond some 16 million pixels. */
 const TALLEST = 15_000_000;
+
+/** The columns of a phone. @template Row @param {Column<Row>[]} columns @returns {Column<Row>[]} */
+function onPhone(columns) {
+  return columns.filter((column) => !column.minor).map((column) => ({ ...column, width: column.narrow ?? column.width }));
+}
 
 /** The sum of the least widths of columns, in pixels. @param {{ width: string }[]} columns */
 function leastWidth(columns) {
@@ -47,7 +52,7 @@ export class Grid {
    */
   constructor(how) {
     this.how = how;
-    this.columns = innerWidth < NARROW ? how.columns.filter((column) => !column.minor) : how.columns;
+    this.columns = innerWidth < NARROW ? onPhone(how.columns) : how.columns;
     /** How many letters of a name fit, by column. @type {number[]} */
     this.letters = this.columns.map(() => 0);
     this.total = -1;
@@ -344,12 +349,6 @@ export class Grid {
     this.chip.hidden = !moved;
     this.chip.textContent = `${bounded(moved)} ${moved === 1 ? "change" : "changes"}, refresh order`;
     return before.map((row) => fresh.get(keyOf(row)) ?? row);
-  }
-
-  /** Draw the rows again: what a column shows has changed, though their data have not. */
-  redraw() {
-    this.shown = new WeakMap();
-    this.schedule();
   }
 
   schedule() {

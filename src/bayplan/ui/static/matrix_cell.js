@@ -45,7 +45,7 @@ export function cellPanel(data, cell, close) {
               type: "button",
               class: "button quiet",
               "data-test": "node-rules-of",
-              onclick: () => change({ tab: "help", node, cell: "" }, { push: true }),
+              onclick: () => change({ tab: "unblock", node, cell: "" }, { push: true }),
             },
             "Show fix",
           )

@@ -21,8 +21,7 @@ export function split(name, letters) {
   const most = Math.max(SHORTEST, Math.floor(letters)) - 1;
   const host = hostOf(name);
   if (host !== name && host.length <= most) {
-    const end = name.lastIndexOf(".", most);
-    return [name.slice(0, end), name.slice(end), ""];
+    return [host, name.slice(host.length), ""];
   }
   const last = host.length - host.lastIndexOf("-");
   // The last word alone (a replica's random letters, an instance's number) if it fits, with half of the room left for the start.

@@ -41,6 +41,12 @@ export function badge(status, words = status) {
   return h("span", { class: `badge ${tone}` }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), words);
 }
 
+/** A status where there is no room for the word, which assistive technology and a tooltip have. @param {string} status */
+export function glyph(status) {
+  const [sign, tone] = GLYPHS[status] ?? ["·", "plain"];
+  return h("span", { class: `badge ${tone}`, role: "img", "aria-label": status, title: status }, sign);
+}
+
 /** A name in monospace, shortened if it has more letters, whole on hover. @param {string} name @param {number} [letters] */
 export function name(name, letters = roomy()) {
   return h("span", { class: "name", title: name.length > letters ? name : null, dir: "ltr" }, shortened(name, letters));

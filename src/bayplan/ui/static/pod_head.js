@@ -2,7 +2,7 @@
 
 import { annotationNote } from "./annotated.js";
 import { h } from "./dom.js";
-import { age, amount, count, time } from "./format.js";
+import { age, amount, count, eventWords, time } from "./format.js";
 import { shortened } from "./names.js";
 import { change, to } from "./address.js";
 import { now } from "./stream.js";
@@ -58,7 +58,7 @@ export function podHead(data, of) {
       { class: "facts-line" },
       badge(data.status),
       pod.node ? h("span", null, "on ", nodeLink(pod.node)) : null,
-      h("span", null, `requests ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}`),
+      h("span", null, `requests ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)} memory`),
       h("span", null, `priority ${count(pod.priority)}${pod.priority_class ? ` (${pod.priority_class})` : ""}`),
       pod.workload ? h("span", null, "of ", workloadLink(pod.workload, of.namespace)) : null,
       pod.scheduler_name && pod.scheduler_name !== "default-scheduler"
@@ -105,7 +105,7 @@ function queueWords(queue) {
       ? h(
           "span",
           { class: "faint", title: queue.wakes_on.join(", ") },
-          `; retried on ${queue.wakes_on.slice(0, MAX_EVENTS).join(", ")}${queue.wakes_on.length > MAX_EVENTS ? ` and ${queue.wakes_on.length - MAX_EVENTS} more` : ""}`,
+          `; retried after: ${queue.wakes_on.slice(0, MAX_EVENTS).map(eventWords).join(", ")}${queue.wakes_on.length > MAX_EVENTS ? ` and ${queue.wakes_on.length - MAX_EVENTS} more` : ""}`,
         )
       : null,
   );

@@ -181,7 +181,7 @@ function candidateRow({ node, chosen, victims, pdb_violations: violated, priorit
     ),
     h("td", { class: `right figure minor${violated ? " bad-text" : ""}` }, count(violated)),
     h("td", { class: "right figure minor" }, count(sum)),
-    h("td", { class: "wrap" }, chosen ? badge("placed", "chosen") : lost || "equal; not chosen by the seed"),
+    h("td", { class: "wrap" }, chosen ? badge("placed", "chosen") : lost || "a tie, broken at random"),
   );
 }
 
@@ -257,7 +257,7 @@ export function pointsPart(data) {
     for (const said of answers) lines.push([point, said.plugin, joined(status(said.status), said.message)]);
   const told = lines.filter(([, , words]) => words);
   if (data.skipped.length)
-    told.push(["", `${counted(data.skipped.length, "plugin")} skipped`, "", data.skipped.join("\n")]);
+    told.push(["", `${counted(data.skipped.length, "plugin")} with nothing to check for this pod`, "", data.skipped.join("\n")]);
   if (data.counts.not_looked_at)
     told.push(["", `${counted(data.counts.not_looked_at, "node")} not evaluated: enough nodes fit`, ""]);
   return pointLines(told);

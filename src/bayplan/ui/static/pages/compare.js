@@ -146,7 +146,7 @@ function pickers(forks, a, b) {
         list: "runs",
         "aria-label": `Run ${side.toUpperCase()}`,
         "data-test": `run-${side}`,
-        placeholder: "a fork, or another Bayplan's address",
+        placeholder: "a fork, or the address of another server",
         value: chosen,
         onchange: (/** @type {Event} */ event) =>
           change({ [side]: /** @type {HTMLInputElement} */ (event.target).value }, { push: true }),

@@ -237,7 +237,7 @@ function rejectedPanel(node) {
 
 /** What would turn this node for a waiting pod. @param {string} pod @param {string} node */
 function unblockLink(pod, node) {
-  const address = podAddress(podOf(pod), { tab: "help", node });
+  const address = podAddress(podOf(pod), { tab: "unblock", node });
   return h("a", { href: address, title: pod, "data-test": "unblock" }, "Unblock");
 }
 

@@ -14,6 +14,7 @@ import { title } from "../shell.js";
 const COLUMNS = [
   ["Plugin", ""],
   ["Extension points", ""],
+  ["Enabled", ""],
   ["Source", "minor"],
   ["Failures", "right minor"],
   ["Documentation", "minor"],
@@ -102,6 +103,12 @@ function failurePanel({ name, failures }) {
   );
 }
 
+/** Whether profiles run a plugin: at all of its points, or at some. @param {Api.PluginRow} plugin */
+function enabled({ enabled: at, points }) {
+  if (!at.length) return "no";
+  return points.every((point) => at.includes(point)) ? "yes" : at.map(pointName).join(", ");
+}
+
 /** @param {Api.PluginRow} plugin */
 function pluginRow(plugin) {
   return h(
@@ -109,6 +116,7 @@ function pluginRow(plugin) {
     { key: plugin.name },
     h("th", { scope: "row" }, breakable(plugin.name)),
     h("td", { class: "wrap" }, plugin.points.map(pointName).join(", ")),
+    h("td", { class: plugin.enabled.length ? "" : "faint" }, enabled(plugin)),
     plugin.file
       ? h("td", { class: "wrap name minor" }, plugin.file)
       : h("td", { class: "faint minor" }, plugin.built_in ? "built in" : "installed"),
@@ -121,7 +129,7 @@ function pluginRow(plugin) {
       "td",
       { class: "minor" },
       plugin.documentation
-        ? h("a", { href: plugin.documentation, rel: "noopener noreferrer", target: "_blank" }, "Open")
+        ? h("a", { href: plugin.documentation, rel: "noopener noreferrer", target: "_blank" }, `${plugin.name} in Kubernetes`)
         : "–",
     ),
   );

@@ -26,7 +26,7 @@ import { title } from "../shell.js";
 /** @typedef {import("../matrix.js").View} View */
 const TABS = [
   ["matrix", "Matrix"],
-  ["help", "Unblock"],
+  ["unblock", "Unblock"],
   ["capacity", "Capacity"],
   ["attempts", "Attempts"],
   ["preemption", "Preemption"],
@@ -94,6 +94,11 @@ class PodView {
   /** How questions name this pod. */
   get target() {
     return `pod/${this.namespace}/${this.name}`;
+  }
+
+  /** Whether the pod has no node, so that something may unblock it. */
+  get waits() {
+    return ["waiting", "gated"].includes(this.data?.status ?? "");
   }
 
   get tab() {
@@ -309,7 +314,7 @@ class PodView {
         { class: "tab-row" },
         tabs(
           "About this pod",
-          TABS.map(([key, text]) => ({
+          TABS.filter(([key]) => key !== "unblock" || this.waits || this.tab === key).map(([key, text]) => ({
             key,
             text: text + (labels[key] ?? ""),
             href: to("pods", this.namespace, this.name, {
@@ -372,7 +377,7 @@ class PodView {
         attemptTable(data.attempts, (attempt) => change({ tab: "", attempt }, { push: true })),
       );
     else if (tab === "events") draw(this.content, eventTable(data.events));
-    else if (tab === "help") this.drawHelp();
+    else if (tab === "unblock") this.drawHelp();
     else if (tab === "capacity") capacityPart(this.content, { target: this.target, preempt: false }, this.signal);
     else if (tab === "preemption")
       preemptionPart(

@@ -2,11 +2,11 @@
 
 import { draw, h, later } from "../dom.js";
 import { age, amount, bounded, count, counted, cut } from "../format.js";
-import { shortened } from "../names.js";
+import { NARROW, shortened } from "../names.js";
 import { change, podAddress, to } from "../address.js";
 import { get, objectPath, put, send } from "../service.js";
 import { now, onReturn, subscribe } from "../stream.js";
-import { ask, badge, chip, choice, copyMenu, nodeLink, perform, podOf, select } from "../parts.js";
+import { ask, badge, chip, choice, copyMenu, glyph, nodeLink, perform, podOf, select } from "../parts.js";
 import { empty } from "../states.js";
 import { Grid } from "../grid.js";
 import { title } from "../shell.js";
@@ -15,8 +15,6 @@ const STATUSES = /** @type {const} */ (["waiting", "gated", "placed", "terminati
 /** Pods that wait come first. */
 const DEFAULT_SORT = "status";
 const FEW = 5;
-/** Causes are judged by the scheduler: while pods change all the time they are asked for only so often. */
-const CAUSES_PAUSE_MS = 30_000;
 
 /** @typedef {Record<"q" | "status" | "reason" | "namespace" | "node" | "priority" | "workload", string>} Filter */
 
@@ -50,9 +48,6 @@ class PodsView {
     this.facets = {};
     /** @type {Set<string>} */
     this.selected = new Set();
-    /** Why pods wait, by pod. @type {Map<string, string>} */
-    this.causes = new Map();
-    this.causesAt = -CAUSES_PAUSE_MS;
     this.head = h("div", null);
     this.tools = h("div", null);
     this.actions = h("div", null);
@@ -112,19 +107,6 @@ class PodsView {
     }
   }
 
-  /** Root causes instead of the reasons of messages, when the scheduler has judged the waiting pods. */
-  async loadCauses() {
-    if (performance.now() < this.causesAt + CAUSES_PAUSE_MS) return;
-    this.causesAt = performance.now();
-    try {
-      const { items } = await get("/waiting", {}, this.signal);
-      this.causes = new Map(items.flatMap((cause) => cause.examples.map((pod) => [pod, cause.sentence])));
-      this.grid.redraw();
-    } catch {
-      // The reasons of messages stand.
-    }
-  }
-
   /** @returns {Grid<Api.PodRow>} */
   makeGrid() {
     return new Grid({
@@ -138,19 +120,14 @@ class PodsView {
       sort: this.sort,
       onSort: (sort) =>
         change({ sort: sort === DEFAULT_SORT ? "" : sort || (this.query.get("sort") ? "" : `-${DEFAULT_SORT}`) }),
-      columns: columns(
-        this.selected,
-        () => {
-          this.grid.schedule();
-          this.drawActions();
-        },
-        (row) => (row.status === "waiting" && this.causes.get(`${row.namespace}/${row.name}`)) || row.why || "",
-      ),
+      columns: columns(this.selected, () => {
+        this.grid.schedule();
+        this.drawActions();
+      }),
       load: async (offset, limit, asked) => {
         const wanted = { ...this.filter, sort: this.sort, offset, limit, facets: offset === 0 };
         const answer = await get("/pods", wanted, asked);
         if (answer.facets) this.facets = answer.facets;
-        if (answer.items.some((row) => row.status === "waiting")) void this.loadCauses();
         return answer;
       },
       onTotal: (found, isExact) => {
@@ -274,10 +251,10 @@ function standing(counts) {
 }
 
 /**
- * @param {Set<string>} selected @param {() => void} changed @param {(row: Api.PodRow) => string} why
+ * @param {Set<string>} selected @param {() => void} changed
  * @returns {import("../grid.js").Column<Api.PodRow>[]}
  */
-function columns(selected, changed, why) {
+function columns(selected, changed) {
   /** @type {import("../grid.js").Column<Api.PodRow>} */
   const pick = {
     key: "pick",
@@ -297,7 +274,7 @@ function columns(selected, changed, why) {
       });
     },
   };
-  const reason = (/** @type {Api.PodRow} */ row) => h("span", { class: "clip", title: why(row) || null }, why(row));
+  const reason = (/** @type {Api.PodRow} */ row) => h("span", { class: "clip", title: row.why || null }, row.why);
   return [pick, ...COLUMNS.map((column) => (column.key === "why" ? { ...column, render: reason } : column))];
 }
 
@@ -307,6 +284,7 @@ const COLUMNS = [
     key: "name",
     title: "Pod",
     width: "minmax(170px, 1.7fr)",
+    narrow: "118px",
     sort: "name",
     render: (row, _, letters) =>
       h("a", { class: "name", href: podAddress(row), title: row.name }, shortened(row.name, letters)),
@@ -319,12 +297,20 @@ const COLUMNS = [
     minor: true,
     render: (row) => row.namespace,
   },
-  { key: "status", title: "Status", width: "108px", sort: "status", render: (row) => badge(row.status) },
+  {
+    key: "status",
+    title: "Status",
+    width: "108px",
+    narrow: "46px",
+    sort: "status",
+    render: (row) => (innerWidth < NARROW ? glyph(row.status) : badge(row.status)),
+  },
   {
     key: "why",
     title: "Reason",
     hint: "Why it waits, or by how much its node is ahead",
     width: "minmax(190px, 2.1fr)",
+    narrow: "170px",
     render: (row) => row.why,
   },
   {

@@ -1,7 +1,7 @@
 // Queue: what waits for what? Three tiers and the gated pods, each list in queue order.
 
 import { draw, h } from "../dom.js";
-import { age, count, counted, span } from "../format.js";
+import { age, count, counted, eventWords, span } from "../format.js";
 import { shortened } from "../names.js";
 import { change, podAddress } from "../address.js";
 import { apiAddress, get, put } from "../service.js";
@@ -212,7 +212,7 @@ const COLUMNS = {
     key: "wakes",
     title: "Wakes on",
     width: "minmax(200px, 1.6fr)",
-    render: (row) => listed(row.wakes_on, "\n"),
+    render: (row) => listed(row.wakes_on.map(eventWords), "\n"),
   },
 };
 
