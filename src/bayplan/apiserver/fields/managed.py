@@ -252,7 +252,7 @@ def apply(
     """
     live = _bare(live)
     if not managers and live != zero:
-        before = Request(_BEFORE_FIRST_APPLY, request.api_version, request.kind, request.time)
+        before = replace(request, manager=_BEFORE_FIRST_APPLY, subresource="")
         managers = after_update(before, zero, live, {}, is_create=True)
     kind = request.kind
     who = Manager(request.manager, APPLY, "", request.subresource)

@@ -6,6 +6,7 @@ from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
 from bayplan.apiserver.kinds.service_allocation import allocate, drop_unused
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part
 from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.validation.core import check_finalizer
 from bayplan.apiserver.validation.events import check_event, check_event_update
 from bayplan.base.plain_data import Document, part, parts, texts
 
@@ -89,9 +90,23 @@ class NamespaceStrategy(Strategy):
         document["status"] = {"phase": "Active"}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Keep status and finalizers of the spec."""
+        """Keep status and finalizers of the spec; the latter change through an endpoint of their own."""
         copy_part(new, old, "status")
-        copy_part(new, old, "spec")
+        if context.subresource != "finalize":
+            copy_part(new, old, "spec")
+
+    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
+        """Return the errors of an update; through the endpoint of finalizers, only those of finalizers."""
+        if context.subresource != "finalize":
+            return super().validate_update(context, new, old)
+        causes: list[Cause] = []
+        for index, name in enumerate(texts(part(new, "spec"), "finalizers")):
+            check_finalizer(name, f"spec.finalizers[{index}]", causes)
+        return causes
+
+    def metadata_steps(self, context: Context) -> tuple[str, ...]:
+        """Return the checks of metadata: the endpoint of finalizers has fewer."""
+        return ("change",) if context.subresource == "finalize" else super().metadata_steps(context)
 
 
 class ServiceStrategy(Strategy):

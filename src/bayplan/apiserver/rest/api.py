@@ -19,6 +19,7 @@ from bayplan.apiserver.rest import (
     metrics_endpoints,
     patching,
     rendering,
+    reviews,
     running_pods,
     scaling,
     subresources,
@@ -192,7 +193,9 @@ class Api:
     async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response | Stream:
         if info.verb == "watch":
             options = list_options(request.query, watch=True)
-            watch = Watch(self.backend, info, options, form, request_timeout(request.query.get("timeout", "")))
+            include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+            timeout = request_timeout(request.query.get("timeout", ""))
+            watch = Watch(self.backend, info, options, form, timeout, include)
             media_type = f"{PROTOBUF};stream=watch" if form.media_type == PROTOBUF else JSON
             return Stream(watch.frames(), media_type, watch.cut_off)
         if info.verb == "get":
@@ -247,7 +250,7 @@ class Api:
         if info.subresource == "token":
             return self._respond(201, create_token(self.backend, info, request), form, request.warnings)
         if resource.group in _REVIEW_GROUPS:
-            return self._respond(201, subresources.review(self.backend, info, request), form)
+            return self._respond(201, reviews.review(self.backend, info, request), form)
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = write_options(request, "CreateOptions")
@@ -268,8 +271,6 @@ class Api:
     def _update(self, info: RequestInfo, request: Request, form: Form) -> Response:
         options = write_options(request, "UpdateOptions")
         decoded = decode_request(target_of(info.resource, info.subresource), request, options.validation)
-        if info.subresource == "finalize":
-            return self._respond(200, subresources.finalize(self.backend, info, decoded.document, options), form)
         written = updates.update(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
         return self._written(info, written, request, form)

@@ -49,12 +49,14 @@ class Target(NamedTuple):
         api_version, kind: the version and kind of the object.
         type_name: the name of its type in OpenAPI; empty for custom resources.
         resource: the resource, for custom resources.
+        older: another version of the kind that is accepted, with the same fields.
     """
 
     api_version: str
     kind: str
     type_name: str
     resource: Resource | None = None
+    older: str = ""
 
     @property
     def version(self) -> str:
@@ -120,7 +122,9 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         try:
             value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
         except BodyError as problem:
-            raise _unrecognized(target, _NO_KIND + str(problem), body) from problem
+            # YAML is converted to JSON before the kind is looked for.
+            intro = "" if media_type == YAML else _NO_KIND
+            raise _unrecognized(target, f"{intro}{problem}", body) from problem
         if value is None:
             value = {}
         if not isinstance(value, dict):
@@ -171,7 +175,7 @@ def kind_problem(target: Target, api_version: object, kind: object) -> str:
     if not kind and not api_version:
         return ""
     found_kind, found_version = str(kind or target.kind), str(api_version or target.api_version)
-    if (found_kind, found_version) == (target.kind, target.api_version):
+    if found_kind == target.kind and found_version in (target.api_version, target.older):
         return ""
     if f"{found_version}/{found_kind}" in api_facts().kinds and found_kind != target.kind:
         package = target.api_version.partition("/")[0].partition(".")[0] if "/" in target.api_version else "core"
@@ -200,7 +204,7 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     Raises:
         DecodeError: a value does not fit its field.
     """
-    problems = [f'duplicate field "{path}"' for path in duplicates] if validation != "Ignore" else []
+    problems = [] if validation == "Ignore" else [*duplicates]
     if not target.type_name:
         document, unknown = prune(target.resource, value)
         document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})

@@ -168,7 +168,7 @@ def _read(body: bytes, intro: str) -> Parsed:
 
 
 def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
-    """Return the object in a patch (None for null) and the paths of its duplicate keys."""
+    """Return the object in a patch (None for null) and what strict decoding says of its duplicate keys."""
     value, duplicates = _read(body, intro)
     if value is not None and not isinstance(value, dict):
         text = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
@@ -203,6 +203,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
     old = zero if item is None else backend.document(resource, item)
     config = applied_value(request)
     _check_configuration(info, config)
+    repeated = [] if options.validation == "Ignore" else _repeated_keys(request)
     sent = part(config, "metadata").get("resourceVersion")
     request_facts = writing.ownership(backend, info, options)
     managers = managed.decode(part(old, "metadata").get("managedFields"))
@@ -210,12 +211,15 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         merged, managers = _applied(request_facts, zero, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
         raise conflicting(problem) from problem
+    if repeated and options.validation == "Strict":
+        raise bad_request(f"error strict decoding YAML: {repeated[0]}")
     new, warnings = _reread(target_of(resource), merged, options.validation)
     metadata = part(new, "metadata")
     if metadata.get("name") not in (None, "", info.name):
         raise writing.wrong_name(str(metadata["name"]), info.name)
     if item is None:
         metadata["name"] = info.name
+        metadata.pop("resourceVersion", None)
         writing.place(info, metadata)
         writing.check_namespace(backend, info, info.name)
         written = writing.store_new(backend, info, new, managers, options)
@@ -224,7 +228,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         part(new, "metadata")["resourceVersion"] = sent or ""
         writing.check_version(resource, info, new, old, required=False)
         written = writing.change(backend, info, old, new, managers, options)
-    written.warnings = [*warnings, *written.warnings]
+    written.warnings = [*repeated, *warnings, *written.warnings]
     return written
 
 
@@ -279,10 +283,16 @@ def applied_value(request: Request) -> Document:
     try:
         value = yaml_of(request).value
     except BodyError as problem:
-        raise bad_request(f"error decoding YAML: {problem}") from problem
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {problem}") from problem
     if not isinstance(value, dict):
-        raise bad_request("error decoding YAML: not an object")
+        why = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     return cast("Document", value)
+
+
+def _repeated_keys(request: Request) -> list[str]:
+    """Return what strict decoding says of keys that occur twice in an applied configuration."""
+    return [f"error converting YAML to JSON: {problem}" for problem in yaml_of(request).duplicates]
 
 
 def _check_configuration(info: RequestInfo, config: Document) -> None:

@@ -150,13 +150,15 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
     return encode_document(body, form)
 
 
-def watch_form(backend: Backend, info: RequestInfo, form: Form) -> tuple[Callable[[Item], bytes], object]:
+def watch_form(
+    backend: Backend, info: RequestInfo, form: Form, include: str = INCLUDE
+) -> tuple[Callable[[Item], bytes], object]:
     """Return the encoder for the objects of a watch, and a key that is equal for equal watches."""
     resource = info.resource
     if form is PLAIN:
         return (lambda item: backend.encode(resource, item)), resource.api_version
     if form.kind == "Table":
-        return (lambda item: _later_table(backend, resource, item, form)), (resource.api_version, form)
+        return (lambda item: _later_table(backend, resource, item, form, include)), (resource.api_version, form, include)
     return (lambda item: render_item(backend, resource, item, form)), (resource.api_version, form)
 
 
@@ -167,9 +169,9 @@ def event_frame(kind: str, body: bytes, form: Form) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
 
 
-def _later_table(backend: Backend, resource: Resource, item: Item, form: Form) -> bytes:
+def _later_table(backend: Backend, resource: Resource, item: Item, form: Form, include: str) -> bytes:
     """Return a table of a watch whose columns have already been sent."""
-    table = render_document(backend, resource, backend.document(resource, item), form)
+    table = render_document(backend, resource, backend.document(resource, item), form, include)
     return encode_document({**table, "columnDefinitions": None}, form)
 
 

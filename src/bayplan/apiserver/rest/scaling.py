@@ -111,7 +111,7 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
         request.warnings += warnings
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     new = paths.with_replicas(old, replicas)
-    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
+    owner = _owner(backend, info, options, managers, managed.UPDATE)
     managers = managed.after_update(owner, old, new, managers, is_create=False)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     return _scale_of(resource, written.document, paths)
@@ -160,7 +160,7 @@ def _apply(
     resource, paths = info.resource, scale_paths(info.resource)
     before = _scale_of(resource, old, paths)
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
-    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
+    owner = _owner(backend, info, options, managers, managed.APPLY)
     field: Node = {}
     for name in reversed(paths.spec_path):
         field = {f"f:{name}": field}
@@ -178,6 +178,19 @@ def _apply(
     managers[who] = managed.Owned(field, owner.api_version, owner.time)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     return _scale_of(resource, written.document, paths)
+
+
+def _owner(
+    backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
+) -> managed.Request:
+    """Return the write with the time of its manager's entry: the API server keeps it, and gives a new entry none.
+
+    Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
+    """
+    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
+    version = owner.api_version if operation == managed.UPDATE else ""
+    before = managers.get(managed.Manager(owner.manager, operation, version, "scale"))
+    return replace(owner, time=before.time if before else "")
 
 
 def _scale_of(resource: Resource, document: Document, paths: Scale) -> Document:

@@ -75,7 +75,9 @@ def selection(info: RequestInfo, options: ListOptions) -> Selection:
     namespace, name, rest = info.namespace, info.name, []
     for requirement in requirements:
         field = canonical_field(table, requirement.field)
-        if field == "metadata.name" and not requirement.negated and name in ("", requirement.value):
+        if not requirement.value:
+            rest.append(FieldRequirement(field, "", requirement.negated))
+        elif field == "metadata.name" and not requirement.negated and name in ("", requirement.value):
             name = requirement.value
         elif field == "metadata.namespace" and not requirement.negated and namespace in ("", requirement.value):
             namespace = requirement.value

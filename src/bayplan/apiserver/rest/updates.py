@@ -47,10 +47,9 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
     Raises:
         ApiError: they differ.
     """
-    name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
+    name = metadata.get("name") or ""
     if info.resource.namespaced:
-        if namespace not in ("", info.namespace):
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        check_namespace(info, metadata)
         metadata["namespace"] = info.namespace
     else:
         metadata.pop("namespace", None)
@@ -60,6 +59,16 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
         )
     if name != info.name:
         raise writing.wrong_name(str(name), info.name)
+
+
+def check_namespace(info: RequestInfo, metadata: Document) -> None:
+    """Check the namespace of an object against the path.
+
+    Raises:
+        ApiError: they differ.
+    """
+    if (metadata.get("namespace") or "") not in ("", info.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def managers_after(

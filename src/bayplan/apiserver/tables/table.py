@@ -108,7 +108,9 @@ def _custom_cell(column: Document, document: Document, now: float) -> object:
 
 
 def _row(resource: Resource, key: str, document: Document, version: str, include: str, now: float) -> Document:
-    row: Document = {"cells": _cells(resource, key, document, now)}
+    cells = _cells(resource, key, document, now)
+    # A bookmark has no name.
+    row: Document = {"cells": ["" if cells[0] is None else cells[0], *cells[1:]]}
     if key == "core.Pod" and pod_conditions(document):
         row["conditions"] = pod_conditions(document)
     metadata = part(document, "metadata")
