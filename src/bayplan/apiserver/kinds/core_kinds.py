@@ -124,7 +124,11 @@ class ServiceStrategy(Strategy):
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Drop fields that the new type does not need."""
         super().prepare_update(context, new, old)
-        drop_unused(part(new, "spec"), part(old, "spec"))
+        spec = part(new, "spec")
+        drop_unused(spec, part(old, "spec"))
+        if spec.get("type") == "ExternalName":
+            # Upstream keeps it and shows it to nobody.
+            spec.pop("internalTrafficPolicy", None)
 
 
 class VolumeStrategy(Strategy):

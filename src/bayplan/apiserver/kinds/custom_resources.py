@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
 from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import Cause, invalid_value, too_large
@@ -42,6 +45,7 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
     facts = ResourceFacts(
         plural, str(names.get("singular") or kind.lower()), namespaced, kind, _VERBS,
         short_names=tuple(texts(names, "shortNames")), categories=tuple(texts(names, "categories")),
+        storage_version_hash=_version_hash(group, str(version["name"]), kind) if version.get("storage") else "",
     )  # fmt: skip
     subresources: dict[str, ResourceFacts] = {}
     declared = part(version, "subresources")
@@ -65,6 +69,11 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
         rules=_rules(schema),
     )
     return resource, [facts, *subresources.values()]
+
+
+def _version_hash(group: str, version: str, kind: str) -> str:
+    """Return the hash of a storage version, which clients compare to notice that it has changed."""
+    return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
 
 
 def _rules(schema: Document) -> SchemaRules | None:
@@ -249,6 +258,7 @@ class CustomStrategy(Strategy):
     """Objects of custom resources."""
 
     counts_generations = True
+    unconditional_update = False
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Check a new object."""

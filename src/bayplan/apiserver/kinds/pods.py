@@ -23,6 +23,18 @@ _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _PROFILES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault", "localhost": "Localhost"}
 
 
+def settle_addresses(pod: Document) -> None:
+    """Make both fields of a pod's addresses agree, as conversion does: the older one wins, as for kubelets that know only that."""
+    status = pod.get("status")
+    if not isinstance(status, dict):
+        return
+    first, every = status.get("podIP"), parts(status, "podIPs")
+    if first and (not every or every[0].get("ip") != first):
+        status["podIPs"] = [{"ip": first}]
+    elif every:
+        status["podIP"] = every[0].get("ip")
+
+
 class PodStrategy(Strategy):
     """The strategy of pods."""
 
@@ -90,12 +102,6 @@ class PodStrategy(Strategy):
         """Keep spec, owners and quality of service."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
-        first, every = status.get("podIP"), parts(status, "podIPs")
-        if first and (not every or every[0].get("ip") != first):
-            # The older field wins, as for kubelets that know only that field.
-            status["podIPs"] = [{"ip": first}]
-        elif every:
-            status["podIP"] = every[0].get("ip")
         if not status.get("qosClass") and before.get("qosClass"):
             status["qosClass"] = before["qosClass"]
 

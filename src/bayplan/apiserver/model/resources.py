@@ -98,6 +98,7 @@ class ResourceRegistry:
             group, version = ("", "v1") if path == "/api/v1" else (path.split("/")[2], path.split("/")[3])
             self._add_version(group, version, list(entries))
         self.groups = ["", *facts.groups]
+        self._built_in = frozenset(self.groups)
 
     def _add_version(self, group: str, version: str, entries: list[ResourceFacts]) -> None:
         self.versions[(group, version)] = entries
@@ -111,6 +112,10 @@ class ResourceRegistry:
                 resource = _built_in(group, version, entry)
                 resource.subresources = subresources.get(entry.name, {})
                 self._by_path[(group, version, entry.name)] = resource
+
+    def is_custom(self, group: str) -> bool:
+        """Return whether a served group has custom resources only."""
+        return group in self.groups and group not in self._built_in
 
     def find(self, group: str, version: str, name: str) -> Resource | None:
         """Return a resource, or None."""

@@ -98,7 +98,12 @@ class Api:
                 return self._metrics.handle(request, rest)
             if (group, version) not in self.backend.registry.versions:
                 return self._meta.handle(request)
-            info = resolve(self.backend.registry, request, group, version, rest)
+            try:
+                info = resolve(self.backend.registry, request, group, version, rest)
+            except ApiError as problem:
+                if problem.code == 404 and self.backend.registry.is_custom(group):
+                    return self._meta.handle(request)
+                raise
             deprecated = deprecation_warning(info)
             if not deprecated:
                 return await self._dispatch(info, request)
@@ -233,7 +238,9 @@ class Api:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         item = self.backend.store.get(resource.table, (info.namespace, info.name))
         if item is None:
-            raise not_found(resource.name, resource.group, info.name)
+            # Upstream names this resource in the singular.
+            name = "componentstatus" if resource.name == "componentstatuses" else resource.name
+            raise not_found(name, resource.group, info.name)
         rendering.refuse_list_form(resource, form)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         body = rendering.render_item(self.backend, resource, item, form, include)

@@ -12,6 +12,7 @@ from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelo
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
+from bayplan.apiserver.kinds.pods import settle_addresses
 from bayplan.apiserver.kinds.spec_memory import SpecMemory
 from bayplan.apiserver.model.errors import ApiError, bad_request
 from bayplan.apiserver.model.object_meta import drop_repeated_owners
@@ -220,6 +221,8 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     if validation != "Ignore" and not shape.knows_all(value):
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
     apply_defaults(target.type_name, document)
+    if target.type_name == _POD:
+        settle_addresses(document)
     if target.type_name == _SECRET:
         fold_string_data(document)
     return document, problems
@@ -255,6 +258,7 @@ def _remembered_pod(value: Document) -> Document | None:
     if remembered is None:
         return None
     document = cast("Document", shape.read(rest))
+    settle_addresses(document)
     document["spec"] = remembered
     return document
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.apiserver.api_documents import discovery, openapi
-from bayplan.apiserver.model.errors import method_not_allowed, no_such_path
+from bayplan.apiserver.model.errors import ApiError, method_not_allowed, no_such_path
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.messages import Request, Response
-from bayplan.apiserver.rest.negotiation import JSON, parse_accept
+from bayplan.apiserver.rest.negotiation import JSON, OBJECT_TYPES, YAML, Form, matches, negotiate, parse_accept
+from bayplan.apiserver.rest.rendering import encode_document
 from bayplan.apiserver.schema.facts import api_facts
+from bayplan.base.plain_data import Document
 
 _TEXT = "text/plain; charset=utf-8"
 _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
@@ -70,13 +72,12 @@ class MetaEndpoints:
         return sorted(known)
 
     def _discovery(self, segments: list[str], request: Request) -> Response:
-        registry = self._backend.registry
+        registry, accept = self._backend.registry, request.headers.get("accept", "")
         if len(segments) == 1:
-            if _wants_aggregated(request.headers.get("accept", "")):
+            if _wants_aggregated(accept):
                 return self._aggregated(request, core=segments[0] == "api")
-            return self._json(
-                discovery.api_versions(self._address) if segments[0] == "api" else discovery.group_list(registry)
-            )
+            document = discovery.api_versions(self._address) if segments[0] == "api" else discovery.group_list(registry)
+            return _negotiated(document, accept, by_framework=segments[0] == "api")
         if segments[0] == "api":
             found = discovery.resource_list(registry, "", segments[1]) if len(segments) == 2 else None
         elif len(segments) == 2:
@@ -86,8 +87,9 @@ class MetaEndpoints:
         if found is not None:
             if request.method not in ("GET", "HEAD"):
                 raise method_not_allowed()
-            return self._json(found)
-        if segments[0] == "apis" and segments[1] not in registry.groups:
+            # The aggregator answers for a group, the framework for its versions.
+            return _negotiated(found, accept, by_framework=segments[0] == "api" or len(segments) > 2)
+        if segments[0] == "apis" and (segments[1] not in registry.groups or registry.is_custom(segments[1])):
             return _not_found()
         raise no_such_path()
 
@@ -116,7 +118,7 @@ class MetaEndpoints:
         else:
             found = None
         if found is None:
-            return _not_found()
+            return Response(404, b"", "") if segments[:1] == ["v3"] else _not_found()
         body, tag = found
         headers = [("etag", f'"{tag}"'), ("cache-control", "no-cache, private"), ("vary", "Accept")]
         if request.headers.get("if-none-match") == f'"{tag}"':
@@ -125,6 +127,8 @@ class MetaEndpoints:
 
     def _health(self, name: str, segments: list[str], request: Request) -> Response:
         checks = api_facts().checks[name]
+        if len(segments) == 1 and request.path.endswith("/"):
+            return _not_found()
         if len(segments) > 1:
             check = "/".join(segments[1:])
             return Response(200, b"ok", _TEXT) if check in checks else _not_found()
@@ -133,6 +137,29 @@ class MetaEndpoints:
         excluded = request.query.get("exclude", "")
         lines = [f"[+]{each} excluded: ok" if each == excluded else f"[+]{each} ok" for each in checks]
         return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
+
+
+def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Response:
+    """Return a discovery document in a format that the client accepts: whole, never as a table or metadata.
+
+    Args:
+        document: the document.
+        accept: the header.
+        by_framework: whether upstream's HTTP framework looks at the header first, with an error of its own.
+
+    Raises:
+        ApiError: the client accepts none.
+    """
+    if by_framework:
+        negotiate(accept)
+    for clause in parse_accept(accept or "*/*"):
+        if not {"as", "g", "v"} & clause.parameters.keys():
+            media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
+            if media_type == YAML:
+                return Response(200, encode_document(document, Form(YAML)), YAML)
+            if media_type:
+                return Response(200, msgspec.json.encode(document), JSON)
+    raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
 
 
 def _wants_aggregated(accept: str) -> bool:

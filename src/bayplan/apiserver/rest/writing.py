@@ -108,6 +108,10 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     return store_new(backend, info, document, managers, options)
 
 
+_SET_BY_SERVER = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+"""Metadata of a new object that clients can't set."""
+
+
 def begin_create(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> managed.Managers:
     """Set the namespace of a new object, and return its managers, which are removed from the document.
 
@@ -118,6 +122,8 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
     place(info, metadata)
     check_namespace(backend, info, str(metadata.get("name") or ""))
     entries = metadata.pop("managedFields", None)
+    for name in _SET_BY_SERVER:
+        metadata.pop(name, None)
     owner = ownership(backend, info, options)
     return first_managers(owner, info.resource, document, managed.decode(entries))
 
@@ -241,7 +247,7 @@ def new_object(
     if hooks is not None:
         stored = mutated(backend, info, hooks, stored, lambda each: strategy.admit(context, each))
         metadata = part(stored, "metadata")
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+    for name in _SET_BY_SERVER:
         metadata.pop(name, None)
     metadata["creationTimestamp"] = backend.now()
     metadata["uid"] = backend.new_uid()
