@@ -60,7 +60,8 @@ def parse_json(data: bytes) -> Parsed:
     try:
         value = json.loads(text, object_pairs_hook=collect, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as problem:
-        raise BodyError(json_problem(text) or str(problem)) from problem
+        # Go looks at bytes, and shows each as the character of its number.
+        raise BodyError(json_problem(data.decode("latin-1")) or str(problem)) from problem
     if "\\ud" in text or "\\uD" in text:
         value = _mended(value)
     if repeated:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
-from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
+from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations, admit_topology
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
 from bayplan.apiserver.kinds.service_account_admission import admit_service_account
@@ -51,6 +51,7 @@ class PodStrategy(Strategy):
         admit_priority(context, document)
         admit_tolerations(document)
         admit_runtime(context, document)
+        admit_topology(context, document)
 
     def prepare_create(self, context: Context, document: Document) -> None:
         """Set the phase Pending, the quality of service, and the condition for scheduling gates."""

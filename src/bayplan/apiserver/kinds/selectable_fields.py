@@ -74,7 +74,12 @@ def field_problem(resource: Resource, field: str) -> str:
         return ""
     if resource.custom is not None and field in custom_fields(resource.custom):
         return ""
-    if field in _FIELDS.get(table, {}) or field in ALIASES.get(table, {}):
+    known = _FIELDS.get(table, {}).keys() | ALIASES.get(table, {}).keys()
+    if table == "events":
+        # Each of the two groups knows its own names.
+        names = ALIASES["events"].keys()
+        known = {"reason", "type", *names} if resource.group else known - names
+    if field in known:
         return ""
     if table == "batch/jobs":
         return f'field label "{field}" not supported for Job'

@@ -41,6 +41,7 @@ from bayplan.apiserver.rest.negotiation import (
     wants_yaml,
 )
 from bayplan.apiserver.rest.options import (
+    check_timeout,
     delete_options,
     list_options,
     read_bool,
@@ -53,6 +54,7 @@ from bayplan.apiserver.rest.pod_template_cache import PodTemplateCache
 from bayplan.apiserver.rest.service_tokens import create_token
 from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
 from bayplan.apiserver.rest.watching import Watch
+from bayplan.apiserver.tables.table import scale_table
 from bayplan.base.plain_data import Document, part
 
 _NOT_NEGOTIATED = (406, 415)
@@ -94,6 +96,10 @@ class Api:
             if path is None or not path[2]:
                 return self._meta.handle(request)
             group, version, rest = path
+            if rest in (["watch"], ["proxy"]):
+                why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {request.path}"
+                text = f'Internal Server Error: "{request.path}": {why}\n'
+                return Response(500, text.encode(), "text/plain; charset=utf-8")
             if group == metrics_endpoints.GROUP and group in self.backend.registry.groups:
                 return self._metrics.handle(request, rest)
             if (group, version) not in self.backend.registry.versions:
@@ -101,7 +107,7 @@ class Api:
             try:
                 info = resolve(self.backend.registry, request, group, version, rest)
             except ApiError as problem:
-                if problem.code == 404 and self.backend.registry.is_custom(group):
+                if problem.code == 404 and not problem.details and self.backend.registry.is_custom(group):
                     return self._meta.handle(request)
                 raise
             deprecated = deprecation_warning(info)
@@ -121,6 +127,8 @@ class Api:
             return self._refusal(request, bad_request("the object is nested too deeply"))
 
     async def _dispatch(self, info: RequestInfo, request: Request) -> Response | Stream:
+        if info.verb != "watch" and info.subresource not in running_pods.OF_RUNNING_PODS:
+            check_timeout(request.query.get("timeout", ""))
         is_collection = info.verb in ("list", "watch", "deletecollection") or (info.verb == "create" and not info.name)
         form = negotiate(
             request.headers.get("accept", ""),
@@ -184,6 +192,9 @@ class Api:
             return self._create(info, request, form)
         if info.subresource == "scale":
             scaled = scaling.scale(self.backend, info, request)
+            if form.kind == "Table":
+                include = rendering.included(request.query.get("includeObject"))
+                scaled = scale_table(scaled, form.version, include, self.backend.clock())
             return self._respond(200, scaled, form, request.warnings)
         if info.verb == "get":
             return self._get(info, request, form)

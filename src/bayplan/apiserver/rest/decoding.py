@@ -131,6 +131,11 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         if not isinstance(value, dict):
             raise _unrecognized(target, f"{_NO_KIND}json: cannot unmarshal {go_kind(value)} {_KIND_STRUCT}", body)
         value = _kinds_matched(target, value, body, is_yaml=media_type == YAML)
+        version = str(value.get("apiVersion") or "")
+        if version.count("/") > 1:
+            raise _unrecognized(target, f"unexpected GroupVersion string: {version}", body)
+        if version.startswith("/"):
+            value = {**value, "apiVersion": version[1:]}
         check_kind(target, value.get("apiVersion"), value.get("kind"))
     decoded = decode_value(target, cast("Document", value), duplicates, validation)
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
@@ -196,7 +201,13 @@ def decode_value(target: Target, value: Document, duplicates: list[str], validat
         raise _unreadable(target, str(problem)) from problem
     if problems and validation == "Strict":
         raise _unreadable(target, f"strict decoding error: {', '.join(problems)}")
-    return Decoded(document, problems)
+    return Decoded(document, [line for problem in problems for line in yaml_warnings(problem)])
+
+
+def yaml_warnings(problem: str) -> list[str]:
+    """Return the warnings that an error of strict decoding stands for; go-yaml lists its own in lines."""
+    _, found, lines = problem.partition("yaml: unmarshal errors:\n")
+    return [line.strip() for line in lines.split("\n")] if found else [problem]
 
 
 def read_value(target: Target, value: Document, duplicates: list[str], validation: str) -> tuple[Document, list[str]]:
@@ -208,8 +219,10 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     problems = [] if validation == "Ignore" else [*duplicates]
     if not target.type_name:
         document, unknown = prune(target.resource, value)
-        document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
+        metadata = document.get("metadata") or {}
+        document["metadata"] = shape_of(_METADATA).read(metadata)
         if validation != "Ignore":
+            problems += [f'unknown field "metadata.{path}"' for path in shape_of(_METADATA).unknown_fields(metadata)]
             problems += [f'unknown field "{path}"' for path in unknown]
         return document, problems
     if target.type_name == _POD:

@@ -197,7 +197,9 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = backend.now()
         new["status"] = {**part(old, "status"), "phase": "Terminating"}
-        finalizers = _finalizers(new, options)
+        # Unlike other kinds, a namespace takes the older option to leave no orphans for the policy Foreground.
+        foreground = options.orphan is False
+        finalizers = _finalizers(new, replace(options, propagation="Foreground") if foreground else options)
         if finalizers:
             metadata["finalizers"] = finalizers
         if not options.dry_run:

@@ -7,7 +7,7 @@ import msgspec
 from bayplan.apiserver.api_documents import discovery, openapi
 from bayplan.apiserver.model.errors import ApiError, method_not_allowed, no_such_path
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.messages import Request, Response
+from bayplan.apiserver.rest.messages import Request, Response, values_of
 from bayplan.apiserver.rest.negotiation import JSON, OBJECT_TYPES, YAML, Form, matches, negotiate, parse_accept
 from bayplan.apiserver.rest.rendering import encode_document
 from bayplan.apiserver.schema.facts import api_facts
@@ -46,11 +46,14 @@ class MetaEndpoints:
         segments = [each for each in request.path.split("/") if each]
         first = segments[0] if segments else ""
         reads = request.method in ("GET", "HEAD")
-        if not reads and (first in ("version", "openapi", "") or (first in ("api", "apis") and len(segments) == 1)):
+        if request.path.endswith("//") and first in ("api", "apis"):
+            return _not_found()
+        if not reads and (first in ("version", "openapi", "") or segments == ["api"]):
             raise method_not_allowed()
         if first in _HEALTH:
             return self._health(_HEALTH[first], segments, request)
         if first == "version" and len(segments) == 1:
+            _refuse_version(request.headers.get("accept", ""))
             return self._json(api_facts().version)
         if first in ("api", "apis"):
             return self._discovery(segments, request)
@@ -85,7 +88,8 @@ class MetaEndpoints:
         else:
             found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
         if found is not None:
-            if request.method not in ("GET", "HEAD"):
+            # What the aggregator answers does not depend on the method.
+            if request.method not in ("GET", "HEAD") and (segments[0] == "api" or len(segments) > 2):
                 raise method_not_allowed()
             # The aggregator answers for a group, the framework for its versions.
             return _negotiated(found, accept, by_framework=segments[0] == "api" or len(segments) > 2)
@@ -109,7 +113,7 @@ class MetaEndpoints:
             if not media_type:
                 return Response(406, b"", "", [("vary", "Accept")])
             found: tuple[bytes, str] | None = self._openapi.version_2(protobuf=media_type == openapi.PROTOBUF)
-        elif segments == ["v3"]:
+        elif segments == ["v3"] and not request.path.endswith("/"):
             found = self._openapi.index()
         elif segments == ["v3", "api", "v1"]:
             found = self._openapi.version_3("", "v1")
@@ -134,8 +138,8 @@ class MetaEndpoints:
             return Response(200, b"ok", _TEXT) if check in checks else _not_found()
         if "verbose" not in request.query:
             return Response(200, b"ok", _TEXT)
-        excluded = request.query.get("exclude", "")
-        lines = [f"[+]{each} excluded: ok" if each == excluded else f"[+]{each} ok" for each in checks]
+        excluded = values_of(request.query, "exclude")
+        lines = [f"[+]{each} excluded: ok" if each in excluded else f"[+]{each} ok" for each in checks]
         return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
 
 
@@ -160,6 +164,12 @@ def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Respo
             if media_type:
                 return Response(200, msgspec.json.encode(document), JSON)
     raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
+
+
+def _refuse_version(accept: str) -> None:
+    """Raise if the client does not accept JSON, the only format of the version."""
+    if not any(matches(each.media_type, JSON) for each in parse_accept(accept or "*/*")):
+        raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {JSON}", details={})
 
 
 def _wants_aggregated(accept: str) -> bool:

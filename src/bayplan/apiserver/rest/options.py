@@ -77,6 +77,18 @@ def request_timeout(text: str) -> float:
         raise bad_request(f"invalid timeout specified in the request URL: {problem}") from None
 
 
+def check_timeout(text: str) -> None:
+    """Check the timeout of a request that is no watch.
+
+    Raises:
+        ApiError: it is not a duration.
+    """
+    try:
+        parse_duration(text) if text else 0
+    except GoTextError as problem:
+        raise bad_request(f"invalid timeout specified in the request URL - {problem}") from None
+
+
 def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """Return the options of a list or watch.
 

@@ -19,7 +19,7 @@ from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError,
 from bayplan.apiserver.patches.strategic import StrategicPatchError, UndeclaredKeyError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of
+from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of, yaml_warnings
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.updates import check_place, managers_after
@@ -180,9 +180,13 @@ def _json_patched(whole: Document, body: bytes) -> object:
     operations = _read(body, "error decoding patch: ").value
     if operations is None:
         operations = []
-    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+    if not isinstance(operations, list):
         text = f"json: cannot unmarshal {go_kind(operations)} into Go value of type []handlers.jsonPatchOp"
         raise bad_request(f"error decoding patch: {text}")
+    for each in operations:
+        if not isinstance(each, dict):
+            text = f"json: cannot unmarshal {go_kind(each)} into Go value of type handlers.jsonPatchOp"
+            raise bad_request(f"error decoding patch: {text}")
     if len(operations) > MAX_OPERATIONS:
         raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
     try:
@@ -228,6 +232,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         part(new, "metadata")["resourceVersion"] = sent or ""
         writing.check_version(resource, info, new, old, required=False)
         written = writing.change(backend, info, old, new, managers, options)
+    repeated = [line for problem in repeated for line in yaml_warnings(problem)]
     written.warnings = [*repeated, *warnings, *written.warnings]
     return written
 

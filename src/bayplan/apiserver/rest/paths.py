@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.model.errors import bad_request, method_not_allowed, no_such_path
+from bayplan.apiserver.model.errors import bad_request, method_not_allowed, no_such_path, not_found
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.rest.messages import Request
@@ -13,6 +13,9 @@ _VERBS = {
     ("GET", True): "get", ("PUT", True): "update", ("PATCH", True): "patch", ("DELETE", True): "delete",
     ("POST", False): "create", ("GET", False): "list", ("DELETE", False): "deletecollection",
 }  # fmt: skip
+
+
+_NAMED = frozenset(("get", "update", "patch", "delete"))
 
 
 def split_path(path: str) -> tuple[str, str, list[str]] | None:
@@ -48,6 +51,10 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
     if subresource and subresource not in resource.subresources:
+        if resource.custom is not None:
+            raise not_found(resource.name, resource.group, name)
+        raise no_such_path()
+    if name and not subresource and not _NAMED & set(resource.facts.verbs):
         raise no_such_path()
     if name and resource.namespaced and not namespace:
         raise no_such_path()

@@ -76,7 +76,7 @@ def _causes(name: str, metadata: Document, spec: Document) -> list[Cause]:
     of_resource, of_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if of_resource is not None and of_path is not None:
         text = "cannot be specified in combination with resourceAttributes"
-        causes.append(invalid_value("spec.nonResourceAttributes", go_value(of_path), text))
+        causes.append(invalid_value("spec.nonResourceAttributes", _attributes(of_path), text))
     if of_resource is None and of_path is None:
         text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         causes.append(invalid_value("spec.resourceAttributes", "null", text))
@@ -100,5 +100,11 @@ def _local_causes(namespace: str, of_resource: object, of_path: object) -> list[
         causes.append(invalid_value("spec.resourceAttributes.namespace", wanted, "must match metadata.namespace"))
     if of_path is not None:
         text = "disallowed on this kind of request"
-        causes.append(invalid_value("spec.nonResourceAttributes", go_value(of_path), text))
+        causes.append(invalid_value("spec.nonResourceAttributes", _attributes(of_path), text))
     return causes
+
+
+def _attributes(of_path: object) -> str:
+    """Return the attributes of a path as Go prints its internal struct."""
+    found = of_path if isinstance(of_path, dict) else {}
+    return go_value({"Path": found.get("path") or "", "Verb": found.get("verb") or ""})

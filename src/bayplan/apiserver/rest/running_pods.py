@@ -15,7 +15,6 @@ from bayplan.apiserver.model.errors import (
     invalid,
     invalid_value,
     not_found,
-    not_supported,
 )
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.rest.backend import Backend
@@ -53,6 +52,8 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
             _check_container(backend.document(resource, item), request.query.get("container", ""))
             if not item.fields.get("spec.nodeName"):
                 return Response(204, b"", "")
+        if info.subresource == "proxy" and resource.table == "pods" and not item.fields.get("status.podIP"):
+            raise bad_request("address not allowed")
         if resource.table == "pods" and not item.fields.get("spec.nodeName"):
             raise bad_request(f"pod {info.name} does not have a host assigned")
         raise internal("no preferred addresses found; known addresses: []")
@@ -83,11 +84,7 @@ def _log_options(info: RequestInfo, request: Request) -> _LogOptions:
     """
     query, causes = request.query, []
     seconds, time = read_integer(query, "sinceSeconds"), query.get("sinceTime")
-    tail, limit, stream = (
-        read_integer(query, "tailLines"),
-        read_integer(query, "limitBytes"),
-        query.get("stream", "All"),
-    )
+    tail, limit = read_integer(query, "tailLines"), read_integer(query, "limitBytes")
     if tail is not None and tail < 0:
         causes.append(invalid_value("tailLines", str(tail), "must be greater than or equal to 0"))
     if limit is not None and limit < 1:
@@ -96,16 +93,12 @@ def _log_options(info: RequestInfo, request: Request) -> _LogOptions:
         causes.append(forbidden_value("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
     elif seconds is not None and seconds < 1:
         causes.append(invalid_value("sinceSeconds", str(seconds), "must be greater than 0"))
-    if stream not in _STREAMS:
-        causes.append(not_supported("stream", quote(stream), _STREAMS))
-    if stream != "All" and tail is not None:
-        causes.append(forbidden_value("[]", "`tailLines` and specific `stream` are mutually exclusive for now"))
+    if query.get("stream"):
+        # The gate PodLogsQuerySplitStreams is off.
+        causes.append(forbidden_value("stream", "may not be specified"))
     if causes:
         raise invalid("PodLogOptions", "", info.name, causes)
     return _LogOptions(tail, limit)
-
-
-_STREAMS = ("All", "Stdout", "Stderr")
 
 
 def _unreachable(backend: Backend, info: RequestInfo) -> ApiError:

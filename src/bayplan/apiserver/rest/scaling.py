@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.fields.field_set import Node, intersection
+from bayplan.apiserver.fields.field_set import Node, difference, intersection
 from bayplan.apiserver.model.errors import Cause, bad_request, conflict, internal_error, invalid, not_found
 from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
@@ -127,7 +127,11 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
     new = paths.with_replicas(old, replicas)
     field = _field(paths)
     # Fields that nobody manages are not tracked later.
-    if any(intersection(owned.fields, field) for owned in managers.values()):
+    if not replicas:
+        # Zero replicas are the absence of the field, which nobody owns then.
+        managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}
+        managers = {who: owned for who, owned in managers.items() if owned.fields}
+    elif any(intersection(owned.fields, field) for owned in managers.values()):
         owner = _owner(backend, info, options, managers, managed.UPDATE)
         managers = managed.after_update(owner, old, new, managers, is_create=False)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)

@@ -89,7 +89,8 @@ def _assign(backend: Backend, info: RequestInfo, binding: Document, options: Wri
     node = str(part(binding, "target")["name"])
     part(pod, "spec")["nodeName"] = node
     # The plugin PodTopologyLabels acts on the subresource, not on the older resource.
-    _merge_metadata(backend, pod, metadata, node, _TOPOLOGY_LABELS if info.subresource else ())
+    names = _TOPOLOGY_LABELS if info.subresource and part(binding, "target").get("kind") == "Node" else ()
+    _merge_metadata(backend, pod, metadata, node, names)
     status = pod["status"] = dict(part(old, "status"))
     status.pop("nominatedNodeName", None)
     set_condition(backend, status, {"type": "PodScheduled", "status": "True"})

@@ -325,7 +325,7 @@ def _free_name(backend: Backend, resource: Resource, namespace: str, prefix: str
 # --- changes ----------------------------------------------------------------------------------------------------------
 
 
-def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document) -> None:
+def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document, *, dry_run: bool = False) -> None:
     """Raise if the object is a different one with the same name.
 
     Raises:
@@ -333,15 +333,28 @@ def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document)
     """
     found = str(part(old, "metadata").get("uid") or "")
     if wanted and wanted != found:
-        raise conflict(resource.name, resource.group, info.name, storage_error(resource, info, wanted, found))
+        why = storage_error(resource, info, wanted, found, dry_run=dry_run)
+        raise conflict(resource.name, resource.group, info.name, why)
 
 
-def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str) -> str:
+_PREFIXES = {
+    "replicationcontrollers": "controllers",
+    "endpoints": "services/endpoints",
+    "nodes": "minions",
+    "services": "services/specs",
+    "networking.k8s.io/ingresses": "ingress",
+}
+"""Tables whose keys in etcd don't begin with the name of the resource."""
+
+
+def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str, *, dry_run: bool = False) -> str:
     """Return etcd's message for an unexpected uid."""
     place = f"{info.namespace}/{info.name}" if info.namespace else info.name
-    group = f"{resource.group}/" if resource.group else ""
+    extension = resource.custom is not None or resource.group == "apiextensions.k8s.io"
+    prefix = resource.table if extension else _PREFIXES.get(resource.table, resource.name)
+    root = "" if dry_run else "/registry"
     return (
-        f"StorageError: invalid object, Code: 4, Key: /registry/{group}{resource.name}/{place}, ResourceVersion: 0, "
+        f"StorageError: invalid object, Code: 4, Key: {root}/{prefix}/{place}, ResourceVersion: 0, "
         f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     )
 
@@ -458,6 +471,7 @@ def _keep(new: Document, old: Document, name: str) -> None:
 
 
 def _keep_identity(new: Document, old: Document) -> None:
+    new.pop("selfLink", None)
     if not new.get("uid"):
         _keep(new, old, "uid")
     _keep(new, old, "creationTimestamp")

@@ -62,6 +62,27 @@ def table_of(
     return {**head, "columnDefinitions": [_definition(each) for each in columns], "rows": rows}
 
 
+_SCALE = (
+    ColumnFacts("Name", "string"),
+    ColumnFacts("Desired", "integer"),
+    ColumnFacts("Available", "integer"),
+    ColumnFacts("Age", "string"),
+)
+
+
+def scale_table(scale: Document, version: str, include: str, now: float) -> Document:
+    """Return a Scale as a table."""
+    metadata, status = part(scale, "metadata"), part(scale, "status")
+    cells = [metadata.get("name"), part(scale, "spec").get("replicas") or 0, status.get("replicas") or 0]
+    row: Document = {"cells": [*cells, age(metadata.get("creationTimestamp"), now)], "object": scale}
+    if include != "Object":
+        shown: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
+        row["object"] = None if include == "None" else {**shown, "metadata": metadata}
+    head: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}"}
+    head["metadata"] = {"resourceVersion": metadata.get("resourceVersion") or ""}
+    return {**head, "columnDefinitions": [_definition(each) for each in _SCALE], "rows": [row]}
+
+
 def _definition(column: ColumnFacts) -> Document:
     return {
         "name": column.name,
