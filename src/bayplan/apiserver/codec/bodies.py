@@ -60,8 +60,7 @@ def parse_json(data: bytes) -> Parsed:
     try:
         value = json.loads(text, object_pairs_hook=collect, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as problem:
-        # Go looks at bytes, and shows each as the character of its number.
-        raise BodyError(json_problem(data.decode("latin-1")) or str(problem)) from problem
+        raise BodyError(json_problem(data.decode("utf-8", "surrogateescape")) or str(problem)) from problem
     if "\\ud" in text or "\\uD" in text:
         value = _mended(value)
     if repeated:

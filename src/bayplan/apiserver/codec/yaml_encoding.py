@@ -61,7 +61,7 @@ def _scalar(text: str) -> ScalarNode:
 def _is_ambiguous(text: str) -> bool:
     if resolve(text) is not text or text == "":
         return True
-    return text == "<<" or _TIMESTAMP.fullmatch(text) is not None or _BASE_60.fullmatch(text) is not None
+    return _TIMESTAMP.fullmatch(text) is not None or _BASE_60.fullmatch(text) is not None
 
 
 def _compare_keys(one: str, two: str) -> int:

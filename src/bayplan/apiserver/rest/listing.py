@@ -47,7 +47,7 @@ def decode_continue(token: str) -> Continue:
         data = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise _unusable("continue key is not valid: illegal base64 data at input byte 0") from None
-    text = data.decode("utf-8", "replace")
+    text = data.decode("utf-8", "surrogateescape")
     try:
         found = json.loads(text)
     except ValueError:

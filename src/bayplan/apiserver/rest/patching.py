@@ -72,7 +72,8 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
     warnings += drop_repeated_owners(part(new, "metadata"), when=" after mutating admission happens")
     request.warnings += warnings
     check_place(info, part(new, "metadata"))
-    writing.check_version(resource, info, new, old, required=False)
+    required = not backend.strategy(resource).unconditional_update
+    writing.check_version(resource, info, new, old, required=required)
     managers = managers_after(backend, info, old, new, options)
     written = writing.change(backend, info, old, new, managers, options)
     written.warnings = [*warnings, *written.warnings]
