@@ -5,10 +5,11 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
 from bayplan.apiserver.kinds.service_allocation import allocate, drop_unused
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part
-from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.model.errors import Cause, forbidden
 from bayplan.apiserver.validation.core import check_finalizer
 from bayplan.apiserver.validation.events import check_event, check_event_update
 from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.objects.quantity import Quantity
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 
@@ -186,6 +187,36 @@ class ClaimStrategy(Strategy):
         if not causes:
             check_claim_limits(context, document)
         return causes
+
+    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
+        """Check a change; a bound claim may grow if its class allows it (the plugin PersistentVolumeClaimResize)."""
+        causes = super().validate_update(context, new, old)
+        if not causes and not context.subresource and _requested_storage(new) > _requested_storage(old):
+            why = ""
+            if part(old, "status").get("phase") != "Bound":
+                why = "Only bound persistent volume claims can be expanded"
+            elif not _class_allows_growth(context, new, old):
+                why = "only dynamically provisioned pvc can be resized and "
+                why += "the storageclass that provisions the pvc must support resize"
+            if why:
+                raise forbidden("persistentvolumeclaims", "", str(part(old, "metadata").get("name")), why)
+        return causes
+
+
+def _requested_storage(claim: Document) -> Quantity:
+    return Quantity.parse(str(part(claim, "spec", "resources", "requests").get("storage") or "0"))
+
+
+def _class_allows_growth(context: Context, new: Document, old: Document) -> bool:
+    names = [
+        part(each, "metadata", "annotations").get("volume.beta.kubernetes.io/storage-class")
+        or part(each, "spec").get("storageClassName")
+        for each in (new, old)
+    ]
+    if not names[0] or names[0] != names[1]:
+        return False
+    found = context.cluster.find("storage.k8s.io/storageclasses", "", str(names[0]))
+    return found is not None and found.get("allowVolumeExpansion") is True
 
 
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
