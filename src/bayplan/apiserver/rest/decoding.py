@@ -219,8 +219,8 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     problems = [] if validation == "Ignore" else [*duplicates]
     if not target.type_name:
         document, unknown = prune(target.resource, value)
-        metadata = document.get("metadata") or {}
-        document["metadata"] = shape_of(_METADATA).read(metadata)
+        metadata = part(document, "metadata")
+        document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
         if validation != "Ignore":
             problems += [f'unknown field "metadata.{path}"' for path in shape_of(_METADATA).unknown_fields(metadata)]
             problems += [f'unknown field "{path}"' for path in unknown]
