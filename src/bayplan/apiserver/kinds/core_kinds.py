@@ -6,7 +6,7 @@ from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
 from bayplan.apiserver.kinds.service_allocation import allocate, drop_unused
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part
 from bayplan.apiserver.model.errors import Cause, forbidden
-from bayplan.apiserver.validation.core import check_finalizer
+from bayplan.apiserver.model.object_meta import check_finalizer
 from bayplan.apiserver.validation.events import check_event, check_event_update
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.quantity import Quantity

@@ -22,6 +22,7 @@ from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import read_delete_options, write_options
 from bayplan.apiserver.rest.paths import check_name
+from bayplan.apiserver.rest.preconditions import storage_error
 from bayplan.apiserver.rest.updates import check_namespace
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import compile_selector_document, quote
@@ -82,7 +83,7 @@ def _assign(backend: Backend, info: RequestInfo, binding: Document, options: Wri
     pod = {**old, "metadata": dict(part(old, "metadata")), "spec": dict(part(old, "spec"))}
     wanted, found = str(metadata.get("uid") or ""), item.uid
     if wanted and wanted != found:
-        raise conflict("pods", "", info.name, writing.storage_error(resource, info, wanted, found))
+        raise conflict("pods", "", info.name, storage_error(resource, info, wanted, found))
     if metadata.get("resourceVersion") not in (None, "", part(old, "metadata")["resourceVersion"]):
         raise modified("pods", "", info.name)
     _check_assignable(info, pod)

@@ -9,6 +9,7 @@ from bayplan.apiserver.model.errors import bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.preconditions import check_uid
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part
 
@@ -32,11 +33,11 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
     if item is None:
         if not strategy.create_on_update or info.subresource:
             raise not_found(resource.name, resource.group, info.name)
-        writing.check_uid(resource, info, str(metadata.get("uid") or ""), {}, dry_run=options.dry_run)
+        check_uid(resource, info, str(metadata.get("uid") or ""), {}, dry_run=options.dry_run)
         metadata.pop("resourceVersion", None)
         return writing.create(backend, info, new, options)
     old = backend.document(resource, item)
-    writing.check_uid(resource, info, str(metadata.get("uid") or ""), old, dry_run=options.dry_run)
+    check_uid(resource, info, str(metadata.get("uid") or ""), old, dry_run=options.dry_run)
     writing.check_version(resource, info, new, old, required=not strategy.unconditional_update)
     managers = managers_after(backend, info, old, new, options)
     return writing.change(backend, info, old, new, managers, options)

@@ -19,7 +19,6 @@ from bayplan.apiserver.model.errors import (
     Cause,
     already_exists,
     bad_request,
-    conflict,
     forbidden,
     internal,
     invalid,
@@ -323,40 +322,6 @@ def _free_name(backend: Backend, resource: Resource, namespace: str, prefix: str
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------
-
-
-def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document, *, dry_run: bool = False) -> None:
-    """Raise if the object is a different one with the same name.
-
-    Raises:
-        ApiError: the uid differs.
-    """
-    found = str(part(old, "metadata").get("uid") or "")
-    if wanted and wanted != found:
-        why = storage_error(resource, info, wanted, found, dry_run=dry_run)
-        raise conflict(resource.name, resource.group, info.name, why)
-
-
-_PREFIXES = {
-    "replicationcontrollers": "controllers",
-    "endpoints": "services/endpoints",
-    "nodes": "minions",
-    "services": "services/specs",
-    "networking.k8s.io/ingresses": "ingress",
-}
-"""Tables whose keys in etcd don't begin with the name of the resource."""
-
-
-def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str, *, dry_run: bool = False) -> str:
-    """Return etcd's message for an unexpected uid."""
-    place = f"{info.namespace}/{info.name}" if info.namespace else info.name
-    extension = resource.custom is not None or resource.group == "apiextensions.k8s.io"
-    prefix = resource.table if extension else _PREFIXES.get(resource.table, resource.name)
-    root = "" if dry_run else "/registry"
-    return (
-        f"StorageError: invalid object, Code: 4, Key: {root}/{prefix}/{place}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-    )
 
 
 def check_version(resource: Resource, info: RequestInfo, new: Document, old: Document, *, required: bool) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
-from bayplan.apiserver.model.object_meta import check_labels
+from bayplan.apiserver.model.object_meta import check_finalizer, check_labels
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
@@ -118,14 +118,6 @@ NODE = kind(
 def _finalizers(namespace: Document, path: str, out: Causes) -> None:
     for name in texts(part(namespace, "spec"), "finalizers"):
         check_finalizer(name, "spec.finalizers", out)
-
-
-def check_finalizer(name: str, path: str, out: Causes) -> None:
-    """Check the name of a finalizer: a qualified name, with a domain unless it is a standard one."""
-    out.extend(invalid_value(path, quote(name), problem) for problem in check_qualified_name(name))
-    if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
-        detail = "name is neither a standard finalizer name nor is it fully qualified"
-        out.append(invalid_value(path, quote(name), detail))
 
 
 _LEVELS = ("privileged", "baseline", "restricted")
