@@ -5,17 +5,20 @@
 Two fresh servers (`oracle/current/realcluster/up.sh`) are asked the same; where their answers differ, the file says that the
 value varies. Each object of `api_objects.jsonl` goes through its life in every way that
 clients ask for (`own_kinds`); the families of `api_families.jsonl` ask for parameters, selectors, media types,
-warnings and admission.
+warnings and admission, and those of `api_families_exchanges.jsonl` for all subjects of the recordings in new combinations.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
+import concurrent.futures
 import gzip
 import http.client
 import json
 import re
 import ssl
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -172,9 +175,9 @@ class Server:
         body = request.get("body")
         data = None if body is None else self._filled(body if isinstance(body, str) else json.dumps(body)).encode()
         headers = {
+            "User-Agent": "conformance/1.0",
             **request.get("headers", {}),
             "Authorization": f"Bearer {self._token}",
-            "User-Agent": "conformance/1.0",
         }
         for attempt in range(2):
             if self._connection is None:
@@ -195,7 +198,9 @@ class Server:
             found["warning"] = ", ".join(warnings)
         response["headers"] = {name: found[name] for name in _HEADERS if name in found}
         text = raw.decode(errors="replace")
-        if "watch=" in path and answer.status == 200:
+        if found.get("content-type", "").startswith("application/vnd.kubernetes.protobuf"):
+            response["base64"] = base64.b64encode(raw).decode()
+        elif "watch=" in path and answer.status == 200:
             response["stream"] = [json.loads(line) for line in text.splitlines() if line]
         elif found.get("content-type", "").startswith("application/json") and raw:
             response["body"] = json.loads(raw)
@@ -204,6 +209,39 @@ class Server:
         for name, pointer in exchange.get("captures", {}).items():  # type: ignore[attr-defined]
             self.captured[name] = str(at(response.get("body"), pointer))
         return request, response
+
+    def alongside(self) -> Server:
+        """Return another connection to the server, with the values captured so far."""
+        other = Server(f"https://{self._host}#{self._token}")
+        other.captured.update(self.captured)
+        return other
+
+    def compact(self, etcd: str, restart: str) -> None:
+        """Compact etcd at its newest version, run the command that restarts the API server, and wait until it is ready.
+
+        Args:
+            etcd: the URL of etcd's clients.
+            restart: a shell command.
+        """
+        newest = self._etcd(etcd, "kv/range", {"key": "AA=="})["header"]["revision"]  # type: ignore[index]
+        self._etcd(etcd, "kv/compaction", {"revision": newest, "physical": True})
+        subprocess.run(restart, shell=True, check=True)
+        self._connection = None
+        for _ in range(600):
+            try:
+                if self.send(ask("GET", "/readyz"))[1]["status"] == 200:
+                    return
+            except OSError:
+                self._connection = None
+            time.sleep(0.2)
+        raise TimeoutError("the API server did not restart")
+
+    @staticmethod
+    def _etcd(address: str, name: str, body: Document) -> Document:
+        connection = http.client.HTTPConnection(urlsplit(address).netloc)
+        connection.request("POST", f"/v3/{name}", body=json.dumps(body))
+        found: Document = json.loads(connection.getresponse().read())
+        return found
 
     def _filled(self, text: str) -> str:
         return re.sub(r"\$\{(\w+)\}", lambda match: self.captured.get(match[1], match[0]), text)
@@ -229,6 +267,37 @@ def differences(one: object, two: object, path: str = "") -> Iterator[str]:
         yield path
 
 
+Exchanged = tuple[Document, Document]
+"""A request as it was sent, and its answer."""
+
+
+def recorded(
+    scenario: list[Document], servers: list[Server], compaction: list[tuple[str, str]]
+) -> list[list[Exchanged]]:
+    """Send a scenario to all servers and return, for each, its exchanges in order.
+
+    Args:
+        scenario: its exchanges; ``pause`` (seconds), ``background`` and ``compact`` say how to send one.
+        servers: where to.
+        compaction: etcd's URL and the restarting command of each server.
+    """
+    runs: list[list[Exchanged | concurrent.futures.Future[Exchanged]]] = [[] for _ in servers]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for each in scenario:
+            # Admission plugins see some objects through caches, a moment later.
+            time.sleep(int(str(each.pop("pause", 0))))
+            if each.pop("compact", False):
+                for server, (etcd, restart) in zip(servers, compaction, strict=True):
+                    server.compact(etcd, restart)
+            for server, run in zip(servers, runs, strict=True):
+                run.append(pool.submit(server.alongside().send, each) if each.get("background") else server.send(each))
+            if each.get("background"):
+                time.sleep(0.3)
+        return [
+            [each.result() if isinstance(each, concurrent.futures.Future) else each for each in run] for run in runs
+        ]
+
+
 def main() -> int:
     """Run the script."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
@@ -236,6 +305,8 @@ def main() -> int:
     parser.add_argument("--server", action="append", required=True, metavar="URL#TOKEN")
     parser.add_argument("--only", default="")
     parser.add_argument("--families", action="append", default=[], metavar="FILE", help="instead of the usual ones")
+    parser.add_argument("--etcd", action="append", default=[], metavar="URL", help="of each server, for compaction")
+    parser.add_argument("--restart", action="append", default=[], metavar="COMMAND", help="that restarts each server")
     parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", help="of ${NAME} in requests")
     options = parser.parse_args()
     scenarios = (
@@ -261,12 +332,7 @@ def main() -> int:
         name = str(scenario[0]["id"]).partition("/")[0]
         if options.only and options.only not in name:
             continue
-        runs: list[list[tuple[Document, Document]]] = [[] for _ in servers]
-        for each in scenario:
-            # Admission plugins see some objects through caches, a moment later.
-            time.sleep(int(str(each.pop("pause", 0))))
-            for server, run in zip(servers, runs, strict=True):
-                run.append(server.send(each))
+        runs = recorded(scenario, servers, list(zip(options.etcd, options.restart, strict=True)))
         lines = files.setdefault(name, [])
         for exchange, (request, response), (_, other) in zip(scenario, *runs, strict=True):
             line: Document = {**exchange, "response": response, "variable": sorted(differences(response, other))}

@@ -163,7 +163,7 @@ class _Replay:
         response = await send(self._application, str(request["method"]), path, headers, self._filled(data.decode()).encode())
         for name, pointer in cast("dict[str, str]", exchange.get("captures") or {}).items():
             found = at_pointer(response.get("body"), pointer)
-            self._captured[name] = found if isinstance(found, str) else json.dumps(found)
+            self._captured[name] = "" if found is None else found if isinstance(found, str) else json.dumps(found)
         self._answers[str(exchange["id"])] = {"id": exchange["id"], "response": response}
 
     def _filled(self, text: str) -> str:

@@ -10,9 +10,19 @@ from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_
 
 def test_the_last_of_repeated_keys_counts_and_is_told() -> None:
     parsed = parse_json(b'{"a":{"b":1,"b":2},"c":[{"d":1,"d":{"e":1,"e":2}}]}')
-    assert parsed == Parsed({"a": {"b": 2}, "c": [{"d": {"e": 2}}]}, ["a.b", "c[0].d", "c[0].d.e"])
+    assert parsed == Parsed(
+        {"a": {"b": 2}, "c": [{"d": {"e": 2}}]}, [f'duplicate field "{path}"' for path in ("a.b", "c[0].d", "c[0].d.e")]
+    )
     assert isinstance(parsed.value, dict)
     assert type(parsed.value["a"]) is dict
+
+
+def test_repeated_keys_of_yaml_are_told_with_their_lines() -> None:
+    parsed = parse_yaml(b"a:\n  b: 1\n  b: 2\nc: 3\nc: 4\n")
+    assert parsed.value == {"a": {"b": 2}, "c": 4}
+    assert parsed.duplicates == [
+        'yaml: unmarshal errors:\n  line 3: key "b" already set in map\n  line 5: key "c" already set in map'
+    ]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +90,7 @@ def test_half_of_a_surrogate_pair_is_replaced() -> None:
         "a": ["x\ufffd"],
         "\ufffd": "\U0001f600",
     }
-    assert parse_json(b'{"a":"\\ud800","a":1,"b":2}') == Parsed({"a": 1, "b": 2}, ["a"])
+    assert parse_json(b'{"a":"\\ud800","a":1,"b":2}') == Parsed({"a": 1, "b": 2}, ['duplicate field "a"'])
 
 
 @pytest.mark.parametrize(

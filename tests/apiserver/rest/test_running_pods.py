@@ -27,7 +27,10 @@ def test_the_log_is_the_life_of_the_pod(client: Client) -> None:
     ended = {"name": "c", "state": {"terminated": {"exitCode": 3, "finishedAt": "2026-01-01T00:02:00Z"}}}
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}
     status = {"startTime": "2026-01-01T00:00:07Z", "conditions": [scheduled], "containerStatuses": [ended]}
-    assert client.post(f"{PODS}/p/binding", {"target": {"kind": "Node", "name": "n"}}).status == 201
+    assert (
+        client.post(f"{PODS}/p/binding", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}).status
+        == 201
+    )
     assert client.patch(f"{PODS}/p/status", {"status": status}).status == 200
     events = "/api/v1/namespaces/default/events"
     reported = {

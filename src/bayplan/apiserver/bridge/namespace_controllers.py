@@ -12,7 +12,7 @@ from bayplan.apiserver.bridge.document_owners import GONE
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.subresources import finalize
+from bayplan.apiserver.rest.updates import update
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
@@ -151,9 +151,13 @@ class NamespaceController(DocumentController):
             return
         document = self.object_writer.document(_NAMESPACES, stored)
         finalizers = [each for each in texts(part(document, "spec"), "finalizers") if each != _FINALIZER]
-        wanted: Document = {**document, "spec": {"finalizers": finalizers}}
+        wanted: Document = {
+            **document,
+            "metadata": dict(part(document, "metadata")),
+            "spec": {"finalizers": finalizers},
+        }
         info = RequestInfo("update", resource, "", name, "finalize")
-        finalize(self._backend, info, wanted, WriteOptions(manager=self.object_writer.manager))
+        update(self._backend, info, wanted, WriteOptions(manager=self.object_writer.manager))
 
 
 def _is_going(item: Item) -> bool:

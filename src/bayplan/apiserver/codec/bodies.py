@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.base.go_text.json import json_problem
 from bayplan.formats import yaml_text
+from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
 
 _DEEPEST = 10_000
 _FLOAT = re.compile(rb"[:\[,\s]-?[0-9]+[.eE]|[0-9]{16}")
@@ -21,7 +22,7 @@ class BodyError(ValueError):
 
 
 class Parsed(NamedTuple):
-    """A value and the paths of keys that occurred twice in one object; the last one counts."""
+    """A value, and what strict decoding says of keys that occurred twice in one object; the last one counts."""
 
     value: object
     duplicates: list[str]
@@ -59,11 +60,11 @@ def parse_json(data: bytes) -> Parsed:
     try:
         value = json.loads(text, object_pairs_hook=collect, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as problem:
-        raise BodyError(json_problem(text) or str(problem)) from problem
+        raise BodyError(json_problem(data.decode("utf-8", "surrogateescape")) or str(problem)) from problem
     if "\\ud" in text or "\\uD" in text:
         value = _mended(value)
     if repeated:
-        return Parsed(_plain(value), _list_repeated(value, ""))
+        return Parsed(_plain(value), [f'duplicate field "{path}"' for path in _list_repeated(value, "")])
     return Parsed(value, [])
 
 
@@ -127,17 +128,37 @@ def parse_yaml(data: bytes) -> Parsed:
     """
     if data.count(b"{") + data.count(b"[") > _DEEPEST and _depth(data) > _DEEPEST:
         # The parser would also detect this, but in time that grows with the square of the depth.
-        raise BodyError(f"error converting YAML to JSON: yaml: exceeded max depth of {_DEEPEST}")
+        raise BodyError(f"yaml: exceeded max depth of {_DEEPEST}")
     if data[:1] == b"{" and b"\\" not in data and b"\t" not in data and not _FLOAT.search(data):
         # Go clients send apply configurations as JSON, which the YAML decoder reads to the same value.
         plain = _read_plain(data)
         if plain is not None:
             return plain
     try:
-        documents = [parsed.value for parsed in yaml_text.parse(data.decode("utf-8", "replace"))]
+        documents = list(yaml_text.parse(data.decode("utf-8", "replace")))
     except yaml_text.YamlError as problem:
-        raise BodyError(f"error converting YAML to JSON: yaml: {problem}") from problem
-    return Parsed(documents[0] if documents else None, [])
+        raise BodyError(_yaml_problem(data) or f"yaml: {problem}") from problem
+    if not documents:
+        return Parsed(None, [])
+    complaint = _yaml_complaint(data) if documents[0].duplicates else ""
+    return Parsed(documents[0].value, [complaint] if complaint else [])
+
+
+def _yaml_problem(data: bytes) -> str:
+    """Return go-yaml's error for a text, or an empty string if it reads the first document."""
+    try:
+        read_yaml(data)
+    except YamlError as problem:
+        return str(problem)
+    return ""
+
+
+def _yaml_complaint(data: bytes) -> str:
+    """Return what go-yaml's strict decoding says of repeated keys."""
+    try:
+        return read_yaml(data).complaint or ""
+    except YamlError:
+        return ""
 
 
 def _depth(data: bytes) -> int:

@@ -119,7 +119,8 @@ def read_int_or_string(value: object) -> object:
         if not -_BOUNDS["int32"] <= value < _BOUNDS["int32"]:
             raise DecodeError(value=f"number {value}", go_type="int32")
         return value
-    raise DecodeError(value=go_kind(value), go_type="int32")
+    found = f"number {_go_number(value)}" if isinstance(value, float) else go_kind(value)
+    raise DecodeError(value=found, go_type="int32")
 
 
 def read_time(value: object) -> object:

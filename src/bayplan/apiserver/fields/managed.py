@@ -204,8 +204,13 @@ def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, s
     """Return the managers without the fields that the request changed or removed."""
     left: Managers = {}
     for who, owned in managers.items():
-        if who == spare or owned.api_version != request.api_version:
+        if who == spare:
             left[who] = owned
+            continue
+        if owned.api_version != request.api_version:
+            # The core group and the named ones know only their own types: entries of others are dropped.
+            if ("/" in owned.api_version) == ("/" in request.api_version):
+                left[who] = owned
             continue
         fields = difference(difference(owned.fields, took), removed)
         if fields:
@@ -252,7 +257,7 @@ def apply(
     """
     live = _bare(live)
     if not managers and live != zero:
-        before = Request(_BEFORE_FIRST_APPLY, request.api_version, request.kind, request.time)
+        before = replace(request, manager=_BEFORE_FIRST_APPLY, subresource="")
         managers = after_update(before, zero, live, {}, is_create=True)
     kind = request.kind
     who = Manager(request.manager, APPLY, "", request.subresource)

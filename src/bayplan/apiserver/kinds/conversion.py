@@ -31,6 +31,11 @@ def is_converted(resource: Resource) -> bool:
     return resource.converter is not None or (resource.group, resource.version, resource.name) in _CONVERTERS
 
 
+def is_renamed(resource: Resource) -> bool:
+    """Return whether a built-in kind is stored under the names of another version."""
+    return (resource.group, resource.version, resource.name) in _CONVERTERS
+
+
 def to_storage(resource: Resource, document: Document) -> Document:
     """Return a document in the version that is processed internally; for custom resources, the version of the request."""
     converters = _CONVERTERS.get((resource.group, resource.version, resource.name))
@@ -62,8 +67,6 @@ def _event_from_core(event: Document) -> Document:
     for name in ("reportingController", "reportingInstance"):
         if not renamed.get(name):
             renamed.pop(name, None)
-    if renamed.get("regarding") == {}:
-        return renamed
     return renamed
 
 

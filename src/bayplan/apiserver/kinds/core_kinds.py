@@ -5,9 +5,11 @@ from __future__ import annotations
 from bayplan.apiserver.kinds.limit_ranges import check_claim_limits
 from bayplan.apiserver.kinds.service_allocation import allocate, drop_unused
 from bayplan.apiserver.kinds.strategy import Context, Strategy, add_finalizer, copy_part
-from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.model.errors import Cause, forbidden
+from bayplan.apiserver.model.object_meta import check_finalizer
 from bayplan.apiserver.validation.events import check_event, check_event_update
 from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.objects.quantity import Quantity
 
 _NOT_READY = "node.kubernetes.io/not-ready"
 
@@ -89,9 +91,23 @@ class NamespaceStrategy(Strategy):
         document["status"] = {"phase": "Active"}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Keep status and finalizers of the spec."""
+        """Keep status and finalizers of the spec; the latter change through an endpoint of their own."""
         copy_part(new, old, "status")
-        copy_part(new, old, "spec")
+        if context.subresource != "finalize":
+            copy_part(new, old, "spec")
+
+    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
+        """Return the errors of an update; through the endpoint of finalizers, only those of finalizers."""
+        if context.subresource != "finalize":
+            return super().validate_update(context, new, old)
+        causes: list[Cause] = []
+        for index, name in enumerate(texts(part(new, "spec"), "finalizers")):
+            check_finalizer(name, f"spec.finalizers[{index}]", causes)
+        return causes
+
+    def metadata_steps(self, context: Context) -> tuple[str, ...]:
+        """Return the checks of metadata: the endpoint of finalizers has fewer."""
+        return ("change",) if context.subresource == "finalize" else super().metadata_steps(context)
 
 
 class ServiceStrategy(Strategy):
@@ -109,7 +125,11 @@ class ServiceStrategy(Strategy):
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Drop fields that the new type does not need."""
         super().prepare_update(context, new, old)
-        drop_unused(part(new, "spec"), part(old, "spec"))
+        spec = part(new, "spec")
+        drop_unused(spec, part(old, "spec"))
+        if spec.get("type") == "ExternalName":
+            # Upstream keeps it and shows it to nobody.
+            spec.pop("internalTrafficPolicy", None)
 
 
 class VolumeStrategy(Strategy):
@@ -167,6 +187,36 @@ class ClaimStrategy(Strategy):
         if not causes:
             check_claim_limits(context, document)
         return causes
+
+    def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
+        """Check a change; a bound claim may grow if its class allows it (the plugin PersistentVolumeClaimResize)."""
+        causes = super().validate_update(context, new, old)
+        if not causes and not context.subresource and _requested_storage(new) > _requested_storage(old):
+            why = ""
+            if part(old, "status").get("phase") != "Bound":
+                why = "Only bound persistent volume claims can be expanded"
+            elif not _class_allows_growth(context, new, old):
+                why = "only dynamically provisioned pvc can be resized and "
+                why += "the storageclass that provisions the pvc must support resize"
+            if why:
+                raise forbidden("persistentvolumeclaims", "", str(part(old, "metadata").get("name")), why)
+        return causes
+
+
+def _requested_storage(claim: Document) -> Quantity:
+    return Quantity.parse(str(part(claim, "spec", "resources", "requests").get("storage") or "0"))
+
+
+def _class_allows_growth(context: Context, new: Document, old: Document) -> bool:
+    names = [
+        part(each, "metadata", "annotations").get("volume.beta.kubernetes.io/storage-class")
+        or part(each, "spec").get("storageClassName")
+        for each in (new, old)
+    ]
+    if not names[0] or names[0] != names[1]:
+        return False
+    found = context.cluster.find("storage.k8s.io/storageclasses", "", str(names[0]))
+    return found is not None and found.get("allowVolumeExpansion") is True
 
 
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
 from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import Cause, invalid_value, too_large
-from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules
+from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules, version_rank
 from bayplan.apiserver.schema.facts import ResourceFacts
 from bayplan.apiserver.validation.custom_values import has_rules, validate_custom
 from bayplan.base.plain_data import Document, part, parts, texts
@@ -42,6 +45,7 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
     facts = ResourceFacts(
         plural, str(names.get("singular") or kind.lower()), namespaced, kind, _VERBS,
         short_names=tuple(texts(names, "shortNames")), categories=tuple(texts(names, "categories")),
+        storage_version_hash=_version_hash(group, str(version["name"]), kind) if version.get("storage") else "",
     )  # fmt: skip
     subresources: dict[str, ResourceFacts] = {}
     declared = part(version, "subresources")
@@ -62,9 +66,32 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
         fields=_object_type(schema),
         subresources=subresources,
         custom=version,
+        deprecation=_deprecation(group, spec, version, kind),
         rules=_rules(schema),
     )
     return resource, [facts, *subresources.values()]
+
+
+def _deprecation(group: str, spec: Document, version: Document, kind: str) -> str:
+    """Return the warning about a deprecated version: the definition's own, or one that names the best other version."""
+    if not version.get("deprecated"):
+        return ""
+    if version.get("deprecationWarning"):
+        return str(version["deprecationWarning"])
+    name = str(version["name"])
+    better = [
+        other
+        for each in parts(spec, "versions")
+        if each.get("served") and not each.get("deprecated")
+        if version_rank(other := str(each["name"])) < version_rank(name)
+    ]
+    text = f"{group}/{name} {kind} is deprecated"
+    return f"{text}; use {group}/{min(better, key=version_rank)} {kind}" if better else text
+
+
+def _version_hash(group: str, version: str, kind: str) -> str:
+    """Return the hash of a storage version, which clients compare to notice that it has changed."""
+    return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
 
 
 def _rules(schema: Document) -> SchemaRules | None:
@@ -249,6 +276,7 @@ class CustomStrategy(Strategy):
     """Objects of custom resources."""
 
     counts_generations = True
+    unconditional_update = False
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
         """Check a new object."""

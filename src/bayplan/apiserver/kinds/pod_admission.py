@@ -57,6 +57,24 @@ def _value(priority_class: Document) -> int:
     return found if isinstance(found, int) else 0
 
 
+_TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+
+def admit_topology(context: Context, pod: Document) -> None:
+    """Copy the topology labels of its node to a pod that is created with one (the plugin PodTopologyLabels)."""
+    node_name = part(pod, "spec").get("nodeName")
+    if not node_name or context.imported:
+        return
+    found = context.cluster.find("nodes", "", str(node_name))
+    if found is None:
+        return
+    labels = part(found, "metadata", "labels")
+    copied = {name: labels[name] for name in _TOPOLOGY_LABELS if name in labels}
+    if copied:
+        metadata = part(pod, "metadata")
+        metadata["labels"] = {**part(metadata, "labels"), **copied}
+
+
 def admit_tolerations(pod: Document) -> None:
     """Tolerate nodes that are not ready or not reachable for five minutes, unless the pod has tolerations for that."""
     spec = part(pod, "spec")

@@ -7,6 +7,7 @@ from typing import cast
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.strategy import copy_part
 from bayplan.apiserver.model.errors import Cause, forbidden_value, invalid_value
+from bayplan.apiserver.validation.internal_json import difference
 from bayplan.apiserver.validation.pod_annotations import MIRROR
 from bayplan.apiserver.validation.pod_specs import check_pod_spec
 from bayplan.apiserver.validation.pods import check_pod_metadata_and_spec
@@ -168,6 +169,7 @@ def check_ephemeral(new: Document, old: Document) -> list[Cause]:
             text = f"existing ephemeral containers {quote(called)} may not be removed\n"
             causes.append(forbidden_value(f"spec.{name}", text))
         elif now[called] != before:
-            text = f"existing ephemeral containers {quote(called)} may not be changed\n"
+            changes = difference("core.EphemeralContainer", before, now[called])
+            text = f"existing ephemeral containers {quote(called)} may not be changed\n{changes}"
             causes.append(forbidden_value(f"spec.{name}", text))
     return causes

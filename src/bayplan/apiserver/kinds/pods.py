@@ -7,7 +7,7 @@ from typing import ClassVar
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
-from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations
+from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations, admit_topology
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
 from bayplan.apiserver.kinds.service_account_admission import admit_service_account
@@ -21,6 +21,18 @@ from bayplan.objects.selectors import quote
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 _APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _PROFILES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault", "localhost": "Localhost"}
+
+
+def settle_addresses(pod: Document) -> None:
+    """Make both fields of a pod's addresses agree, as conversion does: the older one wins, as for kubelets that know only that."""
+    status = pod.get("status")
+    if not isinstance(status, dict):
+        return
+    first, every = status.get("podIP"), parts(status, "podIPs")
+    if first and (not every or every[0].get("ip") != first):
+        status["podIPs"] = [{"ip": first}]
+    elif every:
+        status["podIP"] = every[0].get("ip")
 
 
 class PodStrategy(Strategy):
@@ -39,6 +51,7 @@ class PodStrategy(Strategy):
         admit_priority(context, document)
         admit_tolerations(document)
         admit_runtime(context, document)
+        admit_topology(context, document)
 
     def prepare_create(self, context: Context, document: Document) -> None:
         """Set the phase Pending, the quality of service, and the condition for scheduling gates."""
@@ -90,12 +103,6 @@ class PodStrategy(Strategy):
         """Keep spec, owners and quality of service."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
-        first, every = status.get("podIP"), parts(status, "podIPs")
-        if first and (not every or every[0].get("ip") != first):
-            # The older field wins, as for kubelets that know only that field.
-            status["podIPs"] = [{"ip": first}]
-        elif every:
-            status["podIP"] = every[0].get("ip")
         if not status.get("qosClass") and before.get("qosClass"):
             status["qosClass"] = before["qosClass"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, parts
 
 if TYPE_CHECKING:
     from bayplan.apiserver.model.resources import Resource
@@ -72,7 +72,14 @@ def field_problem(resource: Resource, field: str) -> str:
     table = resource.table
     if field == "metadata.name" or (field == "metadata.namespace" and table not in _WITHOUT_NAMESPACE):
         return ""
-    if field in _FIELDS.get(table, {}) or field in ALIASES.get(table, {}):
+    if resource.custom is not None and field in custom_fields(resource.custom):
+        return ""
+    known = _FIELDS.get(table, {}).keys() | ALIASES.get(table, {}).keys()
+    if table == "events":
+        # Each of the two groups knows its own names.
+        names = ALIASES["events"].keys()
+        known = {"reason", "type", *names} if resource.group else known - names
+    if field in known:
         return ""
     if table == "batch/jobs":
         return f'field label "{field}" not supported for Job'
@@ -81,6 +88,19 @@ def field_problem(resource: Resource, field: str) -> str:
     if table in _OF_OTHER_WORDS or resource.custom is not None:
         return f"field label not supported: {field}"
     return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+
+def custom_fields(version: Document) -> tuple[str, ...]:
+    """Return the selectable fields that a version of a CustomResourceDefinition declares."""
+    return tuple(str(each.get("jsonPath") or "").removeprefix(".") for each in parts(version, "selectableFields"))
+
+
+def custom_value(document: Document, field: str) -> str:
+    """Return the value of a declared field as Go prints it; empty if there is none."""
+    value: object = document
+    for name in field.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def canonical_field(table: str, field: str) -> str:

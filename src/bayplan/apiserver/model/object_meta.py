@@ -193,6 +193,14 @@ def _check_finalizers(metadata: Document, field: str) -> list[Cause]:
     return causes
 
 
+def check_finalizer(name: str, path: str, out: list[Cause]) -> None:
+    """Check the name of a finalizer: a qualified name, with a domain unless it is a standard one."""
+    out.extend(invalid_value(path, quote(name), problem) for problem in check_qualified_name(name))
+    if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
+        detail = "name is neither a standard finalizer name nor is it fully qualified"
+        out.append(invalid_value(path, quote(name), detail))
+
+
 def check_standard_finalizers(metadata: Document, field: str = "metadata") -> list[Cause]:
     """Return errors for finalizers that have no domain and are not standard."""
     text = "name is neither a standard finalizer name nor is it fully qualified"

@@ -51,6 +51,7 @@ class Resource:
         fields: the type for ownership and patches.
         custom: the definition of a custom resource.
         converter: the converter to and from the stored version, if a webhook does the conversion.
+        deprecation: the warning for clients of a deprecated version of a custom resource, or empty.
         rules: the CEL rules of a custom resource's schema; None if it has none.
     """
 
@@ -66,6 +67,7 @@ class Resource:
     fields: FieldType = field(default_factory=lambda: field_type(""))
     subresources: dict[str, ResourceFacts] = field(default_factory=dict)
     custom: dict[str, object] | None = None
+    deprecation: str = ""
     converter: Converter | None = None
     rules: SchemaRules | None = None
 
@@ -98,6 +100,7 @@ class ResourceRegistry:
             group, version = ("", "v1") if path == "/api/v1" else (path.split("/")[2], path.split("/")[3])
             self._add_version(group, version, list(entries))
         self.groups = ["", *facts.groups]
+        self._built_in = frozenset(self.groups)
 
     def _add_version(self, group: str, version: str, entries: list[ResourceFacts]) -> None:
         self.versions[(group, version)] = entries
@@ -111,6 +114,10 @@ class ResourceRegistry:
                 resource = _built_in(group, version, entry)
                 resource.subresources = subresources.get(entry.name, {})
                 self._by_path[(group, version, entry.name)] = resource
+
+    def is_custom(self, group: str) -> bool:
+        """Return whether a served group has custom resources only."""
+        return group in self.groups and group not in self._built_in
 
     def find(self, group: str, version: str, name: str) -> Resource | None:
         """Return a resource, or None."""
@@ -142,7 +149,7 @@ class ResourceRegistry:
     def versions_of(self, group: str) -> list[str]:
         """Return the versions of a group, the preferred one first."""
         found = [version for each, version in self.versions if each == group]
-        return sorted(found, key=_version_rank)
+        return sorted(found, key=version_rank)
 
     def put_custom(self, group: str, version: str, resource: Resource, entries: list[ResourceFacts]) -> None:
         """Serve a custom resource."""
@@ -186,7 +193,7 @@ def _built_in(group: str, version: str, facts: ResourceFacts) -> Resource:
     )
 
 
-def _version_rank(version: str) -> tuple[int, int, str]:
+def version_rank(version: str) -> tuple[int, int, str]:
     """Order versions as Kubernetes does: stable before beta before alpha, higher before lower."""
     body = version.removeprefix("v")
     digits = body[: len(body) - len(body.lstrip("0123456789"))]

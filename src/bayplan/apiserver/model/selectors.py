@@ -11,7 +11,8 @@ from bayplan.apiserver.model.errors import bad_request
 from bayplan.objects.names import check_label_value, check_qualified_name
 from bayplan.objects.selectors import Operator, Requirement, parse_int64, quote
 
-_TOKEN = re.compile(r"\s*(!=|==|=|>|<|!|\(|\)|,|[^\s!=<>(),]+)")
+_TOKEN = re.compile(r"[ \t\r\n]*(!=|==|=|>|<|!|\(|\)|,|[^ \t\r\n!=<>(),]+)")
+_SYMBOLS = frozenset(("!=", "==", "=", ">", "<", "!", "(", ")", ","))
 _SET_OPERATORS: dict[str, Operator] = {"in": "In", "notin": "NotIn"}
 
 
@@ -44,7 +45,7 @@ class _LabelParser:
             token = self.peek()
             if not token:
                 return found
-            if token == ",":
+            if token in _SYMBOLS and token != "!":
                 raise _misplaced(f"found '{token}', expected: !, identifier, or 'end of string'")
             found.append(self.requirement())
             token = self.next()
@@ -52,72 +53,82 @@ class _LabelParser:
                 return found
             if token != ",":
                 raise _misplaced(f"found '{token}', expected: ',' or 'end of string'")
-            if not self.peek() or self.peek() == ",":
-                raise _misplaced(f"found '{self.peek()}', expected: identifier after ','")
+            token = self.peek()
+            if not token or (token in _SYMBOLS and token != "!"):
+                raise _misplaced(f"found '{token}', expected: identifier after ','")
 
     def requirement(self) -> Requirement:
         negated = self.peek() == "!"
         if negated:
             self.next()
         key = self.next()
-        if not key or key in "!=<>(),":
+        if not key or key in _SYMBOLS:
             raise _unparsable(f"found '{key}', expected: identifier")
         _check_key(key)
-        if negated:
-            return Requirement(key, "DoesNotExist")
         operator = self.peek()
         if operator in ("", ","):
-            return Requirement(key, "Exists")
+            return Requirement(key, "DoesNotExist" if negated else "Exists")
+        if negated:
+            # A negated key ends the requirement, whatever follows.
+            return Requirement(key, "DoesNotExist")
         self.next()
         if operator in _SET_OPERATORS:
-            return Requirement(key, _SET_OPERATORS[operator], self.values())
+            return self.checked(Requirement(key, _SET_OPERATORS[operator], self.values()))
         if operator in ("=", "==", "!="):
-            return Requirement(key, "NotIn" if operator == "!=" else "In", (self.value(key),))
+            return self.checked(Requirement(key, "NotIn" if operator == "!=" else "In", (self.value(),)))
         if operator in ("<", ">"):
-            return Requirement(key, "Gt" if operator == ">" else "Lt", (self.number(key),))
+            return self.checked(Requirement(key, "Gt" if operator == ">" else "Lt", (self.value(),)))
         raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
 
-    def value(self, key: str) -> str:
+    def checked(self, found: Requirement) -> Requirement:
+        """Return a requirement whose values are valid."""
+        problems = []
+        if found.operator in ("Gt", "Lt") and parse_int64(found.values[0]) is None:
+            why = "for 'Gt', 'Lt' operators, the value must be an integer"
+            problems.append(f"values[0]: Invalid value: {quote(found.values[0])}: {why}")
+        for index, value in enumerate(found.values):
+            wrong = check_label_value(value)
+            if wrong:
+                problems.append(f"values[{index}][{found.key}]: Invalid value: {quote(value)}: {'; '.join(wrong)}")
+        if problems:
+            raise _unparsable(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+        return found
+
+    def value(self) -> str:
         token = self.peek()
-        if token in ("=", "==", "!=", "<", ">"):
-            raise _unparsable(f"found '{token}', expected: identifier")
         if token in ("", ","):
             return ""
-        self.next()
-        problems = check_label_value(token)
-        if problems:
-            raise _unparsable(f"values[0][{key}]: Invalid value: {quote(token)}: {'; '.join(problems)}")
-        return token
-
-    def number(self, key: str) -> str:
-        token = self.next()
-        if parse_int64(token) is None:
-            detail = "for 'Gt', 'Lt' operators, the value must be an integer"
-            raise _unparsable(f"values[0]: Invalid value: {quote(token)}: {detail}")
-        return token
+        if token in _SYMBOLS:
+            raise _unparsable(f"found '{token}', expected: identifier")
+        return self.next()
 
     def values(self) -> tuple[str, ...]:
+        """Return the values in parentheses: sorted, each once."""
         token = self.next()
         if token != "(":
             raise _unparsable(f"found '{token}' expected: '('")
-        values: list[str] = []
-        expect_value = True
+        token = self.peek()
+        if token == ")":
+            self.next()
+            return ("",)
+        if not token or (token in _SYMBOLS and token != ","):
+            raise _unparsable(f"found '{token}', expected: ',', ')' or identifier")
+        found: set[str] = set()
         while True:
-            token = self.next()
-            if token == ")":
-                if expect_value:
-                    values.append("")
-                return tuple(dict.fromkeys(values))
+            token, after = self.next(), self.peek()
             if token == ",":
-                if expect_value:
-                    values.append("")
-                expect_value = True
-            elif token and expect_value:
-                values.append(token)
-                expect_value = False
+                # A comma without a value before or after it stands for an empty value.
+                if not found or after in (",", ")"):
+                    found.add("")
+            elif not token or token in _SYMBOLS:
+                raise _unparsable(f"found '{token}', expected: ',', or identifier")
             else:
-                rest = "',', ')' or identifier" if expect_value and not values else "',', or ')'"
-                raise _unparsable(f"found '{token}', expected: {rest}")
+                found.add(token)
+                if after not in (",", ")"):
+                    raise _unparsable(f"found '{after}', expected: ',' or ')'")
+            if after == ")":
+                self.next()
+                return tuple(sorted(found))
 
 
 def _check_key(key: str) -> None:
@@ -164,18 +175,24 @@ def parse_fields(text: str, refuse: Callable[[str], str]) -> tuple[FieldRequirem
         ApiError: it cannot be parsed, or names a field that is not supported.
     """
     found: list[FieldRequirement] = []
-    for term in _split_terms(text):
+    for term in sorted(_split_terms(text)):
         if not term:
             continue
-        match = re.fullmatch(r"((?:[^\\=!]|\\.)*?)(!=|==|=)(.*)", term, re.DOTALL)
+        match = _FIELD_OPERATOR.search(term)
         if match is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
-        found.append(FieldRequirement(match[1], _unescaped(match[3]), match[2] == "!="))
+        field, value = term[: match.start()], _unescaped(term[match.end() :])
+        # A term of nothing but an operator selects everything.
+        if field or value:
+            found.append(FieldRequirement(field, value, match[0] == "!="))
     for requirement in found:
         problem = refuse(requirement.field)
         if problem:
             raise bad_request(problem)
     return tuple(found)
+
+
+_FIELD_OPERATOR = re.compile("!=|==|=")
 
 
 def _unescaped(text: str) -> str:
@@ -189,4 +206,14 @@ def _unescaped(text: str) -> str:
 
 
 def _split_terms(text: str) -> list[str]:
-    return re.findall(r"(?:[^\\,]|\\.)+", text)
+    """Return the terms between commas; an escaped comma is part of a term."""
+    terms, start, escaped = [], 0, False
+    for index, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == ",":
+            terms.append(text[start:index])
+            start = index + 1
+    return [*terms, text[start:]]

@@ -123,8 +123,9 @@ def _merge_value(facts: FieldFacts | None, original: object, value: object) -> o
     if isinstance(value, list) and isinstance(original, list) and facts is not None and "merge" in facts.strategy:
         merged = _merge_list(facts, original, value)
         return _in_order(facts, merged, value, original)
-    if isinstance(value, list):
+    if isinstance(value, list) and (original is None or facts is None or "merge" in facts.strategy):
         return [_item_without_directives(item) for item in value if not _is_directive(item)]
+    # A list that replaces another is taken as it is.
     return value
 
 
@@ -200,9 +201,11 @@ def _in_order(facts: FieldFacts, merged: list[object], order: list[object], serv
     known: dict[Key, int] = {}
     for place, item in enumerate(server):
         known.setdefault(_identity(facts, item), place)
-    items = {_identity(facts, item): item for item in merged}
+    items: dict[Key, list[object]] = {}
+    for item in merged:
+        items.setdefault(_identity(facts, item), []).append(item)
     last = len(server)
-    right = [(known.get(each, last), items[each]) for each in wanted if each in items]
+    right = [(known.get(each, last), item) for each in wanted for item in items.get(each, ())]
     left = [(known.get(each, last), item) for item in merged if (each := _identity(facts, item)) not in wanted]
     left.sort(key=lambda entry: entry[0])
     out: list[object] = []

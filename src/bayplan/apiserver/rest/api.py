@@ -19,6 +19,7 @@ from bayplan.apiserver.rest import (
     metrics_endpoints,
     patching,
     rendering,
+    reviews,
     running_pods,
     scaling,
     subresources,
@@ -40,6 +41,7 @@ from bayplan.apiserver.rest.negotiation import (
     wants_yaml,
 )
 from bayplan.apiserver.rest.options import (
+    check_timeout,
     delete_options,
     list_options,
     read_bool,
@@ -52,6 +54,7 @@ from bayplan.apiserver.rest.pod_template_cache import PodTemplateCache
 from bayplan.apiserver.rest.service_tokens import create_token
 from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
 from bayplan.apiserver.rest.watching import Watch
+from bayplan.apiserver.tables.table import scale_table
 from bayplan.base.plain_data import Document, part
 
 _NOT_NEGOTIATED = (406, 415)
@@ -93,11 +96,20 @@ class Api:
             if path is None or not path[2]:
                 return self._meta.handle(request)
             group, version, rest = path
+            if rest in (["watch"], ["proxy"]):
+                why = f"failed to create RequestInfo: unable to determine kind and namespace from url, {request.path}"
+                text = f'Internal Server Error: "{request.path}": {why}\n'
+                return Response(500, text.encode(), "text/plain; charset=utf-8")
             if group == metrics_endpoints.GROUP and group in self.backend.registry.groups:
                 return self._metrics.handle(request, rest)
             if (group, version) not in self.backend.registry.versions:
                 return self._meta.handle(request)
-            info = resolve(self.backend.registry, request, group, version, rest)
+            try:
+                info = resolve(self.backend.registry, request, group, version, rest)
+            except ApiError as problem:
+                if problem.code == 404 and not problem.details and self.backend.registry.is_custom(group):
+                    return self._meta.handle(request)
+                raise
             deprecated = deprecation_warning(info)
             if not deprecated:
                 return await self._dispatch(info, request)
@@ -115,6 +127,8 @@ class Api:
             return self._refusal(request, bad_request("the object is nested too deeply"))
 
     async def _dispatch(self, info: RequestInfo, request: Request) -> Response | Stream:
+        if info.verb != "watch" and info.subresource not in running_pods.OF_RUNNING_PODS:
+            check_timeout(request.query.get("timeout", ""))
         is_collection = info.verb in ("list", "watch", "deletecollection") or (info.verb == "create" and not info.name)
         form = negotiate(
             request.headers.get("accept", ""),
@@ -178,6 +192,9 @@ class Api:
             return self._create(info, request, form)
         if info.subresource == "scale":
             scaled = scaling.scale(self.backend, info, request)
+            if form.kind == "Table":
+                include = rendering.included(request.query.get("includeObject"))
+                scaled = scale_table(scaled, form.version, include, self.backend.clock())
             return self._respond(200, scaled, form, request.warnings)
         if info.verb == "get":
             return self._get(info, request, form)
@@ -192,7 +209,9 @@ class Api:
     async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response | Stream:
         if info.verb == "watch":
             options = list_options(request.query, watch=True)
-            watch = Watch(self.backend, info, options, form, request_timeout(request.query.get("timeout", "")))
+            include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+            timeout = request_timeout(request.query.get("timeout", ""))
+            watch = Watch(self.backend, info, options, form, timeout, include)
             media_type = f"{PROTOBUF};stream=watch" if form.media_type == PROTOBUF else JSON
             return Stream(watch.frames(), media_type, watch.cut_off)
         if info.verb == "get":
@@ -230,7 +249,9 @@ class Api:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         item = self.backend.store.get(resource.table, (info.namespace, info.name))
         if item is None:
-            raise not_found(resource.name, resource.group, info.name)
+            # Upstream names this resource in the singular.
+            name = "componentstatus" if resource.name == "componentstatuses" else resource.name
+            raise not_found(name, resource.group, info.name)
         rendering.refuse_list_form(resource, form)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         body = rendering.render_item(self.backend, resource, item, form, include)
@@ -247,7 +268,7 @@ class Api:
         if info.subresource == "token":
             return self._respond(201, create_token(self.backend, info, request), form, request.warnings)
         if resource.group in _REVIEW_GROUPS:
-            return self._respond(201, subresources.review(self.backend, info, request), form)
+            return self._respond(201, reviews.review(self.backend, info, request), form)
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = write_options(request, "CreateOptions")
@@ -268,8 +289,6 @@ class Api:
     def _update(self, info: RequestInfo, request: Request, form: Form) -> Response:
         options = write_options(request, "UpdateOptions")
         decoded = decode_request(target_of(info.resource, info.subresource), request, options.validation)
-        if info.subresource == "finalize":
-            return self._respond(200, subresources.finalize(self.backend, info, decoded.document, options), form)
         written = updates.update(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
         return self._written(info, written, request, form)

@@ -12,6 +12,7 @@ from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelo
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
+from bayplan.apiserver.kinds.pods import settle_addresses
 from bayplan.apiserver.kinds.spec_memory import SpecMemory
 from bayplan.apiserver.model.errors import ApiError, bad_request
 from bayplan.apiserver.model.object_meta import drop_repeated_owners
@@ -49,12 +50,14 @@ class Target(NamedTuple):
         api_version, kind: the version and kind of the object.
         type_name: the name of its type in OpenAPI; empty for custom resources.
         resource: the resource, for custom resources.
+        older: another version of the kind that is accepted, with the same fields.
     """
 
     api_version: str
     kind: str
     type_name: str
     resource: Resource | None = None
+    older: str = ""
 
     @property
     def version(self) -> str:
@@ -120,12 +123,19 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         try:
             value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
         except BodyError as problem:
-            raise _unrecognized(target, _NO_KIND + str(problem), body) from problem
+            # YAML is converted to JSON before the kind is looked for.
+            intro = "" if media_type == YAML else _NO_KIND
+            raise _unrecognized(target, f"{intro}{problem}", body) from problem
         if value is None:
             value = {}
         if not isinstance(value, dict):
             raise _unrecognized(target, f"{_NO_KIND}json: cannot unmarshal {go_kind(value)} {_KIND_STRUCT}", body)
         value = _kinds_matched(target, value, body, is_yaml=media_type == YAML)
+        version = str(value.get("apiVersion") or "")
+        if version.count("/") > 1:
+            raise _unrecognized(target, f"unexpected GroupVersion string: {version}", body)
+        if version.startswith("/"):
+            value = {**value, "apiVersion": version[1:]}
         check_kind(target, value.get("apiVersion"), value.get("kind"))
     decoded = decode_value(target, cast("Document", value), duplicates, validation)
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
@@ -171,7 +181,7 @@ def kind_problem(target: Target, api_version: object, kind: object) -> str:
     if not kind and not api_version:
         return ""
     found_kind, found_version = str(kind or target.kind), str(api_version or target.api_version)
-    if (found_kind, found_version) == (target.kind, target.api_version):
+    if found_kind == target.kind and found_version in (target.api_version, target.older):
         return ""
     if f"{found_version}/{found_kind}" in api_facts().kinds and found_kind != target.kind:
         package = target.api_version.partition("/")[0].partition(".")[0] if "/" in target.api_version else "core"
@@ -191,7 +201,13 @@ def decode_value(target: Target, value: Document, duplicates: list[str], validat
         raise _unreadable(target, str(problem)) from problem
     if problems and validation == "Strict":
         raise _unreadable(target, f"strict decoding error: {', '.join(problems)}")
-    return Decoded(document, problems)
+    return Decoded(document, [line for problem in problems for line in yaml_warnings(problem)])
+
+
+def yaml_warnings(problem: str) -> list[str]:
+    """Return the warnings that an error of strict decoding stands for; go-yaml lists its own in lines."""
+    _, found, lines = problem.partition("yaml: unmarshal errors:\n")
+    return [line.strip() for line in lines.split("\n")] if found else [problem]
 
 
 def read_value(target: Target, value: Document, duplicates: list[str], validation: str) -> tuple[Document, list[str]]:
@@ -200,11 +216,13 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     Raises:
         DecodeError: a value does not fit its field.
     """
-    problems = [f'duplicate field "{path}"' for path in duplicates] if validation != "Ignore" else []
+    problems = [] if validation == "Ignore" else [*duplicates]
     if not target.type_name:
         document, unknown = prune(target.resource, value)
+        metadata = part(document, "metadata")
         document["metadata"] = shape_of(_METADATA).read(document.get("metadata") or {})
         if validation != "Ignore":
+            problems += [f'unknown field "metadata.{path}"' for path in shape_of(_METADATA).unknown_fields(metadata)]
             problems += [f'unknown field "{path}"' for path in unknown]
         return document, problems
     if target.type_name == _POD:
@@ -216,6 +234,8 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     if validation != "Ignore" and not shape.knows_all(value):
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
     apply_defaults(target.type_name, document)
+    if target.type_name == _POD:
+        settle_addresses(document)
     if target.type_name == _SECRET:
         fold_string_data(document)
     return document, problems
@@ -251,6 +271,7 @@ def _remembered_pod(value: Document) -> Document | None:
     if remembered is None:
         return None
     document = cast("Document", shape.read(rest))
+    settle_addresses(document)
     document["spec"] = remembered
     return document
 

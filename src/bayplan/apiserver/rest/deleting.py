@@ -12,6 +12,7 @@ from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Item
+from bayplan.apiserver.validation.policy import SYSTEM_CLASSES
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.base.plain_data import Document, part, texts
@@ -55,6 +56,9 @@ def delete(
     item = backend.store.get(resource.table, (info.namespace, info.name))
     if resource.table == "namespaces" and info.name in _PROTECTED_NAMESPACES:
         raise forbidden(resource.name, resource.group, info.name, "this namespace may not be deleted")
+    if resource.table == "scheduling.k8s.io/priorityclasses" and info.name in SYSTEM_CLASSES and not in_collection:
+        why = "this is a system priority class and cannot be deleted"
+        raise forbidden(resource.name, resource.group, info.name, why)
     if item is None:
         raise not_found(resource.name, resource.group, info.name)
     old = backend.document(resource, item)
@@ -193,7 +197,9 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = backend.now()
         new["status"] = {**part(old, "status"), "phase": "Terminating"}
-        finalizers = _finalizers(new, options)
+        # Unlike other kinds, a namespace takes the older option to leave no orphans for the policy Foreground.
+        foreground = options.orphan is False
+        finalizers = _finalizers(new, replace(options, propagation="Foreground") if foreground else options)
         if finalizers:
             metadata["finalizers"] = finalizers
         if not options.dry_run:

@@ -47,7 +47,7 @@ def decode_continue(token: str) -> Continue:
         data = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise _unusable("continue key is not valid: illegal base64 data at input byte 0") from None
-    text = data.decode("utf-8", "replace")
+    text = data.decode("utf-8", "surrogateescape")
     try:
         found = json.loads(text)
     except ValueError:
@@ -152,7 +152,7 @@ def _compacted(options: ListOptions, start: str) -> ApiError:
 def _page(info: RequestInfo, chosen: Selection, found: list[Item], revision: int, options: ListOptions) -> Page:
     items = found if chosen.is_everything else [item for item in found if chosen.matches(item)]
     # A cached list (resourceVersion=0) is returned whole, regardless of the limit.
-    limit = 0 if options.resource_version == 0 and not options.continue_token else options.limit
+    limit = 0 if options.resource_version == 0 else options.limit
     if not limit or len(items) <= limit:
         return Page(items, revision)
     rest = len(items) - limit

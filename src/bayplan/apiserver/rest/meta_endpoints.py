@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.apiserver.api_documents import discovery, openapi
-from bayplan.apiserver.model.errors import method_not_allowed, no_such_path
+from bayplan.apiserver.model.errors import ApiError, method_not_allowed, no_such_path
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.messages import Request, Response
-from bayplan.apiserver.rest.negotiation import JSON, parse_accept
+from bayplan.apiserver.rest.messages import Request, Response, values_of
+from bayplan.apiserver.rest.negotiation import JSON, OBJECT_TYPES, YAML, Form, matches, negotiate, parse_accept
+from bayplan.apiserver.rest.rendering import encode_document
 from bayplan.apiserver.schema.facts import api_facts
+from bayplan.base.plain_data import Document
 
 _TEXT = "text/plain; charset=utf-8"
 _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
@@ -44,11 +46,14 @@ class MetaEndpoints:
         segments = [each for each in request.path.split("/") if each]
         first = segments[0] if segments else ""
         reads = request.method in ("GET", "HEAD")
-        if not reads and (first in ("version", "openapi", "") or (first in ("api", "apis") and len(segments) == 1)):
+        if request.path.endswith("//") and first in ("api", "apis"):
+            return _not_found()
+        if not reads and (first in ("version", "openapi", "") or segments == ["api"]):
             raise method_not_allowed()
         if first in _HEALTH:
             return self._health(_HEALTH[first], segments, request)
         if first == "version" and len(segments) == 1:
+            _refuse_version(request.headers.get("accept", ""))
             return self._json(api_facts().version)
         if first in ("api", "apis"):
             return self._discovery(segments, request)
@@ -70,13 +75,12 @@ class MetaEndpoints:
         return sorted(known)
 
     def _discovery(self, segments: list[str], request: Request) -> Response:
-        registry = self._backend.registry
+        registry, accept = self._backend.registry, request.headers.get("accept", "")
         if len(segments) == 1:
-            if _wants_aggregated(request.headers.get("accept", "")):
+            if _wants_aggregated(accept):
                 return self._aggregated(request, core=segments[0] == "api")
-            return self._json(
-                discovery.api_versions(self._address) if segments[0] == "api" else discovery.group_list(registry)
-            )
+            document = discovery.api_versions(self._address) if segments[0] == "api" else discovery.group_list(registry)
+            return _negotiated(document, accept, by_framework=segments[0] == "api")
         if segments[0] == "api":
             found = discovery.resource_list(registry, "", segments[1]) if len(segments) == 2 else None
         elif len(segments) == 2:
@@ -84,10 +88,12 @@ class MetaEndpoints:
         else:
             found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
         if found is not None:
-            if request.method not in ("GET", "HEAD"):
+            # What the aggregator answers does not depend on the method.
+            if request.method not in ("GET", "HEAD") and (segments[0] == "api" or len(segments) > 2):
                 raise method_not_allowed()
-            return self._json(found)
-        if segments[0] == "apis" and segments[1] not in registry.groups:
+            # The aggregator answers for a group, the framework for its versions.
+            return _negotiated(found, accept, by_framework=segments[0] == "api" or len(segments) > 2)
+        if segments[0] == "apis" and (segments[1] not in registry.groups or registry.is_custom(segments[1])):
             return _not_found()
         raise no_such_path()
 
@@ -107,7 +113,7 @@ class MetaEndpoints:
             if not media_type:
                 return Response(406, b"", "", [("vary", "Accept")])
             found: tuple[bytes, str] | None = self._openapi.version_2(protobuf=media_type == openapi.PROTOBUF)
-        elif segments == ["v3"]:
+        elif segments == ["v3"] and not request.path.endswith("/"):
             found = self._openapi.index()
         elif segments == ["v3", "api", "v1"]:
             found = self._openapi.version_3("", "v1")
@@ -116,7 +122,7 @@ class MetaEndpoints:
         else:
             found = None
         if found is None:
-            return _not_found()
+            return Response(404, b"", "") if segments[:1] == ["v3"] else _not_found()
         body, tag = found
         headers = [("etag", f'"{tag}"'), ("cache-control", "no-cache, private"), ("vary", "Accept")]
         if request.headers.get("if-none-match") == f'"{tag}"':
@@ -125,14 +131,45 @@ class MetaEndpoints:
 
     def _health(self, name: str, segments: list[str], request: Request) -> Response:
         checks = api_facts().checks[name]
+        if len(segments) == 1 and request.path.endswith("/"):
+            return _not_found()
         if len(segments) > 1:
             check = "/".join(segments[1:])
             return Response(200, b"ok", _TEXT) if check in checks else _not_found()
         if "verbose" not in request.query:
             return Response(200, b"ok", _TEXT)
-        excluded = request.query.get("exclude", "")
-        lines = [f"[+]{each} excluded: ok" if each == excluded else f"[+]{each} ok" for each in checks]
+        excluded = values_of(request.query, "exclude")
+        lines = [f"[+]{each} excluded: ok" if each in excluded else f"[+]{each} ok" for each in checks]
         return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
+
+
+def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Response:
+    """Return a discovery document in a format that the client accepts: whole, never as a table or metadata.
+
+    Args:
+        document: the document.
+        accept: the header.
+        by_framework: whether upstream's HTTP framework looks at the header first, with an error of its own.
+
+    Raises:
+        ApiError: the client accepts none.
+    """
+    if by_framework:
+        negotiate(accept)
+    for clause in parse_accept(accept or "*/*"):
+        if not {"as", "g", "v"} & clause.parameters.keys():
+            media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")
+            if media_type == YAML:
+                return Response(200, encode_document(document, Form(YAML)), YAML)
+            if media_type:
+                return Response(200, msgspec.json.encode(document), JSON)
+    raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
+
+
+def _refuse_version(accept: str) -> None:
+    """Raise if the client does not accept JSON, the only format of the version."""
+    if not any(matches(each.media_type, JSON) for each in parse_accept(accept or "*/*")):
+        raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {JSON}", details={})
 
 
 def _wants_aggregated(accept: str) -> bool:

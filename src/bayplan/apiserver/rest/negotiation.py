@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 import msgspec
@@ -11,7 +12,7 @@ from bayplan.apiserver.model.errors import ApiError
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-_OBJECT_TYPES = (JSON, YAML, PROTOBUF)
+OBJECT_TYPES = (JSON, YAML, PROTOBUF)
 _STREAM_TYPES = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _CONVERSIONS = {
     ("Table", "meta.k8s.io", "v1"), ("Table", "meta.k8s.io", "v1beta1"),
@@ -80,8 +81,8 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
     if not accept or accept == "*/*" or accept == JSON:
         return Form(JSON, pretty=pretty) if pretty else PLAIN
     clauses = parse_accept(accept)
-    if not any(clause.media_type in ("*/*", *_OBJECT_TYPES) for clause in clauses):
-        offered: tuple[str, ...] = (*_OBJECT_TYPES, *_STREAM_TYPES) if is_list else _OBJECT_TYPES
+    if not any(clause.media_type in ("*/*", *OBJECT_TYPES) for clause in clauses):
+        offered: tuple[str, ...] = (*OBJECT_TYPES, *_STREAM_TYPES) if is_list else OBJECT_TYPES
         text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
         raise ApiError(406, text, details={})
     for clause in clauses:
@@ -93,7 +94,8 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         if clause.media_type == PROTOBUF and _names_object(clause):
             kind = clause.parameters.get("as", "")
             return Form(PROTOBUF, kind.removesuffix("List"), clause.parameters.get("v", ""), pretty, kind)
-    offered = _STREAM_TYPES if stream else _OBJECT_TYPES
+    # A watch is negotiated twice: as an object, of which there is YAML, too, then as a stream.
+    offered = _STREAM_TYPES if stream and any(_form(each, False, pretty) for each in clauses) else OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
 
 
@@ -113,7 +115,7 @@ def wants_protobuf(accept: str) -> bool:
 
 
 def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
-    media_type = next((each for each in ((JSON,) if stream else (JSON, YAML)) if _matches(clause.media_type, each)), "")
+    media_type = next((each for each in ((JSON,) if stream else (JSON, YAML)) if matches(clause.media_type, each)), "")
     if not media_type:
         return None
     kind = clause.parameters.get("as", "")
@@ -128,7 +130,8 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
     return Form(media_type, kind.removesuffix("List"), version, pretty, kind)
 
 
-def _matches(wanted: str, offered: str) -> bool:
+def matches(wanted: str, offered: str) -> bool:
+    """Return whether a media type with wildcards covers one that is offered."""
     return wanted in ("*/*", offered) or (wanted.endswith("/*") and offered.startswith(wanted[:-1]))
 
 
@@ -136,6 +139,10 @@ def wants_yaml(accept: str) -> bool:
     """Return whether to encode an error as YAML."""
     clauses = parse_accept(accept)
     return bool(clauses) and clauses[0].media_type == YAML and "as" not in clauses[0].parameters
+
+
+_PARAMETERS = re.compile(r'^[^;]*(;\s*[^\s;=,"]+=([^\s;=,"]+|"[^"]*")\s*)*;?\s*$')
+"""A media type with parameters that Go's parser accepts."""
 
 
 def input_type(content_type: str) -> str:
@@ -147,8 +154,8 @@ def input_type(content_type: str) -> str:
     media_type = content_type.partition(";")[0].strip().lower()
     if not media_type:
         return JSON
-    if media_type in _OBJECT_TYPES:
+    if media_type in OBJECT_TYPES and (";" not in content_type or _PARAMETERS.search(content_type)):
         return media_type
-    listed = ", ".join(_OBJECT_TYPES)
+    listed = ", ".join(OBJECT_TYPES)
     text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
     raise ApiError(415, text)

@@ -53,9 +53,9 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
         ApiError: it is not a 64-bit integer.
     """
     text = query.get(name)
-    if text is None or text == "":
+    if text is None:
         return None
-    digits = text[1:] if text[0] in "+-" else text
+    digits = text[1:] if text[:1] in ("+", "-") else text
     number = whole_number(digits) if digits.isascii() and digits.isdigit() else None
     if number is None:
         raise bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
@@ -77,6 +77,18 @@ def request_timeout(text: str) -> float:
         raise bad_request(f"invalid timeout specified in the request URL: {problem}") from None
 
 
+def check_timeout(text: str) -> None:
+    """Check the timeout of a request that is no watch.
+
+    Raises:
+        ApiError: it is not a duration.
+    """
+    try:
+        parse_duration(text) if text else 0
+    except GoTextError as problem:
+        raise bad_request(f"invalid timeout specified in the request URL - {problem}") from None
+
+
 def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """Return the options of a list or watch.
 
@@ -86,6 +98,10 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     causes = _watch_causes(query) if watch else _list_causes(query)
     if causes:
         raise invalid("ListOptions", _META_GROUP, "", causes)
+    initial = read_bool(query, "sendInitialEvents")
+    if watch and initial is None and query.get("resourceVersion", "") in ("", "0"):
+        # A watch without a version begins with the existing objects, as one that asks for them.
+        initial = True
     return ListOptions(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
@@ -95,7 +111,7 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
         continue_token=query.get("continue", ""),
         timeout_seconds=read_integer(query, "timeoutSeconds"),
         bookmarks=bool(read_bool(query, "allowWatchBookmarks")),
-        send_initial_events=read_bool(query, "sendInitialEvents"),
+        send_initial_events=initial,
     )
 
 
@@ -249,6 +265,12 @@ def check_delete_options(document: Document) -> DeleteOptions:
         causes += _dry_run_causes([str(each) for each in dry_run])
     if causes:
         raise invalid("DeleteOptions", _META_GROUP, "", causes)
+    return read_delete_options(document)
+
+
+def read_delete_options(document: Document) -> DeleteOptions:
+    """Return the options in a document, unchecked."""
+    dry_run, orphan = document.get("dryRun"), document.get("orphanDependents")
     grace = document.get("gracePeriodSeconds")
     conditions = document.get("preconditions")
     conditions = conditions if isinstance(conditions, dict) else {}
@@ -256,7 +278,7 @@ def check_delete_options(document: Document) -> DeleteOptions:
         grace_seconds=grace if isinstance(grace, int) else None,
         uid=conditions.get("uid"),
         resource_version=conditions.get("resourceVersion"),
-        propagation=propagation,
+        propagation=str(document.get("propagationPolicy") or ""),
         orphan=orphan if isinstance(orphan, bool) else None,
         dry_run=bool(dry_run),
     )
@@ -264,7 +286,7 @@ def check_delete_options(document: Document) -> DeleteOptions:
 
 def _query_options(query: Mapping[str, str]) -> Document:
     document: Document = {}
-    if query.get("gracePeriodSeconds"):
+    if "gracePeriodSeconds" in query:
         document["gracePeriodSeconds"] = read_integer(query, "gracePeriodSeconds")
     if "propagationPolicy" in query:
         document["propagationPolicy"] = query["propagationPolicy"]
@@ -295,6 +317,8 @@ def _body_options(request: Request) -> Document:
             raise bad_request(f'no kind "{kind}" is registered for version "{version}" {scheme}')
         read = shape_of(_DELETE_OPTIONS).read(document)
     except BodyError as problem:
+        if media_type == YAML:
+            raise bad_request(str(problem)) from problem
         raise bad_request(f"couldn't get version/kind; json parse error: {problem}") from problem
     except (DecodeError, ProtobufError) as problem:
         raise bad_request(str(problem)) from problem

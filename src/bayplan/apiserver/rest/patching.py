@@ -19,7 +19,7 @@ from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError,
 from bayplan.apiserver.patches.strategic import StrategicPatchError, UndeclaredKeyError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of
+from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of, yaml_warnings
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.updates import check_place, managers_after
@@ -72,7 +72,8 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
     warnings += drop_repeated_owners(part(new, "metadata"), when=" after mutating admission happens")
     request.warnings += warnings
     check_place(info, part(new, "metadata"))
-    writing.check_version(resource, info, new, old, required=False)
+    required = not backend.strategy(resource).unconditional_update
+    writing.check_version(resource, info, new, old, required=required)
     managers = managers_after(backend, info, old, new, options)
     written = writing.change(backend, info, old, new, managers, options)
     written.warnings = [*warnings, *written.warnings]
@@ -168,7 +169,7 @@ def _read(body: bytes, intro: str) -> Parsed:
 
 
 def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
-    """Return the object in a patch (None for null) and the paths of its duplicate keys."""
+    """Return the object in a patch (None for null) and what strict decoding says of its duplicate keys."""
     value, duplicates = _read(body, intro)
     if value is not None and not isinstance(value, dict):
         text = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
@@ -180,9 +181,13 @@ def _json_patched(whole: Document, body: bytes) -> object:
     operations = _read(body, "error decoding patch: ").value
     if operations is None:
         operations = []
-    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
+    if not isinstance(operations, list):
         text = f"json: cannot unmarshal {go_kind(operations)} into Go value of type []handlers.jsonPatchOp"
         raise bad_request(f"error decoding patch: {text}")
+    for each in operations:
+        if not isinstance(each, dict):
+            text = f"json: cannot unmarshal {go_kind(each)} into Go value of type handlers.jsonPatchOp"
+            raise bad_request(f"error decoding patch: {text}")
     if len(operations) > MAX_OPERATIONS:
         raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
     try:
@@ -203,6 +208,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
     old = zero if item is None else backend.document(resource, item)
     config = applied_value(request)
     _check_configuration(info, config)
+    repeated = [] if options.validation == "Ignore" else _repeated_keys(request)
     sent = part(config, "metadata").get("resourceVersion")
     request_facts = writing.ownership(backend, info, options)
     managers = managed.decode(part(old, "metadata").get("managedFields"))
@@ -210,12 +216,15 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         merged, managers = _applied(request_facts, zero, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
         raise conflicting(problem) from problem
+    if repeated and options.validation == "Strict":
+        raise bad_request(f"error strict decoding YAML: {repeated[0]}")
     new, warnings = _reread(target_of(resource), merged, options.validation)
     metadata = part(new, "metadata")
     if metadata.get("name") not in (None, "", info.name):
         raise writing.wrong_name(str(metadata["name"]), info.name)
     if item is None:
         metadata["name"] = info.name
+        metadata.pop("resourceVersion", None)
         writing.place(info, metadata)
         writing.check_namespace(backend, info, info.name)
         written = writing.store_new(backend, info, new, managers, options)
@@ -224,7 +233,8 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         part(new, "metadata")["resourceVersion"] = sent or ""
         writing.check_version(resource, info, new, old, required=False)
         written = writing.change(backend, info, old, new, managers, options)
-    written.warnings = [*warnings, *written.warnings]
+    repeated = [line for problem in repeated for line in yaml_warnings(problem)]
+    written.warnings = [*repeated, *warnings, *written.warnings]
     return written
 
 
@@ -279,10 +289,16 @@ def applied_value(request: Request) -> Document:
     try:
         value = yaml_of(request).value
     except BodyError as problem:
-        raise bad_request(f"error decoding YAML: {problem}") from problem
+        raise bad_request(f"error decoding YAML: error converting YAML to JSON: {problem}") from problem
     if not isinstance(value, dict):
-        raise bad_request("error decoding YAML: not an object")
+        why = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
+        raise bad_request(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")
     return cast("Document", value)
+
+
+def _repeated_keys(request: Request) -> list[str]:
+    """Return what strict decoding says of keys that occur twice in an applied configuration."""
+    return [f"error converting YAML to JSON: {problem}" for problem in yaml_of(request).duplicates]
 
 
 def _check_configuration(info: RequestInfo, config: Document) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.model.errors import method_not_allowed, no_such_path
+from bayplan.apiserver.model.errors import bad_request, method_not_allowed, no_such_path, not_found
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import read_bool
+from bayplan.objects.selectors import quote
 
 _VERBS = {
     ("GET", True): "get", ("PUT", True): "update", ("PATCH", True): "patch", ("DELETE", True): "delete",
     ("POST", False): "create", ("GET", False): "list", ("DELETE", False): "deletecollection",
 }  # fmt: skip
+
+
+_NAMED = frozenset(("get", "update", "patch", "delete"))
 
 
 def split_path(path: str) -> tuple[str, str, list[str]] | None:
@@ -36,6 +40,9 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     namespace = ""
     if len(rest) >= 3 and rest[0] == "namespaces" and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
         namespace, rest = rest[1], rest[2:]
+    if rest[2:3] == ["proxy"]:
+        # What follows is the path at the other end.
+        rest = rest[:3]
     if not rest or len(rest) > 3 or "" in rest:
         raise no_such_path()
     resource = registry.find(group, version, rest[0])
@@ -44,11 +51,31 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
     if subresource and subresource not in resource.subresources:
+        if resource.custom is not None:
+            raise not_found(resource.name, resource.group, name)
+        raise no_such_path()
+    if name and not subresource and not _NAMED & set(resource.facts.verbs):
         raise no_such_path()
     if name and resource.namespaced and not namespace:
         raise no_such_path()
     verb = _verb(request, resource, namespace, name, subresource, watched)
+    if name and verb in ("get", "patch", "delete"):
+        check_name(name)
     return RequestInfo(verb, resource, namespace, name, subresource)
+
+
+def check_name(name: str) -> None:
+    """Check that a name can be a part of a key of the store.
+
+    Raises:
+        ApiError: it cannot.
+    """
+    if not name:
+        raise bad_request("Name parameter required.")
+    problems = [f"may not be '{name}'"] if name in (".", "..") else []
+    problems += [f"may not contain '{each}'" for each in "/%" if each in name]
+    if problems:
+        raise bad_request(f"Name parameter invalid: {quote(name)}: {';'.join(problems)}")
 
 
 def _verb(request: Request, resource: Resource, namespace: str, name: str, subresource: str, watched: bool) -> str:
@@ -56,7 +83,8 @@ def _verb(request: Request, resource: Resource, namespace: str, name: str, subre
     verb = _VERBS.get((request.method, bool(name)), "")
     if subresource and request.method == "POST":
         verb = "create"
-    if not verb or verb not in facts.verbs or (verb == "create" and resource.namespaced and not namespace):
+    everywhere = resource.namespaced and not namespace
+    if not verb or verb not in facts.verbs or (verb in ("create", "deletecollection") and everywhere):
         raise method_not_allowed()
     if watched and verb in ("get", "list"):
         return "watch"

@@ -6,19 +6,18 @@ from collections.abc import Callable
 from typing import cast
 
 import msgspec
-import yaml
 
 from bayplan.apiserver.codec.protobuf_encoding import encode_event, encode_object
-from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
-from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
+from bayplan.apiserver.codec.yaml_encoding import encode_yaml
+from bayplan.apiserver.kinds.conversion import is_renamed
 from bayplan.apiserver.model.errors import ApiError, bad_request
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.model.resources import Resource
-from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.backend import Backend, decode_item
 from bayplan.apiserver.rest.listing import Page
 from bayplan.apiserver.rest.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
 from bayplan.apiserver.store.item import Item
-from bayplan.apiserver.tables.table import INCLUDE, include_policy, table_of
+from bayplan.apiserver.tables.table import INCLUDE, include_policy, shown_metadata, table_of
 from bayplan.base.plain_data import Document, part
 
 _encode = msgspec.json.encode
@@ -36,9 +35,7 @@ def encode_document(document: Document, form: Form) -> bytes:
             raise ApiError(406, f"only the following media types are accepted: {JSON}, {YAML}")
         return found
     if form.media_type == YAML:
-        plain = msgspec.json.decode(msgspec.json.encode(document))
-        text: str = yaml.safe_dump(plain, default_flow_style=False, sort_keys=True, allow_unicode=True)
-        return text.encode()
+        return encode_yaml(msgspec.json.decode(_encode(document)))
     if form.pretty:
         return msgspec.json.format(_encode(document), indent=2)
     return _encode(document)
@@ -57,6 +54,8 @@ def render_item(backend: Backend, resource: Resource, item: Item, form: Form, in
     """
     if form is PLAIN:
         return backend.encode(resource, item)
+    if form.kind == "Table":
+        return encode_document(_table(backend, resource, item, form, include), form)
     return encode_document(render_document(backend, resource, backend.document(resource, item), form, include), form)
 
 
@@ -71,7 +70,6 @@ def render_document(
     if form.kind == "Table":
         revision = str(part(document, "metadata").get("resourceVersion") or "")
         metadata: Document = {"resourceVersion": revision} if revision else {}
-        document = {**document, "metadata": _internal_metadata(part(document, "metadata"))}
         return table_of(resource, [document], metadata, form.version, include, backend.clock())
     if form.kind == "PartialObjectMetadata":
         return _partial(document, form.version)
@@ -97,17 +95,7 @@ def _not_acceptable(resource: Resource, form: Form, what: str, suffix: str) -> A
 
 def _partial(document: Document, version: str) -> Document:
     head: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
-    return {**head, "metadata": _internal_metadata(part(document, "metadata"))}
-
-
-def _internal_metadata(metadata: Document) -> Document:
-    """Return metadata without annotations that represent fields of the object, for responses that omit the fields."""
-    annotations = part(metadata, "annotations")
-    if TEMPLATE_GENERATION not in annotations and not any(name in annotations for name in V1_ANNOTATIONS):
-        return metadata
-    left = {name: text for name, text in annotations.items() if name not in (TEMPLATE_GENERATION, *V1_ANNOTATIONS)}
-    bare = {name: value for name, value in metadata.items() if name != "annotations"}
-    return {**bare, "annotations": left} if left else bare
+    return {**head, "metadata": shown_metadata(part(document, "metadata"))}
 
 
 def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, include: str) -> bytes:
@@ -137,8 +125,8 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
         raise _not_acceptable(resource, form, "a list", "List")
     documents = [backend.document(resource, item) for item in page.items]
     if form.kind == "Table":
-        documents = [{**each, "metadata": _internal_metadata(part(each, "metadata"))} for each in documents]
-        table = table_of(resource, documents, metadata, form.version, include, backend.clock())
+        stored = [decode_item(item) for item in page.items] if is_renamed(resource) else documents
+        table = table_of(resource, documents, metadata, form.version, include, backend.clock(), stored)
         return encode_document(table, form)
     kind, version = f"{resource.kind}List", resource.api_version
     if form.kind == "PartialObjectMetadata":
@@ -150,13 +138,19 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
     return encode_document(body, form)
 
 
-def watch_form(backend: Backend, info: RequestInfo, form: Form) -> tuple[Callable[[Item], bytes], object]:
+def watch_form(
+    backend: Backend, info: RequestInfo, form: Form, include: str = INCLUDE
+) -> tuple[Callable[[Item], bytes], object]:
     """Return the encoder for the objects of a watch, and a key that is equal for equal watches."""
     resource = info.resource
     if form is PLAIN:
         return (lambda item: backend.encode(resource, item)), resource.api_version
     if form.kind == "Table":
-        return (lambda item: _later_table(backend, resource, item, form)), (resource.api_version, form)
+        return (lambda item: _later_table(backend, resource, item, form, include)), (
+            resource.api_version,
+            form,
+            include,
+        )
     return (lambda item: render_item(backend, resource, item, form)), (resource.api_version, form)
 
 
@@ -167,10 +161,19 @@ def event_frame(kind: str, body: bytes, form: Form) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
 
 
-def _later_table(backend: Backend, resource: Resource, item: Item, form: Form) -> bytes:
+def _later_table(backend: Backend, resource: Resource, item: Item, form: Form, include: str) -> bytes:
     """Return a table of a watch whose columns have already been sent."""
-    table = render_document(backend, resource, backend.document(resource, item), form)
+    table = _table(backend, resource, item, form, include)
     return encode_document({**table, "columnDefinitions": None}, form)
+
+
+def _table(backend: Backend, resource: Resource, item: Item, form: Form, include: str) -> Document:
+    """Return a stored object as a table."""
+    document, stored = backend.document(resource, item), decode_item(item) if is_renamed(resource) else None
+    revision = str(part(document, "metadata").get("resourceVersion") or "")
+    metadata: Document = {"resourceVersion": revision} if revision else {}
+    cells_of = None if stored is None else [stored]
+    return table_of(resource, [document], metadata, form.version, include, backend.clock(), cells_of)
 
 
 def included(query_value: str | None) -> str:

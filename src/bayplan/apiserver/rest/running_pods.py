@@ -5,9 +5,17 @@ If nodes have their own kubelets, the server cannot reach them, and the response
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, cast
 
-from bayplan.apiserver.model.errors import ApiError, bad_request, internal, not_found
+from bayplan.apiserver.model.errors import (
+    ApiError,
+    bad_request,
+    forbidden_value,
+    internal,
+    invalid,
+    invalid_value,
+    not_found,
+)
 from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.messages import Request, Response
@@ -33,12 +41,19 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
         ApiError: it is not the log, or the object or container does not exist.
     """
     resource = info.resource
+    options = _log_options(info, request) if info.subresource == "log" else _LogOptions()
+    if resource.table == "services":
+        raise _unreachable(backend, info)
     item = backend.store.get(resource.table, (info.namespace, info.name))
     if item is None:
         raise not_found(resource.name, resource.group, info.name)
-    if resource.table == "services":
-        raise ApiError(503, f"no endpoints available for service {quote(info.name)}")
     if resource.table != "pods" or not backend.runs_pods:
+        if info.subresource == "log":
+            _check_container(backend.document(resource, item), request.query.get("container", ""))
+            if not item.fields.get("spec.nodeName"):
+                return Response(204, b"", "")
+        if info.subresource == "proxy" and resource.table == "pods" and not item.fields.get("status.podIP"):
+            raise bad_request("address not allowed")
         if resource.table == "pods" and not item.fields.get("spec.nodeName"):
             raise bad_request(f"pod {info.name} does not have a host assigned")
         raise internal("no preferred addresses found; known addresses: []")
@@ -50,13 +65,62 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
         text = f"can't {action} pod {info.namespace}/{info.name}: no container runs here, pods and nodes are simulated"
         raise bad_request(f"{text}; try kubectl logs {info.name} -n {info.namespace} for what happened to the pod")
     lines = [_HEAD.format(f"{info.namespace}/{info.name}"), *(f"{time} {what}" for time, what in life_of(backend, pod))]
-    body = "".join(f"{line}\n" for line in _tail(lines, read_integer(request.query, "tailLines"))).encode()
-    limit = read_integer(request.query, "limitBytes")
-    return Response(200, body if limit is None else body[: max(0, limit)], _TEXT, revision=item.revision)
+    body = "".join(f"{line}\n" for line in _tail(lines, options.tail)).encode()
+    return Response(200, body if options.limit is None else body[: options.limit], _TEXT, revision=item.revision)
+
+
+class _LogOptions(NamedTuple):
+    """The options of a log: how many of the last lines, how many bytes."""
+
+    tail: int | None = None
+    limit: int | None = None
+
+
+def _log_options(info: RequestInfo, request: Request) -> _LogOptions:
+    """Return the options of a log.
+
+    Raises:
+        ApiError: they are invalid.
+    """
+    query, causes = request.query, []
+    seconds, time = read_integer(query, "sinceSeconds"), query.get("sinceTime")
+    tail, limit = read_integer(query, "tailLines"), read_integer(query, "limitBytes")
+    if tail is not None and tail < 0:
+        causes.append(invalid_value("tailLines", str(tail), "must be greater than or equal to 0"))
+    if limit is not None and limit < 1:
+        causes.append(invalid_value("limitBytes", str(limit), "must be greater than 0"))
+    if seconds is not None and time is not None:
+        causes.append(forbidden_value("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    elif seconds is not None and seconds < 1:
+        causes.append(invalid_value("sinceSeconds", str(seconds), "must be greater than 0"))
+    if query.get("stream"):
+        # The gate PodLogsQuerySplitStreams is off.
+        causes.append(forbidden_value("stream", "may not be specified"))
+    if causes:
+        raise invalid("PodLogOptions", "", info.name, causes)
+    return _LogOptions(tail, limit)
+
+
+def _unreachable(backend: Backend, info: RequestInfo) -> ApiError:
+    """Return why there is no way to a service, named as NAME, NAME:PORT or SCHEME:NAME:PORT."""
+    pieces = info.name.split(":")
+    if len(pieces) > 3:
+        return bad_request(f"invalid service request {quote(info.name)}")
+    name, port = pieces[-2:] if len(pieces) > 1 else (info.name, "")
+    service = backend.find("services", info.namespace, name)
+    if port.isdecimal():
+        if service is None:
+            return not_found("services", "", name)
+        if int(port) not in [each.get("port") for each in parts(part(service, "spec"), "ports")]:
+            return ApiError(503, f"no service port {port} found for service {quote(name)}")
+    endpoints = backend.find("endpoints", info.namespace, name)
+    if endpoints is None:
+        return not_found("services", "", name)
+    return ApiError(503, f"no endpoints available for service {quote(info.name)}")
 
 
 def _tail(lines: list[str], count: int | None) -> list[str]:
-    return lines if count is None or count < 0 else lines[max(0, len(lines) - count) :]
+    return lines if count is None else lines[max(0, len(lines) - count) :]
 
 
 def _check_container(pod: Document, container: str) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.fields.field_set import Node, intersection
-from bayplan.apiserver.model.errors import Cause, conflict, invalid, not_found
+from bayplan.apiserver.fields.field_set import Node, difference, intersection
+from bayplan.apiserver.model.errors import Cause, bad_request, conflict, internal_error, invalid, not_found
 from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
@@ -22,6 +22,7 @@ from bayplan.apiserver.rest.patching import APPLY_PATCH, applied_value, conflict
 from bayplan.apiserver.rest.updates import check_place
 from bayplan.apiserver.tables.cells import format_selector
 from bayplan.base.plain_data import Document, part
+from bayplan.objects.selectors import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class Scale:
     def spec_replicas(self, document: Document) -> int:
         """Return the requested number of replicas."""
         return _number(document, self.spec_path)
+
+    def sets_replicas(self, document: Document) -> bool:
+        """Return whether the requested number of replicas is set."""
+        return isinstance(part(document, *self.spec_path[:-1]).get(self.spec_path[-1]), int)
 
     def status_replicas(self, document: Document) -> int:
         """Return the current number of replicas."""
@@ -78,6 +83,8 @@ def scale_paths(resource: Resource) -> Scale:
 
 
 _VERSION = "autoscaling/v1"
+_UNSET = -(2**31)
+"""What upstream takes for the replicas of a custom resource that has none."""
 _SCALE = Target(_VERSION, "Scale", "io.k8s.api.autoscaling.v1.Scale")
 
 
@@ -94,8 +101,13 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
     old = backend.document(resource, item)
     paths = scale_paths(resource)
     before = _scale_of(resource, old, paths)
+    where, unset = "." + ".".join(paths.spec_path), resource.custom is not None and not paths.sets_replicas(old)
     if info.verb == "get":
+        if unset:
+            raise internal_error(f"the spec replicas field {quote(where)} does not exist")
         return before
+    if unset:
+        before["spec"] = {"replicas": _UNSET}
     managers = managed.decode(part(old, "metadata").get("managedFields"))
     if info.verb == "update":
         options = write_options(request, "UpdateOptions")
@@ -109,10 +121,19 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
             return _apply(backend, info, request, old, wanted, managers, options)
         wanted, warnings = patched(_SCALE, before, request.body, media_type, options.validation)
         request.warnings += warnings
+    if part(wanted, "spec").get("replicas") == _UNSET:
+        raise bad_request(f"the spec replicas field {quote(where)} cannot be empty")
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     new = paths.with_replicas(old, replicas)
-    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
-    managers = managed.after_update(owner, old, new, managers, is_create=False)
+    field = _field(paths)
+    # Fields that nobody manages are not tracked later.
+    if not replicas:
+        # Zero replicas are the absence of the field, which nobody owns then.
+        managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}
+        managers = {who: owned for who, owned in managers.items() if owned.fields}
+    elif any(intersection(owned.fields, field) for owned in managers.values()):
+        owner = _owner(backend, info, options, managers, managed.UPDATE)
+        managers = managed.after_update(owner, old, new, managers, is_create=False)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     return _scale_of(resource, written.document, paths)
 
@@ -160,10 +181,8 @@ def _apply(
     resource, paths = info.resource, scale_paths(info.resource)
     before = _scale_of(resource, old, paths)
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
-    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
-    field: Node = {}
-    for name in reversed(paths.spec_path):
-        field = {f"f:{name}": field}
+    owner = _owner(backend, info, options, managers, managed.APPLY)
+    field = _field(paths)
     others = [
         replace(who, api_version=_VERSION)
         for who, owned in managers.items()
@@ -178,6 +197,27 @@ def _apply(
     managers[who] = managed.Owned(field, owner.api_version, owner.time)
     written = writing.change(backend, replace(info, subresource=""), old, new, managers, options, admitted=True)
     return _scale_of(resource, written.document, paths)
+
+
+def _field(paths: Scale) -> Node:
+    """Return the field of the requested number of replicas as a field set."""
+    field: Node = {}
+    for name in reversed(paths.spec_path):
+        field = {f"f:{name}": field}
+    return field
+
+
+def _owner(
+    backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
+) -> managed.Request:
+    """Return the write with the time of its manager's entry: the API server keeps it, and gives a new entry none.
+
+    Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
+    """
+    owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
+    version = owner.api_version if operation == managed.UPDATE else ""
+    before = managers.get(managed.Manager(owner.manager, operation, version, "scale"))
+    return replace(owner, time=before.time if before else "")
 
 
 def _scale_of(resource: Resource, document: Document, paths: Scale) -> Document:

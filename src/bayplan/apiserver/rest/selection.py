@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bayplan.apiserver.kinds.selectable_fields import canonical_field, field_problem
+from bayplan.apiserver.kinds.selectable_fields import canonical_field, custom_value, field_problem
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.model.selectors import FieldRequirement, parse_fields, parse_labels
 from bayplan.apiserver.store.item import Item
@@ -20,12 +20,14 @@ class Selection(msgspec.Struct, frozen=True):
         name: the name, or empty for all.
         labels: the requirements on labels.
         fields: the requirements on fields.
+        is_custom: whether the fields are those that a CustomResourceDefinition declares; items do not keep them.
     """
 
     namespace: str = ""
     name: str = ""
     labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
+    is_custom: bool = False
 
     @property
     def is_everything(self) -> bool:
@@ -37,7 +39,7 @@ class Selection(msgspec.Struct, frozen=True):
         """The most selective value that all selected items have, or None if there is none."""
         if self.name:
             return Aspect("name", "", self.name)
-        for field in self.fields:
+        for field in () if self.is_custom else self.fields:
             if field.value and not field.negated and not field.field.startswith("metadata."):
                 return Aspect("field", field.field, field.value)
         for label in self.labels:
@@ -52,16 +54,19 @@ class Selection(msgspec.Struct, frozen=True):
         if self.name and item.name != self.name:
             return False
         for requirement in self.fields:
-            if (_value(item, requirement.field) == requirement.value) is requirement.negated:
+            found = _value(item, requirement.field, is_custom=self.is_custom)
+            if (found == requirement.value) is requirement.negated:
                 return False
         labels = item.labels
         return all(requirement.matches(labels) for requirement in self.labels)
 
 
-def _value(item: Item, field: str) -> str:
+def _value(item: Item, field: str, *, is_custom: bool) -> str:
     if field == "metadata.name":
         return item.name
-    return item.namespace if field == "metadata.namespace" else item.fields.get(field, "")
+    if field == "metadata.namespace":
+        return item.namespace
+    return custom_value(msgspec.json.decode(item.raw), field) if is_custom else item.fields.get(field, "")
 
 
 def selection(info: RequestInfo, options: ListOptions) -> Selection:
@@ -75,10 +80,13 @@ def selection(info: RequestInfo, options: ListOptions) -> Selection:
     namespace, name, rest = info.namespace, info.name, []
     for requirement in requirements:
         field = canonical_field(table, requirement.field)
-        if field == "metadata.name" and not requirement.negated and name in ("", requirement.value):
+        if not requirement.value:
+            rest.append(FieldRequirement(field, "", requirement.negated))
+        elif field == "metadata.name" and not requirement.negated and name in ("", requirement.value):
             name = requirement.value
         elif field == "metadata.namespace" and not requirement.negated and namespace in ("", requirement.value):
             namespace = requirement.value
         else:
             rest.append(FieldRequirement(field, requirement.value, requirement.negated))
-    return Selection(namespace, name, parse_labels(options.label_selector), tuple(rest))
+    labels, is_custom = parse_labels(options.label_selector), info.resource.custom is not None
+    return Selection(namespace, name, labels, tuple(rest), is_custom)

@@ -154,13 +154,31 @@ def _encoded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
+_INVALID = "invalid bearer token"
+
+
+def _is_ours(token: str) -> bool:
+    """Return whether a token says that this server issued it."""
+    body = token.split(".")[1] if token.count(".") == 2 else ""
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    except ValueError:
+        return False
+    return isinstance(claims, dict) and claims.get("iss") == ISSUER
+
+
 def review_token(backend: Backend, document: Document) -> Document:
     """Return the status of a TokenReview."""
     spec = part(document, "spec")
-    claims = _verified(backend, str(spec.get("token") or ""))
+    token = str(spec.get("token") or "")
+    claims = _verified(backend, token)
     wanted = texts(spec, "audiences")
     if claims is None:
-        return {"user": {}, "error": "[invalid bearer token, service account token is not valid yet or has expired]"}
+        # A token that another issuer made up is nobody's; one of this server's is looked at and found wanting.
+        unknown = (
+            _INVALID if not _is_ours(token) else f"[{_INVALID}, service account token is not valid yet or has expired]"
+        )
+        return {"user": {}, "error": unknown}
     audiences = [each for each in texts(claims, "aud") if each in (wanted or [ISSUER])]
     if not audiences:
         return {"user": {}}

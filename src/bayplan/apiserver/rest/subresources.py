@@ -1,19 +1,15 @@
-"""Subresources with special behavior: binding, eviction, scale, finalize, and reviews that are never stored."""
+"""Subresources with special behavior: binding and eviction."""
 
 from __future__ import annotations
-
-from typing import cast
 
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
-from bayplan.apiserver.kinds.registry import USER_GROUPS
 from bayplan.apiserver.model.errors import (
     ApiError,
     bad_request,
     conflict,
     internal,
-    method_not_allowed,
     modified,
     not_found,
 )
@@ -24,14 +20,16 @@ from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.hooks import ask_about
 from bayplan.apiserver.rest.messages import Request
-from bayplan.apiserver.rest.options import check_delete_options, write_options
-from bayplan.apiserver.rest.service_tokens import review_token
+from bayplan.apiserver.rest.options import read_delete_options, write_options
+from bayplan.apiserver.rest.paths import check_name
+from bayplan.apiserver.rest.preconditions import storage_error
+from bayplan.apiserver.rest.updates import check_namespace
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import compile_selector_document, quote
 
 _CORE = "io.k8s.api.core.v1."
 _BINDING = Target("v1", "Binding", _CORE + "Binding")
-_EVICTION = Target("policy/v1", "Eviction", "io.k8s.api.policy.v1.Eviction")
+_EVICTION = Target("policy/v1", "Eviction", "io.k8s.api.policy.v1.Eviction", older="policy/v1beta1")
 _SCALE = Target("autoscaling/v1", "Scale", "io.k8s.api.autoscaling.v1.Scale")
 _BUDGETS = "policy/poddisruptionbudgets"
 _TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
@@ -59,7 +57,8 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
     binding = decode_request(_BINDING, request, options.validation).document
     metadata = part(binding, "metadata")
     writing.check_namespace(backend, info, info.name)
-    if info.subresource and metadata.get("name") not in (None, "", info.name):
+    check_namespace(info, metadata)
+    if info.subresource and metadata.get("name") != info.name:
         raise bad_request("name in URL does not match name in Binding object")
     target = part(binding, "target")
     if target.get("kind") not in (None, "", "Node"):
@@ -76,6 +75,7 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
 
 def _assign(backend: Backend, info: RequestInfo, binding: Document, options: WriteOptions) -> None:
     resource, metadata = info.resource, part(binding, "metadata")
+    check_name(info.name)
     item = backend.store.get(resource.table, (info.namespace, info.name))
     if item is None:
         raise not_found("pods", "", info.name)
@@ -83,14 +83,15 @@ def _assign(backend: Backend, info: RequestInfo, binding: Document, options: Wri
     pod = {**old, "metadata": dict(part(old, "metadata")), "spec": dict(part(old, "spec"))}
     wanted, found = str(metadata.get("uid") or ""), item.uid
     if wanted and wanted != found:
-        raise conflict("pods", "", info.name, writing.storage_error(resource, info, wanted, found))
+        raise conflict("pods", "", info.name, storage_error(resource, info, wanted, found))
     if metadata.get("resourceVersion") not in (None, "", part(old, "metadata")["resourceVersion"]):
         raise modified("pods", "", info.name)
     _check_assignable(info, pod)
     node = str(part(binding, "target")["name"])
     part(pod, "spec")["nodeName"] = node
     # The plugin PodTopologyLabels acts on the subresource, not on the older resource.
-    _merge_metadata(backend, pod, metadata, node, _TOPOLOGY_LABELS if info.subresource else ())
+    names = _TOPOLOGY_LABELS if info.subresource and part(binding, "target").get("kind") == "Node" else ()
+    _merge_metadata(backend, pod, metadata, node, names)
     status = pod["status"] = dict(part(old, "status"))
     status.pop("nominatedNodeName", None)
     set_condition(backend, status, {"type": "PodScheduled", "status": "True"})
@@ -153,13 +154,15 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     """
     options = write_options(request, "CreateOptions")
     eviction = decode_request(_EVICTION, request, options.validation).document
-    if part(eviction, "metadata").get("name") not in (None, "", info.name):
+    check_namespace(info, part(eviction, "metadata"))
+    if part(eviction, "metadata").get("name") != info.name:
         raise bad_request("name in URL does not match name in Eviction object")
     wanted = texts(part(eviction, "deleteOptions"), "dryRun")
     if wanted and options.dry_run and wanted != ["All"]:
         text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
         raise ApiError(500, text, reason="")
-    deletion = check_delete_options(part(eviction, "deleteOptions"))
+    # The options are not validated: an eviction goes to the store, not through the endpoint of deletions.
+    deletion = read_delete_options(part(eviction, "deleteOptions"))
     deletion.dry_run = deletion.dry_run or options.dry_run
     resource = pods_resource(backend)
     item = backend.store.get(resource.table, (info.namespace, info.name))
@@ -306,67 +309,3 @@ def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: Delete
         set_condition(backend, status, condition)
         backend.put(info.resource, {**pod, "metadata": dict(part(pod, "metadata")), "status": status})
     deleting.delete(backend, info, options, admitted=True)
-
-
-# --- the rest ---------------------------------------------------------------------------------------------------------
-
-
-def finalize(backend: Backend, info: RequestInfo, namespace: Document, options: WriteOptions) -> Document:
-    """Set the finalizers of a namespace; one that is being deleted is removed once it has none.
-
-    Raises:
-        ApiError: it does not exist.
-    """
-    resource = info.resource
-    item = backend.store.get(resource.table, ("", info.name))
-    if item is None:
-        raise not_found(resource.name, resource.group, info.name)
-    old = backend.document(resource, item)
-    writing.check_version(resource, info, namespace, old, required=False)
-    finalizers = texts(part(namespace, "spec"), "finalizers")
-    metadata = {**part(old, "metadata"), "labels": part(namespace, "metadata").get("labels", {})}
-    if "annotations" in part(namespace, "metadata"):
-        metadata["annotations"] = part(namespace, "metadata")["annotations"]
-    new: Document = {**old, "metadata": metadata, "spec": {"finalizers": finalizers} if finalizers else {}}
-    managers = managed.decode(metadata.get("managedFields"))
-    owner = writing.ownership(backend, info, options)
-    managers = managed.after_update(owner, old, new, managers, is_create=False)
-    writing.set_managers(new, managers)
-    going = metadata.get("deletionTimestamp") and not finalizers and not texts(metadata, "finalizers")
-    if going and not options.dry_run:
-        version = metadata["resourceVersion"]
-        backend.remove(resource, new)
-        part(new, "metadata")["resourceVersion"] = version
-    elif not options.dry_run and not writing.is_same(new, old):
-        backend.put(resource, new)
-    return {"kind": resource.kind, "apiVersion": resource.api_version} | new
-
-
-def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Answer an access review; every user is allowed everything.
-
-    Raises:
-        ApiError: reviews of this kind are not supported.
-    """
-    resource = info.resource
-    options = write_options(request, "CreateOptions")
-    target = Target(resource.api_version, resource.kind, resource.type_name, resource)
-    document = decode_request(target, request, options.validation).document
-    head: Document = {"kind": resource.kind, "apiVersion": resource.api_version}
-    if resource.name == "selfsubjectreviews":
-        user = {"username": request.user, "uid": request.user, "groups": list(USER_GROUPS)}
-        return {**head, "metadata": {"creationTimestamp": backend.now()}, "status": {"userInfo": user}}
-    if resource.name == "tokenreviews":
-        return {**head, **document, "status": review_token(backend, document)}
-    if resource.name.endswith("accessreviews"):
-        managers = managed.after_update(
-            writing.ownership(backend, info, options), writing.zero_document(resource), document, {}, is_create=True
-        )
-        metadata = cast("Document", document.setdefault("metadata", {}))
-        metadata["managedFields"] = managed.encode(managers)
-        return {**head, **document, "status": {"allowed": True}}
-    if resource.name == "selfsubjectrulesreviews":
-        rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
-        status = {"resourceRules": rules, "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]}
-        return {**head, **document, "status": {**status, "incomplete": False}}
-    raise method_not_allowed()

@@ -9,6 +9,7 @@ from bayplan.apiserver.model.errors import bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.preconditions import check_uid
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part
 
@@ -32,10 +33,11 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
     if item is None:
         if not strategy.create_on_update or info.subresource:
             raise not_found(resource.name, resource.group, info.name)
+        check_uid(resource, info, str(metadata.get("uid") or ""), {}, dry_run=options.dry_run)
         metadata.pop("resourceVersion", None)
         return writing.create(backend, info, new, options)
     old = backend.document(resource, item)
-    writing.check_uid(resource, info, str(metadata.get("uid") or ""), old)
+    check_uid(resource, info, str(metadata.get("uid") or ""), old, dry_run=options.dry_run)
     writing.check_version(resource, info, new, old, required=not strategy.unconditional_update)
     managers = managers_after(backend, info, old, new, options)
     return writing.change(backend, info, old, new, managers, options)
@@ -47,10 +49,9 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
     Raises:
         ApiError: they differ.
     """
-    name, namespace = metadata.get("name") or "", metadata.get("namespace") or ""
+    name = metadata.get("name") or ""
     if info.resource.namespaced:
-        if namespace not in ("", info.namespace):
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        check_namespace(info, metadata)
         metadata["namespace"] = info.namespace
     else:
         metadata.pop("namespace", None)
@@ -60,6 +61,16 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
         )
     if name != info.name:
         raise writing.wrong_name(str(name), info.name)
+
+
+def check_namespace(info: RequestInfo, metadata: Document) -> None:
+    """Check the namespace of an object against the path.
+
+    Raises:
+        ApiError: they differ.
+    """
+    if (metadata.get("namespace") or "") not in ("", info.namespace):
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def managers_after(

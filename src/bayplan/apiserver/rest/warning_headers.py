@@ -24,6 +24,8 @@ _MAX_EACH = 256
 def deprecation_warning(info: RequestInfo) -> str:
     """Return the warning for clients of a deprecated resource, or an empty list."""
     resource = info.resource
+    if resource.custom is not None:
+        return resource.deprecation
     return _DEPRECATED.get((resource.group, resource.version, resource.name), "")
 
 

@@ -21,6 +21,7 @@ from bayplan.apiserver.rest.selection import Selection, selection
 from bayplan.apiserver.rest.writing import zero_document
 from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
 from bayplan.apiserver.store.store import Compacted
+from bayplan.apiserver.tables.table import INCLUDE
 
 MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 BOOKMARK_SECONDS = 60.0
@@ -39,21 +40,29 @@ class Watch:
         options: the start, timeout and bookmarks.
         form: the format of the objects in events.
         request_timeout: seconds after which the client ends the request; 0 for never.
+        include: the part of its object that a row of a table includes.
 
     Attributes:
         cut_off: set when the buffer is full.
     """
 
     def __init__(
-        self, backend: Backend, info: RequestInfo, options: ListOptions, form: Form, request_timeout: float = 0.0
+        self,
+        backend: Backend,
+        info: RequestInfo,
+        options: ListOptions,
+        form: Form,
+        request_timeout: float = 0.0,
+        include: str = INCLUDE,
     ) -> None:
         self._request_timeout = request_timeout
         self._backend = backend
         self._resource = info.resource
         self._options = options
         self._selection: Selection = selection(info, options)
-        self._encode, self._frame_key = watch_form(backend, info, form)
+        self._encode, self._frame_key = watch_form(backend, info, form, include)
         self._form = form
+        self._include = include
         self._first_table = form.kind == "Table"
         self._buffer: list[bytes] = []
         self._buffered = 0
@@ -93,6 +102,9 @@ class Watch:
             if waiting is not None:
                 # Clients never receive a write that a crash could still lose.
                 await waiting
+            if items and self._is_for_lists:
+                self._ended = True
+                return
             for at in range(0, len(items), _SLICE):
                 yield b"".join(self._frame_of(ADDED, item) for item in items[at : at + _SLICE])
                 await asyncio.sleep(0)
@@ -179,7 +191,16 @@ class Watch:
         elif before:
             self._push(write, DELETED, write.new)
 
+    @property
+    def _is_for_lists(self) -> bool:
+        """Whether the client asks for lists, so that the watch ends with the first object."""
+        return self._form.wanted.endswith("List")
+
     def _push(self, write: Write, kind: str, item: Item) -> None:
+        if self._is_for_lists:
+            self._ended = True
+            self._wake()
+            return
         key = (kind, self._frame_key)
         frame = None if self._first_table else write.frames.get(key)
         if frame is None:
@@ -207,10 +228,11 @@ class Watch:
         self._wake()
 
     def _frame_of(self, kind: str, item: Item) -> bytes:
-        if self._first_table and kind != "BOOKMARK":
+        if self._first_table:
             # Only the first table of a watch has columns.
             self._first_table = False
-            return event_frame(kind, render_item(self._backend, self._resource, item, self._form), self._form)
+            whole = render_item(self._backend, self._resource, item, self._form, self._include)
+            return event_frame(kind, whole, self._form)
         return event_frame(kind, self._encode(item), self._form)
 
     def _bookmark(self, revision: int, *, farewell: bool) -> bytes:
@@ -223,7 +245,7 @@ class Watch:
         document |= {**zero_document(resource), "metadata": metadata}
         if self._form.kind:
             item = Item(msgspec.json.encode({"metadata": metadata}), revision, "", "", "", {}, {})
-            return event_frame("BOOKMARK", render_item(self._backend, resource, item, self._form), self._form)
+            return self._frame_of("BOOKMARK", item)
         return event_frame("BOOKMARK", encode_document(document, self._form), self._form)
 
     def _error(self, problem: Compacted) -> bytes:

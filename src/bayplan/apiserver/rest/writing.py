@@ -19,7 +19,6 @@ from bayplan.apiserver.model.errors import (
     Cause,
     already_exists,
     bad_request,
-    conflict,
     forbidden,
     internal,
     invalid,
@@ -108,6 +107,10 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     return store_new(backend, info, document, managers, options)
 
 
+_SET_BY_SERVER = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+"""Metadata of a new object that clients can't set."""
+
+
 def begin_create(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> managed.Managers:
     """Set the namespace of a new object, and return its managers, which are removed from the document.
 
@@ -118,6 +121,8 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
     place(info, metadata)
     check_namespace(backend, info, str(metadata.get("name") or ""))
     entries = metadata.pop("managedFields", None)
+    for name in _SET_BY_SERVER:
+        metadata.pop(name, None)
     owner = ownership(backend, info, options)
     return first_managers(owner, info.resource, document, managed.decode(entries))
 
@@ -241,7 +246,7 @@ def new_object(
     if hooks is not None:
         stored = mutated(backend, info, hooks, stored, lambda each: strategy.admit(context, each))
         metadata = part(stored, "metadata")
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+    for name in _SET_BY_SERVER:
         metadata.pop(name, None)
     metadata["creationTimestamp"] = backend.now()
     metadata["uid"] = backend.new_uid()
@@ -317,27 +322,6 @@ def _free_name(backend: Backend, resource: Resource, namespace: str, prefix: str
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------
-
-
-def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document) -> None:
-    """Raise if the object is a different one with the same name.
-
-    Raises:
-        ApiError: the uid differs.
-    """
-    found = str(part(old, "metadata").get("uid") or "")
-    if wanted and wanted != found:
-        raise conflict(resource.name, resource.group, info.name, storage_error(resource, info, wanted, found))
-
-
-def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str) -> str:
-    """Return etcd's message for an unexpected uid."""
-    place = f"{info.namespace}/{info.name}" if info.namespace else info.name
-    group = f"{resource.group}/" if resource.group else ""
-    return (
-        f"StorageError: invalid object, Code: 4, Key: /registry/{group}{resource.name}/{place}, ResourceVersion: 0, "
-        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-    )
 
 
 def check_version(resource: Resource, info: RequestInfo, new: Document, old: Document, *, required: bool) -> None:
@@ -423,8 +407,9 @@ def change(
         return Written(new, None, False, warnings)
     if deletes_now(resource.table, new, old):
         # A write that removes the last finalizer returns the object in its last version.
+        # The store removes it as it was: what changed last is in no event.
         version = part(old, "metadata")["resourceVersion"]
-        backend.remove(resource, new)
+        backend.remove(resource, {**old, "metadata": dict(part(old, "metadata"))})
         part(new, "metadata")["resourceVersion"] = version
         return Written(new, None, False, warnings)
     return Written(new, backend.put(resource, new), False, warnings)
@@ -451,6 +436,7 @@ def _keep(new: Document, old: Document, name: str) -> None:
 
 
 def _keep_identity(new: Document, old: Document) -> None:
+    new.pop("selfLink", None)
     if not new.get("uid"):
         _keep(new, old, "uid")
     _keep(new, old, "creationTimestamp")

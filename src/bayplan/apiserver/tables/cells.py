@@ -182,7 +182,7 @@ def _external_address(item: Document, spec: Document) -> str:
         ingress = parts(part(item, "status", "loadBalancer"), "ingress")
         external = [str(each.get("ip") or each.get("hostname") or "") for each in ingress] + external
         return ",".join(external) or "<pending>"
-    return ",".join(external) or _NONE
+    return ",".join(external) or _NONE if kind in ("ClusterIP", "NodePort") else _UNKNOWN
 
 
 def _volume(item: Document, now: float) -> list[object]:

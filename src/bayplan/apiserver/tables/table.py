@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bayplan.apiserver.kinds.conversion import is_converted, to_storage
+from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
+from bayplan.apiserver.kinds.conversion import is_renamed, to_storage
+from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
 from bayplan.apiserver.schema.facts import ColumnFacts, api_facts
 from bayplan.apiserver.tables.ages import age
 from bayplan.apiserver.tables.cells import CELLS, named_and_aged
@@ -27,7 +29,13 @@ def include_policy(text: str | None) -> str:
 
 
 def table_of(
-    resource: Resource, documents: list[Document], metadata: Document, version: str, include: str, now: float
+    resource: Resource,
+    documents: list[Document],
+    metadata: Document,
+    version: str,
+    include: str,
+    now: float,
+    stored: list[Document] | None = None,
 ) -> Document:
     """Return a table.
 
@@ -38,14 +46,41 @@ def table_of(
         version: the version of the kind Table.
         include: the part of its object that each row includes.
         now: the current time in seconds since 1970, for ages.
+        stored: the objects as they are stored, from which cells are made; None if only the served form is at hand.
     """
     key = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
     if resource.kind == "Event":
         key = "core.Event"
     columns = _columns(resource, key)
     head: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
-    rows = [_row(resource, key, document, version, include, now) for document in documents]
+    if stored is None:
+        stored = [to_storage(resource, each) for each in documents] if is_renamed(resource) else documents
+    rows = [
+        _row(resource, key, _cells(resource, key, kept, now), document, version, include)
+        for document, kept in zip(documents, stored, strict=True)
+    ]
     return {**head, "columnDefinitions": [_definition(each) for each in columns], "rows": rows}
+
+
+_SCALE = (
+    ColumnFacts("Name", "string"),
+    ColumnFacts("Desired", "integer"),
+    ColumnFacts("Available", "integer"),
+    ColumnFacts("Age", "string"),
+)
+
+
+def scale_table(scale: Document, version: str, include: str, now: float) -> Document:
+    """Return a Scale as a table."""
+    metadata, status = part(scale, "metadata"), part(scale, "status")
+    cells = [metadata.get("name"), part(scale, "spec").get("replicas") or 0, status.get("replicas") or 0]
+    row: Document = {"cells": [*cells, age(metadata.get("creationTimestamp"), now)], "object": scale}
+    if include != "Object":
+        shown: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
+        row["object"] = None if include == "None" else {**shown, "metadata": metadata}
+    head: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}"}
+    head["metadata"] = {"resourceVersion": metadata.get("resourceVersion") or ""}
+    return {**head, "columnDefinitions": [_definition(each) for each in _SCALE], "rows": [row]}
 
 
 def _definition(column: ColumnFacts) -> Document:
@@ -95,8 +130,6 @@ def _cells(resource: Resource, key: str, document: Document, now: float) -> list
     cells = CELLS.get(key)
     if cells is None:
         return [metadata.get("name"), metadata.get("creationTimestamp")]
-    if (resource.table == "events" and resource.group) or is_converted(resource):
-        document = to_storage(resource, document)
     return cells(document, now)
 
 
@@ -107,16 +140,27 @@ def _custom_cell(column: Document, document: Document, now: float) -> object:
     return age(value, now) if column.get("type") == "date" and value else value
 
 
-def _row(resource: Resource, key: str, document: Document, version: str, include: str, now: float) -> Document:
-    row: Document = {"cells": _cells(resource, key, document, now)}
+def _row(resource: Resource, key: str, cells: list[object], document: Document, version: str, include: str) -> Document:
+    # A bookmark has no name.
+    row: Document = {"cells": ["" if cells[0] is None else cells[0], *cells[1:]]}
     if key == "core.Pod" and pod_conditions(document):
         row["conditions"] = pod_conditions(document)
-    metadata = part(document, "metadata")
+    metadata = shown_metadata(part(document, "metadata"))
     if include == "None":
         row["object"] = None
     elif include == "Object":
-        row["object"] = {"kind": resource.kind, "apiVersion": resource.api_version} | document
+        row["object"] = {"kind": resource.kind, "apiVersion": resource.api_version} | document | {"metadata": metadata}
     else:
         kind: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
         row["object"] = {**kind, "metadata": metadata}
     return row
+
+
+def shown_metadata(metadata: Document) -> Document:
+    """Return metadata without annotations that represent fields of the object, for responses that omit the fields."""
+    annotations = part(metadata, "annotations")
+    if TEMPLATE_GENERATION not in annotations and not any(name in annotations for name in V1_ANNOTATIONS):
+        return metadata
+    left = {name: text for name, text in annotations.items() if name not in (TEMPLATE_GENERATION, *V1_ANNOTATIONS)}
+    bare = {name: value for name, value in metadata.items() if name != "annotations"}
+    return {**bare, "annotations": left} if left else bare

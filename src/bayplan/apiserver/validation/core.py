@@ -7,7 +7,7 @@ import json
 import re
 
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
-from bayplan.apiserver.model.object_meta import check_labels
+from bayplan.apiserver.model.object_meta import check_finalizer, check_labels
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
@@ -117,11 +117,7 @@ NODE = kind(
 
 def _finalizers(namespace: Document, path: str, out: Causes) -> None:
     for name in texts(part(namespace, "spec"), "finalizers"):
-        problems = check_qualified_name(name)
-        out.extend(invalid_value("spec.finalizers", quote(name), problem) for problem in problems)
-        if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
-            detail = "name is neither a standard finalizer name nor is it fully qualified"
-            out.append(invalid_value("spec.finalizers", quote(name), detail))
+        check_finalizer(name, "spec.finalizers", out)
 
 
 _LEVELS = ("privileged", "baseline", "restricted")

@@ -28,7 +28,11 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
         old: the previous object, on an update.
     """
     try:
-        return _check(schema, value, _ABSENT if old is None else old, "", _Work())
+        causes = _check(schema, value, _ABSENT if old is None else old, "", _Work())
+        # Repeated items are looked for afterwards, unless the object had some before.
+        if old is None or not _check_list_types(schema, old, ""):
+            causes += _check_list_types(schema, value, "")
+        return causes
     except WorkBudgetExceeded:
         return [forbidden_value("<nil>", "checking the object against its schema takes more work than a request may")]
 
@@ -180,7 +184,7 @@ def _check_list(schema: Document, value: list[object], old: object, path: str, w
         causes.append(_too_many(path, len(value), most))
     if schema.get("uniqueItems") and len({_shown(each) for each in value}) < len(value):
         causes += _invalid(path, "", "shouldn't contain duplicates")
-    return causes + _check_identities(schema, value, path)
+    return causes
 
 
 def _items_before(schema: Document, value: list[object], old: object) -> list[object]:
@@ -194,6 +198,23 @@ def _items_before(schema: Document, value: list[object], old: object) -> list[ob
 
 def _identity(item: object, keys: list[str]) -> str:
     return _shown({key: item[key] for key in keys if key in item}) if isinstance(item, dict) else _shown(item)
+
+
+def _check_list_types(schema: Document, value: object, path: str) -> list[Cause]:
+    """Return the repeated items of all sets and maps inside a value."""
+    causes: list[Cause] = []
+    if isinstance(value, list):
+        inner = part(schema, "items")
+        causes += _check_identities(schema, value, path)
+        for index, item in enumerate(value) if inner else ():
+            causes += _check_list_types(inner, item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        properties, more = part(schema, "properties"), schema.get("additionalProperties")
+        for name, item in value.items():
+            inner_schema = properties.get(name, more)
+            if isinstance(inner_schema, dict) and isinstance(item, dict | list):
+                causes += _check_list_types(inner_schema, item, f"{path}.{name}" if path else name)
+    return causes
 
 
 def _check_identities(schema: Document, value: list[object], path: str) -> list[Cause]:

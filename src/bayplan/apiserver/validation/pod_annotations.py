@@ -30,12 +30,12 @@ def pod_annotations(annotations: Document, spec: Document, path: str, out: Cause
     cost = annotations.get(_COST)
     if cost is not None and not _is_cost(str(cost)):
         out.append(invalid_value(f"{path}[{_COST}]", quote(str(cost)), "must be a 32bit integer"))
+    profiles = sorted(key for key in annotations if key.startswith(_SECCOMP_CONTAINER))
+    for key in (_SECCOMP_POD, *profiles) if _SECCOMP_POD in annotations else profiles:
+        _seccomp(str(annotations[key]), f"{path}.{key}", out)
     for key in sorted(annotations):
-        text = str(annotations[key])
-        if key == _SECCOMP_POD or key.startswith(_SECCOMP_CONTAINER):
-            _seccomp(text, f"{path}.{key}", out)
         if key.startswith(_APP_ARMOR):
-            _app_armor(key, text, spec, f"{path}[{key}]", out)
+            _app_armor(key, str(annotations[key]), spec, f"{path}[{key}]", out)
 
 
 def _is_cost(text: str) -> bool:

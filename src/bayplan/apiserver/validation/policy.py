@@ -35,7 +35,7 @@ from bayplan.apiserver.validation.tolerations import check_toleration
 from bayplan.base.plain_data import Document, part, parts
 
 _HIGHEST_USER_PRIORITY = 1_000_000_000
-_SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 # --- PodDisruptionBudget ----------------------------------------------------------------------------------------------
 
@@ -72,10 +72,10 @@ BUDGET = kind(
 
 
 def _system_problem(name: str, document: Document) -> str:
-    if name not in _SYSTEM_CLASSES:
+    if name not in SYSTEM_CLASSES:
         return f"{name} is not a known system priority class"
-    if document.get("value", 0) != _SYSTEM_CLASSES[name]:
-        return f"value of {name} PriorityClass must be {_SYSTEM_CLASSES[name]}"
+    if document.get("value", 0) != SYSTEM_CLASSES[name]:
+        return f"value of {name} PriorityClass must be {SYSTEM_CLASSES[name]}"
     return f"globalDefault of {name} PriorityClass must be false" if document.get("globalDefault") else ""
 
 

@@ -141,9 +141,9 @@ def _time_problem(text: str, *, micro: bool) -> str:
         if match is None:
             return f'cannot parse "{rest}" as "{part}"'
         rest = rest[match.end() :]
-    if micro and not re.match(r"\.\d{6}(?!\d)", rest):
+    if micro and not re.match(r"\.\d{6}", rest):
         return f'cannot parse "{rest}" as ".000000"'
-    rest = re.sub(r"^\.\d+", "", rest)
+    rest = rest[7:] if micro else re.sub(r"^\.\d+", "", rest)
     return f'cannot parse "{rest}" as "Z07:00"'
 
 

@@ -1,0 +1,42 @@
+"""Preconditions of a write on the uid of the stored object, with etcd's message for one that fails."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.model.errors import conflict
+from bayplan.apiserver.model.requests import RequestInfo
+from bayplan.apiserver.model.resources import Resource
+from bayplan.base.plain_data import Document, part
+
+
+def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document, *, dry_run: bool = False) -> None:
+    """Raise if the object is a different one with the same name.
+
+    Raises:
+        ApiError: the uid differs.
+    """
+    found = str(part(old, "metadata").get("uid") or "")
+    if wanted and wanted != found:
+        why = storage_error(resource, info, wanted, found, dry_run=dry_run)
+        raise conflict(resource.name, resource.group, info.name, why)
+
+
+_PREFIXES = {
+    "replicationcontrollers": "controllers",
+    "endpoints": "services/endpoints",
+    "nodes": "minions",
+    "services": "services/specs",
+    "networking.k8s.io/ingresses": "ingress",
+}
+"""Tables whose keys in etcd don't begin with the name of the resource."""
+
+
+def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str, *, dry_run: bool = False) -> str:
+    """Return etcd's message for an unexpected uid."""
+    place = f"{info.namespace}/{info.name}" if info.namespace else info.name
+    extension = resource.custom is not None or resource.group == "apiextensions.k8s.io"
+    prefix = resource.table if extension else _PREFIXES.get(resource.table, resource.name)
+    root = "" if dry_run else "/registry"
+    return (
+        f"StorageError: invalid object, Code: 4, Key: {root}/{prefix}/{place}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    )

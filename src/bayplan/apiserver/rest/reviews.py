@@ -1,0 +1,110 @@
+"""Reviews of tokens and of access: answered, never stored. Every user is allowed everything.
+
+Sources: pkg/registry/authorization, pkg/registry/authentication, pkg/apis/authorization/validation of v1.36.3.
+"""
+
+from __future__ import annotations
+
+from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.registry import USER_GROUPS
+from bayplan.apiserver.model.errors import Cause, bad_request, invalid, invalid_value, method_not_allowed
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.decoding import Target, decode_request
+from bayplan.apiserver.rest.messages import Request
+from bayplan.apiserver.rest.options import write_options
+from bayplan.apiserver.rest.service_tokens import review_token
+from bayplan.apiserver.rest.updates import check_namespace
+from bayplan.apiserver.validation.engine import go_value
+from bayplan.base.plain_data import Document, part
+
+_RULES: Document = {
+    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    "incomplete": False,
+}
+
+
+def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
+    """Answer a review.
+
+    Raises:
+        ApiError: it is invalid, or reviews of this kind are not supported.
+    """
+    resource = info.resource
+    options = write_options(request, "CreateOptions")
+    target = Target(resource.api_version, resource.kind, resource.type_name, resource)
+    document = decode_request(target, request, options.validation).document
+    head: Document = {"kind": resource.kind, "apiVersion": resource.api_version}
+    metadata, spec = part(document, "metadata"), part(document, "spec")
+    if info.namespace:
+        check_namespace(info, metadata)
+        document["metadata"] = metadata = {**metadata, "namespace": info.namespace}
+    if resource.name == "selfsubjectreviews":
+        user = {"username": request.user, "uid": request.user, "groups": list(USER_GROUPS)}
+        return {**head, "metadata": {"creationTimestamp": backend.now()}, "status": {"userInfo": user}}
+    if resource.name == "selfsubjectrulesreviews":
+        if not spec.get("namespace"):
+            raise bad_request("no namespace on request")
+        return {**head, "metadata": {}, "spec": {}, "status": _RULES}
+    if resource.name == "tokenreviews":
+        if not spec.get("token"):
+            raise bad_request("token is required for TokenReview in authentication")
+        _set_managers(backend, info, document, options)
+        return {**head, **document, "status": review_token(backend, document)}
+    if resource.name.endswith("accessreviews"):
+        _set_managers(backend, info, document, options)
+        causes = _causes(resource.name, part(document, "metadata"), spec)
+        if causes:
+            raise invalid("", resource.group, "", causes)
+        return {**head, **document, "status": {"allowed": True}}
+    raise method_not_allowed()
+
+
+def _set_managers(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> None:
+    zero, owner = writing.zero_document(info.resource), writing.ownership(backend, info, options)
+    managers = managed.after_update(owner, zero, document, {}, is_create=True)
+    metadata = document["metadata"] = dict(part(document, "metadata"))
+    if managers:
+        metadata["managedFields"] = managed.encode(managers)
+
+
+def _causes(name: str, metadata: Document, spec: Document) -> list[Cause]:
+    """Return the errors of an access review."""
+    causes: list[Cause] = []
+    of_resource, of_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if of_resource is not None and of_path is not None:
+        text = "cannot be specified in combination with resourceAttributes"
+        causes.append(invalid_value("spec.nonResourceAttributes", _attributes(of_path), text))
+    if of_resource is None and of_path is None:
+        text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        causes.append(invalid_value("spec.resourceAttributes", "null", text))
+    if not name.startswith("self") and not spec.get("user") and not spec.get("groups"):
+        causes.append(invalid_value("spec.user", '""', "at least one of user or group must be specified"))
+    local = name.startswith("local")
+    ignored = ("managedFields", "namespace") if local else ("managedFields",)
+    if any(value for field, value in metadata.items() if field not in ignored):
+        text = "must be empty except for namespace" if local else "must be empty"
+        causes.append(invalid_value("metadata", go_value(metadata), text))
+    if local:
+        causes += _local_causes(str(metadata.get("namespace") or ""), of_resource, of_path)
+    return causes
+
+
+def _local_causes(namespace: str, of_resource: object, of_path: object) -> list[Cause]:
+    """Return the errors of a review of access to one namespace."""
+    causes: list[Cause] = []
+    if isinstance(of_resource, dict) and (of_resource.get("namespace") or "") != namespace:
+        wanted = go_value(of_resource.get("namespace") or "")
+        causes.append(invalid_value("spec.resourceAttributes.namespace", wanted, "must match metadata.namespace"))
+    if of_path is not None:
+        text = "disallowed on this kind of request"
+        causes.append(invalid_value("spec.nonResourceAttributes", _attributes(of_path), text))
+    return causes
+
+
+def _attributes(of_path: object) -> str:
+    """Return the attributes of a path as Go prints its internal struct."""
+    found = of_path if isinstance(of_path, dict) else {}
+    return go_value({"Path": found.get("path") or "", "Verb": found.get("verb") or ""})

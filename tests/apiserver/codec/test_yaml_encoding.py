@@ -1,0 +1,55 @@
+"""YAML as go-yaml writes it: what is quoted, in which order keys come, and how lines are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.codec.bodies import parse_yaml
+from bayplan.apiserver.codec.yaml_encoding import encode_yaml
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        pytest.param("plain", "plain", id="plain text"),
+        pytest.param("y", '"y"', id="a word that YAML 1.1 reads as true"),
+        pytest.param("", '""', id="empty text"),
+        pytest.param("0x1F", '"0x1F"', id="a hexadecimal number"),
+        pytest.param("1_000", '"1_000"', id="a number with underscores"),
+        pytest.param("12:30", '"12:30"', id="a number to base 60"),
+        pytest.param("2026-01-31T12:00:00Z", '"2026-01-31T12:00:00Z"', id="a timestamp"),
+        pytest.param("2026-13-01", "2026-13-01", id="no date"),
+        pytest.param("<<", "<<", id="the merge key, which Go's hints don't know"),
+        pytest.param("a: b", "'a: b'", id="text that plain style can't hold"),
+        pytest.param("a\nb\n", "|\n  a\n  b", id="lines"),
+        pytest.param("a \nb", '"a \\nb"', id="lines that end in spaces"),
+        pytest.param([], "[]", id="an empty list"),
+        pytest.param({}, "{}", id="an empty map"),
+        pytest.param(None, "null", id="null"),
+        pytest.param(True, "true", id="true"),
+        pytest.param(1.5, "1.5", id="a fraction"),
+    ],
+)
+def test_values_are_quoted_only_where_they_would_mean_something_else(value: object, want: str) -> None:
+    assert encode_yaml({"k": value}).decode() == f"k: {want}\n"
+
+
+@pytest.mark.parametrize(
+    ("keys", "want"),
+    [
+        pytest.param(["b", "a"], ["a", "b"], id="letters"),
+        pytest.param(["a10", "a2"], ["a2", "a10"], id="numbers by their size"),
+        pytest.param(["ab", "a.b"], ["a.b", "ab"], id="letters after other characters"),
+        pytest.param(["a01", "a1"], ["a1", "a01"], id="of equal numbers the shorter one first"),
+        pytest.param(["a", "B"], ["B", "a"], id="upper case first"),
+        pytest.param(["aa", "a"], ["a", "aa"], id="the shorter one first"),
+    ],
+)
+def test_keys_are_in_the_natural_order_of_go(keys: list[str], want: list[str]) -> None:
+    lines = encode_yaml(dict.fromkeys(keys, 1)).decode().splitlines()
+    assert [line.partition(":")[0] for line in lines] == want
+
+
+def test_what_is_written_reads_as_the_same_value() -> None:
+    value = {"a": [{"b": "yes", "c": ["no", 1, None]}], 'k:{"name":"c"}': {".": {}}, "long": "word " * 60}
+    assert parse_yaml(encode_yaml(value)).value == value
