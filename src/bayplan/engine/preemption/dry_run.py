@@ -10,6 +10,7 @@ import numpy as np
 from bayplan.base.go_sort import sort_slice
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
+from bayplan.engine.select_host import NO_ROWS
 from bayplan.engine.what_if import PASSES, ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -20,7 +21,8 @@ from bayplan.state.arrays import Index
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.row_log import RowLog
 
-NO_VICTIMS_STATUS = unresolvable(NO_VICTIMS)
+_NO_VICTIMS = -2
+"""Stands for the status of a row without potential victims."""
 
 _PASSES = PASSES
 _CANDIDATE, _REFUSED = 1, 2
@@ -45,10 +47,11 @@ class DryRun:
         self._plan = plan
         self._priority = plan.priority
         self._changed_rows = ChangedRows(plan, nominations)
-        # The victims of each row, or why it is no candidate (an int: the failure of a filter); and whether neither (0), the victims
-        # (1) or the latter (2) are cached.
+        # The victims of each row, or why it is no candidate (an int: the failure of a filter, or `_NO_VICTIMS`); and whether
+        # neither (0), the victims (1) or the latter (2) are cached.
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
+        self._safe: Any = NO_ROWS
         self.table = new_table(0)
         self._table: Any = self.table
         self.asked_rows = self.known_rows = 0
@@ -60,13 +63,14 @@ class DryRun:
         self._pods_on = plan.state.pods_on
         self._trial: Trial | None = None
 
-    def search(self, rows: Index, wanted: int, crowd: Crowd, budgets: DisruptionBudgets) -> Shortlist:
-        """Dry-run rows, in this order, until `wanted` candidates are found; the plan's filters must have run in this cycle.
+    def search(self, rows: Index, start: int, wanted: int, crowd: Crowd, budgets: DisruptionBudgets) -> Shortlist:
+        """Dry-run rows until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
         While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
 
         Args:
             rows: intp.
+            start: the place in `rows` to start at; the first follows the last.
             wanted: number of candidates to find.
             crowd: the nominated pods that count.
             budgets: the disruption budgets.
@@ -88,13 +92,18 @@ class DryRun:
             for row in started:
                 self._known[row] = 0
         self._trial, self._pods_on = None, self._plan.state.pods_on
-        chosen: Index = np.empty(wanted, dtype=np.intp)
+        if len(self._safe) < wanted:
+            self._safe = np.empty(wanted, dtype=np.intp)
         violating: list[int] = []
-        order, safe, known, table = rows, chosen, self._known, self._table
+        order, safe, known, table = rows, self._safe, self._known, self._table
         safe_count = asked = visited = 0
-        while visited < len(order):
-            row = order[visited]
+        count, place = len(order), start
+        while visited < count:
+            row = order[place]
             visited += 1
+            place += 1
+            if place == count:
+                place = 0
             if not known[row]:
                 self._play(int(row))
                 asked += 1
@@ -109,24 +118,25 @@ class DryRun:
                 break
         self.asked_rows += asked
         self.known_rows += visited - asked
-        chosen = chosen[:safe_count]
+        chosen = np.asarray(self._safe)[:safe_count].copy() if safe_count else NO_ROWS
         if violating:
             chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
-        return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows[:visited]))
+        return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows, start, visited))
 
-    def _refused(self, rows: Index) -> list[tuple[Status, Index]]:
+    def _refused(self, rows: Index, start: int, visited: int) -> list[tuple[Status, list[int]]]:
         """Return why evaluated rows are no candidates, with the rows of each status."""
         refused: dict[Status, list[int]] = {}
-        statuses: dict[int, Status] = {}
-        for row in rows.tolist():
-            reason = self._found[row]
-            if isinstance(reason, int):
-                if reason not in statuses:
-                    statuses[reason] = self._status_of(reason)
-                reason = statuses[reason]
-            if isinstance(reason, Status):
-                refused.setdefault(reason, []).append(row)
-        return [(status, np.array(found, dtype=np.intp)) for status, found in refused.items()]
+        of_reason: dict[object, list[int]] = {}
+        order, known, found, count = rows, self._known, self._found, len(rows)
+        for number in range(start, start + visited):
+            row = int(order[number if number < count else number - count])
+            if known[row] != _REFUSED:
+                continue
+            alike = of_reason.get(found[row])
+            if alike is None:
+                alike = of_reason[found[row]] = refused.setdefault(self._status_of(found[row]), [])
+            alike.append(row)
+        return list(refused.items())
 
     def _play(self, row: int) -> None:
         """Find the pods to remove from a node so that the pod fits, most important first, or why removing pods does not help.
@@ -137,7 +147,7 @@ class DryRun:
         self._known[row] = _REFUSED
         potential = self._potential_victims(row)
         if not potential:
-            self._found[row] = NO_VICTIMS_STATUS
+            self._found[row] = _NO_VICTIMS
             return
         # If a plugin raises, this row must be evaluated again.
         self._known[row] = 0
@@ -207,8 +217,13 @@ class DryRun:
                 return failure
         return self._trial.first_failure(row)
 
-    def _status_of(self, failure: int) -> Status:
-        """Return the status of a failing filter; an Error has the message with which it would end a cycle."""
+    def _status_of(self, reason: Any) -> Status:
+        """Return the status of a row that is no candidate; an Error has the message with which it would end a cycle."""
+        if isinstance(reason, Status):
+            return reason
+        if reason == _NO_VICTIMS:
+            return unresolvable(NO_VICTIMS)
+        failure: int = reason
         number, verdict = failure >> 16, failure & 0xFFFF
         if verdict_code(verdict) is Code.ERROR:
             return self._plan.filter_error(number, verdict)
