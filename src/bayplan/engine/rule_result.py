@@ -313,7 +313,10 @@ class RuleSet:
         self._note_feasible()
 
     def _note_feasible(self) -> None:
-        self.reads_feasible = any(getattr(result.rule, "reads_feasible", False) for result in self.results)
+        self.reads_feasible = False
+        for result in self.results:
+            if getattr(result.rule, "reads_feasible", False):
+                self.reads_feasible = True
 
     def refresh(self, state: Any, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
