@@ -261,11 +261,6 @@ class ScoreResult(RuleResult):
         return True
 
 
-def refresh(result: RuleResult, params: Params | None, feasible: Any) -> None:
-    """Call `RuleResult.refresh`, as a function that Python code can pass on."""
-    result.refresh(params, feasible)
-
-
 class RuleSet:
     """Results of filters or of scorers, in the order of the profile.
 
@@ -336,7 +331,7 @@ class RuleSet:
             if timer is None:
                 result.refresh(self.params[number], feasible)
             else:
-                timer((result.name, self._point), refresh, result, self.params[number], feasible)
+                timer((result.name, self._point), result.refresh, self.params[number], feasible)
             if result.epoch != self._epochs[number]:
                 self._epochs[number] = result.epoch
                 moved = True

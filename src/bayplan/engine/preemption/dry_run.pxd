@@ -20,7 +20,6 @@ cdef class DryRun:
     cdef ChangedRows _changed_rows
     cdef list _found, _pods_on
     cdef uint8_t[::1] _known
-    cdef Py_ssize_t[::1] _safe
     cdef public object table
     cdef int64_t[:, ::1] _table
     cdef public Py_ssize_t asked_rows, known_rows
@@ -34,13 +33,9 @@ cdef class DryRun:
     @cython.locals(
         row=Py_ssize_t, changed=list, started=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
         known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, asked=Py_ssize_t, visited=Py_ssize_t,
-        count=Py_ssize_t, place=Py_ssize_t,
     )
     cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, Crowd crowd, object budgets)
-    @cython.locals(
-        order=Py_ssize_t[::1], known=uint8_t[::1], count=Py_ssize_t, number=Py_ssize_t, row=Py_ssize_t, found=list,
-        of_reason=dict, alike=list,
-    )
+    @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, refused=dict, of_reason=dict)
     cpdef list _refused(self, object rows, Py_ssize_t start, Py_ssize_t visited)
     cdef void _play(self, Py_ssize_t row) except *
     @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)

@@ -10,7 +10,6 @@ import numpy as np
 from bayplan.base.go_sort import sort_slice
 from bayplan.engine.nominated_pods import Crowd
 from bayplan.engine.plan import Plan
-from bayplan.engine.select_host import NO_ROWS
 from bayplan.engine.what_if import PASSES, ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -51,7 +50,6 @@ class DryRun:
         # neither (0), the victims (1) or the latter (2) are cached.
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
-        self._safe: Any = NO_ROWS
         self.table = new_table(0)
         self._table: Any = self.table
         self.asked_rows = self.known_rows = 0
@@ -92,18 +90,13 @@ class DryRun:
             for row in started:
                 self._known[row] = 0
         self._trial, self._pods_on = None, self._plan.state.pods_on
-        if len(self._safe) < wanted:
-            self._safe = np.empty(wanted, dtype=np.intp)
+        chosen: Index = np.empty(wanted, dtype=np.intp)
         violating: list[int] = []
-        order, safe, known, table = rows, self._safe, self._known, self._table
+        order, safe, known, table = rows, chosen, self._known, self._table
         safe_count = asked = visited = 0
-        count, place = len(order), start
-        while visited < count:
-            row = order[place]
+        while visited < len(order):
+            row = order[(start + visited) % len(order)]
             visited += 1
-            place += 1
-            if place == count:
-                place = 0
             if not known[row]:
                 self._play(int(row))
                 asked += 1
@@ -118,7 +111,7 @@ class DryRun:
                 break
         self.asked_rows += asked
         self.known_rows += visited - asked
-        chosen = np.asarray(self._safe)[:safe_count].copy() if safe_count else NO_ROWS
+        chosen = chosen[:safe_count]
         if violating:
             chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
         return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows, start, visited))
@@ -127,15 +120,14 @@ class DryRun:
         """Return why evaluated rows are no candidates, with the rows of each status."""
         refused: dict[Status, list[int]] = {}
         of_reason: dict[object, list[int]] = {}
-        order, known, found, count = rows, self._known, self._found, len(rows)
-        for number in range(start, start + visited):
-            row = int(order[number if number < count else number - count])
-            if known[row] != _REFUSED:
-                continue
-            alike = of_reason.get(found[row])
-            if alike is None:
-                alike = of_reason[found[row]] = refused.setdefault(self._status_of(found[row]), [])
-            alike.append(row)
+        order, found = rows, self._found
+        for number in range(visited):
+            row = int(order[(start + number) % len(order)])
+            if self._known[row] == _REFUSED:
+                reason = found[row]
+                if reason not in of_reason:
+                    of_reason[reason] = refused.setdefault(self._status_of(reason), [])
+                of_reason[reason].append(row)
         return list(refused.items())
 
     def _play(self, row: int) -> None:
@@ -223,8 +215,7 @@ class DryRun:
             return reason
         if reason == _NO_VICTIMS:
             return unresolvable(NO_VICTIMS)
-        failure: int = reason
-        number, verdict = failure >> 16, failure & 0xFFFF
+        number, verdict = reason >> 16, reason & 0xFFFF
         if verdict_code(verdict) is Code.ERROR:
             return self._plan.filter_error(number, verdict)
         return self._plan.explain(number, verdict)
