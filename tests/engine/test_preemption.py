@@ -103,7 +103,7 @@ def _told(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tuple[list[st
 def _searched(scheduler: Scheduler, plan: Plan, pod: Pod, rows: Index, wanted: int) -> Shortlist:
     """Search with a dry run that knows nothing yet."""
     crowd, budgets = scheduler.nominated_pods(pod), DisruptionBudgets(scheduler.state.catalog)
-    return DryRun(plan, RowLog()).search(rows, wanted, crowd, budgets)
+    return DryRun(plan, RowLog()).search(rows, 0, wanted, crowd, budgets)
 
 
 @settings(max_examples=150, deadline=None)

@@ -18,10 +18,12 @@ from bayplan.engine.what_if import PASSES, first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
-from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, verdict_code
+from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, unschedulable, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools, Codes, Index
 from bayplan.state.row_log import RowLog
+
+_UNSCHEDULABLE = unschedulable()
 
 
 class NominatedFailures(NamedTuple):
@@ -139,7 +141,7 @@ def schedule_pod(
         failures = result.first_failures or first_failures(plan, crowd, nominated_pods.log)
         result.diagnosis = diagnose(plan, result, failures)
         # The message comes from the diagnosis, after PostFilter has run.
-        result.failure = Status(Code.UNSCHEDULABLE)
+        result.failure = _UNSCHEDULABLE
         cycle_state.write(PLAN, plan)
         return result
     if result.feasible_nodes == 1:

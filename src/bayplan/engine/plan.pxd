@@ -25,7 +25,7 @@ cdef class Plan:
     cdef object __weakref__
 
     cdef object _footprint_of(self, object pod)
-    cdef bint _is_current(self, RuleResult result) except -1
+    cdef bint _is_current(self, RuleResult result, object stale) except -1
     cpdef PreFilterOutcome run_pre_filter_plugins(self, object cycle_state)
     cpdef void refresh_filters(self) except *
     @cython.locals(filtered=FilteredRows, pre=PreFilterOutcome)

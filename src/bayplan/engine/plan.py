@@ -110,13 +110,15 @@ class Plan:
         filters, scorers = self.filtered.results, self.totals.results
         self.filtered.rules.replace(
             [
-                item if self._is_current(item) else self._shared.filter_result(item.plugin, self.specs[item.name])
+                item
+                if self._is_current(item, stale)
+                else self._shared.filter_result(item.plugin, self.specs[item.name])
                 for item in filters
             ]
         )
         self.totals.replace(
             [
-                item if self._is_current(item) else self._shared.score_result(item.plugin, self.specs[item.name])
+                item if self._is_current(item, stale) else self._shared.score_result(item.plugin, self.specs[item.name])
                 for item in scorers
             ]
         )
@@ -128,8 +130,10 @@ class Plan:
         earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
         return self.state.footprint(pod, earlier_sums=earlier_sums)
 
-    def _is_current(self, result: RuleResult) -> bool:
+    def _is_current(self, result: RuleResult, stale: Collection[str]) -> bool:
         """Return whether a result is still that of the plan's pod."""
+        if result.name not in stale:
+            return True
         spec = self.specs[result.name]
         return spec is result.spec or bool(spec.key == result.spec.key)
 

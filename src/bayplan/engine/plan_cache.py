@@ -144,7 +144,8 @@ class PlanCache:
                 specs = {name: spec for name, spec in akin.specs.items() if name not in stale}
                 plan = Plan(profile, pod, self._state, self._results, specs)
         plan.signing, plan.signed = signing, signed
-        self._kinds[kind] = plan
+        if plan is not akin:
+            self._kinds[kind] = plan
         return plan
 
 
@@ -168,20 +169,22 @@ def _kind_of(spec: PodSpec) -> PodSpec:
     )
 
 
-def _stale_plugins(akin: Plan, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> tuple[set[str], bool]:
+def _stale_plugins(
+    akin: Plan, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool
+) -> tuple[frozenset[str], bool]:
     """Return the plugins that compile something else for a pod than for that of a plan of the same kind, by name.
 
     And whether both pods take the same of a node.
     """
     profile, spec, other = akin.profile, pod.spec, akin.pod.spec
-    stale, keeps_footprint = set[str](), True
+    stale, keeps_footprint = frozenset[str](), True
     if not _request_alike(spec, other):
-        stale.update(profile.compiling_requests)
+        stale = profile.compiling_requests
         keeps_footprint = False
     if spec.volumes != other.volumes:
-        stale.update(profile.compiling_volumes)
+        stale = stale | profile.compiling_volumes
     if signed or akin.signed:
-        stale.update([plugin.name for plugin in (*signing, *akin.signing)])
+        stale = stale.union([plugin.name for plugin in (*signing, *akin.signing)])
         keeps_footprint = False
     return stale, keeps_footprint
 

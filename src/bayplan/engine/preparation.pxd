@@ -12,6 +12,8 @@ cdef class PreFilterOutcome:
     cdef public dict params
     cdef public set skipped
 
+cdef bint _take(PreFilterOutcome outcome, object plugin, object answer) except -1
+
 cdef class PreparedPlugins:
     cdef object _state, _catalog
     cdef RowLog _node_log

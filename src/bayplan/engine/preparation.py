@@ -13,6 +13,8 @@ from bayplan.framework.status import Code, Status, error, unresolvable
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
+_SUCCESS, _SKIP = Code.SUCCESS, Code.SKIP
+_UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _NODES, _COUNTERS, _CATALOG = Reads.NODES.value, Reads.COUNTERS.value, Reads.CATALOG.value
 _ALWAYS = (Reads.USAGE | Reads.PORTS | Reads.OBJECTS).value
 """Data for which nothing cheap shows whether it changed."""
@@ -193,12 +195,12 @@ def _said(plugin: str, answer: PreFilterResult | Status | None) -> PreFilterSaid
 def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:
     """Merge one result into the outcome; return whether the next plugin runs."""
     if isinstance(answer, Status):
-        if answer.code is Code.SKIP:
+        if answer.code is _SKIP:
             outcome.skipped.add(plugin.name)
             return True
-        if answer.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+        if answer.code is _UNSCHEDULABLE or answer.code is _UNRESOLVABLE:
             outcome.status = answer.by(plugin.name)
-            return answer.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            return answer.code is not _UNRESOLVABLE
         if answer.ok:
             raise _no_answer(plugin, "a Status of Success")
         outcome.status = error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)
@@ -297,7 +299,7 @@ class PreScores(PreparedPlugins):
         for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
             if not isinstance(answer, Status):
                 outcome.params[plugin.name] = answer or ()
-            elif answer.code is Code.SKIP:
+            elif answer.code is _SKIP:
                 outcome.skipped.add(plugin.name)
             else:
                 outcome.failure = failed_pre_score(plugin, answer)

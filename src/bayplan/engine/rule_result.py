@@ -261,11 +261,6 @@ class ScoreResult(RuleResult):
         return True
 
 
-def refresh(result: RuleResult, params: Params | None, feasible: Any) -> None:
-    """Call `RuleResult.refresh`, as a function that Python code can pass on."""
-    result.refresh(params, feasible)
-
-
 class RuleSet:
     """Results of filters or of scorers, in the order of the profile.
 
@@ -313,7 +308,10 @@ class RuleSet:
         self._note_feasible()
 
     def _note_feasible(self) -> None:
-        self.reads_feasible = any(getattr(result.rule, "reads_feasible", False) for result in self.results)
+        self.reads_feasible = False
+        for result in self.results:
+            if getattr(result.rule, "reads_feasible", False):
+                self.reads_feasible = True
 
     def refresh(self, state: Any, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
@@ -333,7 +331,7 @@ class RuleSet:
             if timer is None:
                 result.refresh(self.params[number], feasible)
             else:
-                timer((result.name, self._point), refresh, result, self.params[number], feasible)
+                timer((result.name, self._point), result.refresh, self.params[number], feasible)
             if result.epoch != self._epochs[number]:
                 self._epochs[number] = result.epoch
                 moved = True

@@ -39,7 +39,9 @@ from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 
-_SCHEDULED = Outcome.SCHEDULED  # Looking up a member of an enumeration takes as long as creating a record.
+# Looking up a member of an enumeration takes as long as creating a record.
+_SCHEDULED, _OUT_OF_ROOM, _FAILED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR
+_UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
 class Scheduler:
@@ -223,7 +225,7 @@ class Scheduler:
             if profile.post_filter:
                 found, answer = self.run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
             failure = replace(failure, reasons=(result.diagnosis.message(),))
-        outcome = Outcome.UNSCHEDULABLE if failure.code.rejects else Outcome.ERROR
+        outcome = _OUT_OF_ROOM if failure.code.rejects else _FAILED
         nominated = (found.nominated_node_name or "") if found is not None else ""
         victims = tuple(found.victims) if found is not None else ()
         message = failure.message
@@ -246,10 +248,10 @@ class Scheduler:
         """Run the PostFilter plugins until one makes room or rejects for good; the diagnosis gets their message."""
         found: PostFilterResult | None = None
         reasons: list[str] = []
-        status, rejector = Status(Code.UNSCHEDULABLE), ""
+        status, rejector = Status(_UNSCHEDULABLE), ""
         for plugin in profile.post_filter:
             answer, status = plugin.post_filter(pod, diagnosis, cycle_state)
-            if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            if status.ok or status.code is _UNRESOLVABLE:
                 diagnosis.post_filter_message = status.message
                 return answer, status.by(plugin.name)
             if not status.code.rejects:
@@ -260,7 +262,7 @@ class Scheduler:
             reasons += status.reasons
             rejector = rejector or plugin.name
         diagnosis.post_filter_message = ", ".join(reasons)
-        return found, Status(Code.UNSCHEDULABLE, tuple(reasons), rejector)
+        return found, Status(_UNSCHEDULABLE, tuple(reasons), rejector)
 
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
         """Record that the host could not evict a pod's victims: it no longer waits for them, and is retried."""

@@ -29,7 +29,7 @@ class Code(IntEnum):
     @property
     def rejects(self) -> bool:
         """Return whether the code means that the pod is unschedulable (on this node or altogether), not an error or a success."""
-        return self in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+        return self in _REJECTING
 
 
 _TEXTS = {
@@ -41,6 +41,10 @@ _TEXTS = {
     Code.SKIP: "Skip",
     Code.PENDING: "Pending",
 }
+# Looking up a member of an enumeration takes longer than the rest of most functions here.
+_SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
+_UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+_REJECTING = (_UNSCHEDULABLE, _UNRESOLVABLE, Code.PENDING)
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -59,7 +63,7 @@ class Status(msgspec.Struct, frozen=True):
     @property
     def ok(self) -> bool:
         """Return whether the pod may proceed."""
-        return self.code is Code.SUCCESS
+        return self.code is _SUCCESS
 
     @property
     def message(self) -> str:
@@ -77,17 +81,17 @@ SKIP = Status(Code.SKIP)
 
 def unschedulable(*reasons: str) -> Status:
     """Return a rejection that preemption could resolve."""
-    return Status(Code.UNSCHEDULABLE, reasons)
+    return Status(_UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
     """Return a rejection that preemption can't resolve."""
-    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+    return Status(_UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Status:
     """Return a failure of the plugin or of what it depends on; it ends the cycle."""
-    return Status(Code.ERROR, reasons)
+    return Status(_ERROR, reasons)
 
 
 # Verdicts on nodes: uint16, 0 passes. Fourteen bits belong to the plugin (`FilterPlugin.reasons` explains them).
@@ -104,7 +108,7 @@ MAX_PLUGIN_CODE = 0x3FFF
 def verdict_code(verdict: int) -> Code:
     """Return the code of a packed verdict."""
     if verdict == 0:
-        return Code.SUCCESS
+        return _SUCCESS
     if verdict & ERROR_BIT:
-        return Code.ERROR
-    return Code.UNSCHEDULABLE_AND_UNRESOLVABLE if verdict & UNRESOLVABLE_BIT else Code.UNSCHEDULABLE
+        return _ERROR
+    return _UNRESOLVABLE if verdict & UNRESOLVABLE_BIT else _UNSCHEDULABLE

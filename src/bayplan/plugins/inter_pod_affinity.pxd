@@ -35,7 +35,6 @@ cdef class WeighedTerms(ScaledScoreRule):
         codes=Py_ssize_t[::1], values=int64_t[::1],
     )
     cpdef void score_all(self, int64_t[::1] raw) except *
-    @cython.locals(smallest=int64_t, largest=int64_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     cpdef int64_t level(self, tuple scale) except? -9223372036854775807
     @cython.locals(smallest=int64_t, largest=int64_t, share=double)

@@ -406,9 +406,7 @@ class WeighedTerms(ScaledScoreRule):
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the smallest and the largest sum."""
-        smallest = normalize_score.smallest_score(raw, feasible, self.columns.count)
-        largest = normalize_score.largest_score(raw, feasible, self.columns.count)
-        return (int(smallest), int(largest))
+        return normalize_score.score_range(raw, feasible, self.columns.count)
 
     def level(self, scale: Scale) -> int:
         """Return 0 if all sums are equal."""

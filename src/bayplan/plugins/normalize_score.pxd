@@ -28,7 +28,7 @@ cdef class StretchedScoreRule(ScaledScoreRule):
     @cython.locals(largest=int64_t, share=int64_t)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
 
-@cython.locals(smallest=int64_t, score=int64_t, row=Py_ssize_t)
-cpdef int64_t smallest_score(int64_t[::1] raw, uint8_t[::1] chosen, Py_ssize_t count) noexcept
+@cython.locals(smallest=int64_t, largest=int64_t, score=int64_t, row=Py_ssize_t)
+cpdef tuple score_range(int64_t[::1] raw, uint8_t[::1] chosen, Py_ssize_t count)
 @cython.locals(largest=int64_t, score=int64_t, row=Py_ssize_t)
 cpdef int64_t largest_score(int64_t[::1] raw, uint8_t[::1] chosen, Py_ssize_t count) noexcept

@@ -90,17 +90,22 @@ MIN_INT64 = -(1 << 63)
 _MAX, _MIN = MAX_INT64, MIN_INT64
 
 
-def smallest_score(raw: Ints, chosen: Flags, count: int) -> int:
-    """Return the smallest raw score (int64) of the chosen rows (uint8) below `count`; the largest int64 if none is chosen."""
-    smallest = _MAX
+def score_range(raw: Ints, chosen: Flags, count: int) -> tuple[int, int]:
+    """Return the smallest and the largest raw score (int64) of the chosen rows (uint8) below `count`.
+
+    The largest and the smallest int64 if none is chosen.
+    """
+    smallest, largest = _MAX, _MIN
     for row in range(count):
         score = raw[row] if chosen[row] else _MAX
         smallest = score if score < smallest else smallest
-    return smallest
+        score = raw[row] if chosen[row] else _MIN
+        largest = score if score > largest else largest
+    return int(smallest), int(largest)
 
 
 def largest_score(raw: Ints, chosen: Flags, count: int) -> int:
-    """Return the largest raw score of the chosen rows, likewise; the smallest int64 if there are none."""
+    """Return the largest raw score of the chosen rows; the smallest int64 if there are none."""
     largest = _MIN
     for row in range(count):
         score = raw[row] if chosen[row] else _MIN

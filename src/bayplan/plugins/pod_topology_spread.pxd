@@ -30,7 +30,7 @@ cdef class SoftSpread(ScaledScoreRule):
     cdef list _tables
     cdef SpreadGroups _groups
     cdef int64_t[::1] _raw
-    cdef uint8_t[::1] _met
+    cdef uint8_t[::1] _met, _seen
     cdef bint _left_out
     cdef double[::1] _weights, _skews
 

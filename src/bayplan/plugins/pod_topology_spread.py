@@ -326,6 +326,8 @@ class SoftSpread(ScaledScoreRule):
         # The raw score of each group, and whether it has feasible nodes.
         self._raw: Any = np.zeros(0, dtype=np.int64)
         self._met: Any = np.zeros(0, dtype=np.uint8)
+        # Scratch: by domain whether a feasible node is in it.
+        self._seen: Any = np.zeros(0, dtype=np.uint8)
         # Whether there are feasible nodes that are not scored.
         self._left_out = False
         # Per constraint its weight, and what is added for its skew.
@@ -380,8 +382,11 @@ class SoftSpread(ScaledScoreRule):
     def _count_domains(self, number: int, table: ConstraintTable) -> int:
         """Return how many domains the feasible nodes that are scored have; those without the key are one domain more."""
         groups, width, last = self._groups, len(self._tables), table.sums.last
-        seen = np.zeros(last + 1, dtype=np.uint8)
-        flags, count = seen, 0
+        if len(self._seen) <= last:
+            self._seen = np.zeros(last + 1, dtype=np.uint8)
+        flags, count = self._seen, 0
+        for code in range(last + 1):
+            flags[code] = 0
         for group in range(groups.count):
             if self._met[group] and groups.scored[group]:
                 code = groups.parts[group * width + number]

@@ -11,7 +11,7 @@ from bayplan.state.pod_moves cimport PodMoves
 from bayplan.state.row_log cimport RowLog
 
 # Constants of the .py, as C numbers.
-cdef Py_ssize_t _PASSES
+cdef Py_ssize_t _PASSES, _NO_VICTIMS
 cdef uint8_t _CANDIDATE, _REFUSED
 
 cdef class DryRun:
@@ -34,8 +34,9 @@ cdef class DryRun:
         row=Py_ssize_t, changed=list, started=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
         known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, asked=Py_ssize_t, visited=Py_ssize_t,
     )
-    cpdef object search(self, object rows, Py_ssize_t wanted, Crowd crowd, object budgets)
-    cpdef list _refused(self, object rows)
+    cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, Crowd crowd, object budgets)
+    @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, refused=dict, of_reason=dict)
+    cpdef list _refused(self, object rows, Py_ssize_t start, Py_ssize_t visited)
     cdef void _play(self, Py_ssize_t row) except *
     @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)
     cdef list _potential_victims(self, Py_ssize_t row)

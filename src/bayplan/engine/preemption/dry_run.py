@@ -20,7 +20,8 @@ from bayplan.state.arrays import Index
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.row_log import RowLog
 
-NO_VICTIMS_STATUS = unresolvable(NO_VICTIMS)
+_NO_VICTIMS = -2
+"""Stands for the status of a row without potential victims."""
 
 _PASSES = PASSES
 _CANDIDATE, _REFUSED = 1, 2
@@ -45,8 +46,8 @@ class DryRun:
         self._plan = plan
         self._priority = plan.priority
         self._changed_rows = ChangedRows(plan, nominations)
-        # The victims of each row, or why it is no candidate (an int: the failure of a filter); and whether neither (0), the victims
-        # (1) or the latter (2) are cached.
+        # The victims of each row, or why it is no candidate (an int: the failure of a filter, or `_NO_VICTIMS`); and whether
+        # neither (0), the victims (1) or the latter (2) are cached.
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
         self.table = new_table(0)
@@ -60,13 +61,14 @@ class DryRun:
         self._pods_on = plan.state.pods_on
         self._trial: Trial | None = None
 
-    def search(self, rows: Index, wanted: int, crowd: Crowd, budgets: DisruptionBudgets) -> Shortlist:
-        """Dry-run rows, in this order, until `wanted` candidates are found; the plan's filters must have run in this cycle.
+    def search(self, rows: Index, start: int, wanted: int, crowd: Crowd, budgets: DisruptionBudgets) -> Shortlist:
+        """Dry-run rows until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
         While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
 
         Args:
             rows: intp.
+            start: the place in `rows` to start at; the first follows the last.
             wanted: number of candidates to find.
             crowd: the nominated pods that count.
             budgets: the disruption budgets.
@@ -93,7 +95,7 @@ class DryRun:
         order, safe, known, table = rows, chosen, self._known, self._table
         safe_count = asked = visited = 0
         while visited < len(order):
-            row = order[visited]
+            row = order[(start + visited) % len(order)]
             visited += 1
             if not known[row]:
                 self._play(int(row))
@@ -112,21 +114,21 @@ class DryRun:
         chosen = chosen[:safe_count]
         if violating:
             chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
-        return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows[:visited]))
+        return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows, start, visited))
 
-    def _refused(self, rows: Index) -> list[tuple[Status, Index]]:
+    def _refused(self, rows: Index, start: int, visited: int) -> list[tuple[Status, list[int]]]:
         """Return why evaluated rows are no candidates, with the rows of each status."""
         refused: dict[Status, list[int]] = {}
-        statuses: dict[int, Status] = {}
-        for row in rows.tolist():
-            reason = self._found[row]
-            if isinstance(reason, int):
-                if reason not in statuses:
-                    statuses[reason] = self._status_of(reason)
-                reason = statuses[reason]
-            if isinstance(reason, Status):
-                refused.setdefault(reason, []).append(row)
-        return [(status, np.array(found, dtype=np.intp)) for status, found in refused.items()]
+        of_reason: dict[object, list[int]] = {}
+        order, found = rows, self._found
+        for number in range(visited):
+            row = int(order[(start + number) % len(order)])
+            if self._known[row] == _REFUSED:
+                reason = found[row]
+                if reason not in of_reason:
+                    of_reason[reason] = refused.setdefault(self._status_of(reason), [])
+                of_reason[reason].append(row)
+        return list(refused.items())
 
     def _play(self, row: int) -> None:
         """Find the pods to remove from a node so that the pod fits, most important first, or why removing pods does not help.
@@ -137,7 +139,7 @@ class DryRun:
         self._known[row] = _REFUSED
         potential = self._potential_victims(row)
         if not potential:
-            self._found[row] = NO_VICTIMS_STATUS
+            self._found[row] = _NO_VICTIMS
             return
         # If a plugin raises, this row must be evaluated again.
         self._known[row] = 0
@@ -207,9 +209,13 @@ class DryRun:
                 return failure
         return self._trial.first_failure(row)
 
-    def _status_of(self, failure: int) -> Status:
-        """Return the status of a failing filter; an Error has the message with which it would end a cycle."""
-        number, verdict = failure >> 16, failure & 0xFFFF
+    def _status_of(self, reason: Any) -> Status:
+        """Return the status of a row that is no candidate; an Error has the message with which it would end a cycle."""
+        if isinstance(reason, Status):
+            return reason
+        if reason == _NO_VICTIMS:
+            return unresolvable(NO_VICTIMS)
+        number, verdict = reason >> 16, reason & 0xFFFF
         if verdict_code(verdict) is Code.ERROR:
             return self._plan.filter_error(number, verdict)
         return self._plan.explain(number, verdict)

@@ -78,17 +78,17 @@ class DryRunner:
         return self._pick(self._cluster, rows)
 
     def find_candidates(
-        self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int
+        self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int, start: int = 0
     ) -> Shortlist:
-        """Dry-run preemption by a pod on rows, in this order, until `wanted` candidates are found."""
+        """Dry-run preemption by a pod on rows, in this order from place `start` round, until `wanted` candidates are found."""
         plan = state.read(PLAN, Plan)
         if plan is None or self._nominated is None:
             raise TypeError("preemption outside of a cycle of this scheduler")
-        crowd = self._nominated(pod)
-        if not pod.spec.overhead:
+        if not isinstance(plan.dry_run, DryRun):
+            plan.dry_run = DryRun(plan, self._nominated.log)
+        shortlist = plan.dry_run.search(rows, start, wanted, self._nominated(pod), budgets)
+        if len(shortlist) and not pod.spec.overhead:
             key = f"{pod.metadata.namespace}/{pod.metadata.name}"
             info = PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
             self._nominated.prepare(info)
-        if not isinstance(plan.dry_run, DryRun):
-            plan.dry_run = DryRun(plan, self._nominated.log)
-        return plan.dry_run.search(rows, wanted, crowd, budgets)
+        return shortlist

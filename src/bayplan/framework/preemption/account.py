@@ -101,7 +101,7 @@ def account_of(
         return (int(left.rows[place]) != chosen_row, -late)
 
     shown = sorted(range(len(left)), key=rank)[:MAX_CANDIDATES]
-    refused = [(status, rows.tolist()) for status, rows in found.refused() if len(rows)]
+    refused = found.refused()
     tried = {*found.rows.tolist(), *(row for _, rows in refused for row in rows)}
     kept = set(left.rows.tolist())
     return PreemptionAccount(

@@ -34,9 +34,9 @@ class DryRuns(Protocol):
         ...
 
     def find_candidates(
-        self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int
+        self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int, start: int = 0
     ) -> Shortlist:
-        """Dry-run preemption by a pod on rows, in this order, until `wanted` candidates are found.
+        """Dry-run preemption by a pod on rows, in this order from place `start` round, until `wanted` candidates are found.
 
         While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
         """

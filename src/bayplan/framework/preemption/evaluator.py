@@ -6,7 +6,6 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-pre
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,6 +29,8 @@ NO_CANDIDATE_LEFT = "no candidate node for preemption"
 NEVER = "Never"
 NEVER_PREEMPTS = "not eligible due to preemptionPolicy=Never."
 VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+
+_ERROR, _UNSCHEDULABLE = Code.ERROR, Code.UNSCHEDULABLE
 
 
 class Evaluator:
@@ -87,7 +88,7 @@ class Evaluator:
             if offset is None:
                 offset = self._dry_runs.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
-            shortlist = self.find_candidates(pod, state, np.concatenate((rows[offset:], rows[:offset])), wanted)
+            shortlist = self.find_candidates(pod, state, rows, wanted, offset)
         if shortlist is None or not len(shortlist):
             return self._nothing_found(shortlist)
         left = shortlist
@@ -128,16 +129,16 @@ class Evaluator:
 
     def potential_nodes(self, diagnosis: Diagnosis) -> Index:
         """Return the rows, in visiting order, whose status preemption could change."""
-        return self._dry_runs.in_visiting_order(diagnosis.rows_with(Code.UNSCHEDULABLE))
+        return self._dry_runs.in_visiting_order(diagnosis.rows_with(_UNSCHEDULABLE))
 
     def number_of_candidates(self, count: int) -> int:
         """Return how many candidates are enough among `count` potential nodes."""
         wanted = count * self.min_candidate_nodes_percentage // 100
         return min(max(wanted, self.min_candidate_nodes_absolute), count)
 
-    def find_candidates(self, pod: Pod, state: CycleState, rows: Index, wanted: int) -> Shortlist:
-        """Dry-run preemption on rows, in this order, until enough candidates are found."""
-        return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted)
+    def find_candidates(self, pod: Pod, state: CycleState, rows: Index, wanted: int, start: int = 0) -> Shortlist:
+        """Dry-run preemption on rows, in this order from place `start` round, until enough candidates are found."""
+        return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted, start)
 
     def candidates_everywhere(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> Sequence[Candidate]:
         """Return every node where the pod could preempt others, even beyond the number needed; for explanations and comparisons."""
@@ -147,20 +148,21 @@ class Evaluator:
         return self.find_candidates(pod, state, rows, len(rows)).candidates(self._dry_runs.cluster.nodes.names)
 
     def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
-        refusals = shortlist.refused() if shortlist is not None else ()
-        errors = {status.message: None for status, _ in refusals if status.code is Code.ERROR}
+        errors: dict[str, None] = {}
+        histogram: dict[str, int] = {}
+        known = 0
+        for status, rows in shortlist.refused() if shortlist is not None else ():
+            if status.code is _ERROR:
+                errors[status.message] = None
+            known += len(rows)
+            for reason in status.reasons:
+                histogram[reason] = histogram.get(reason, 0) + len(rows)
         if errors:
             texts = list(errors)
             return None, error(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
-        histogram: Counter[str] = Counter()
-        known = 0
-        for status, rows in refusals:
-            known += len(rows)
-            for reason in status.reasons:
-                histogram[reason] += len(rows)
         total = len(self._dry_runs.cluster.nodes)
         if known < total:
-            histogram[NOT_HELPFUL] += total - known
+            histogram[NOT_HELPFUL] = total - known
         # The pod's nomination, if it has one, is obsolete.
         return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{told_reasons(histogram)}")
 

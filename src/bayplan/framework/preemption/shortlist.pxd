@@ -13,8 +13,6 @@ cpdef void fill(int64_t[:, ::1] table, Py_ssize_t place, list victims, Py_ssize_
 cdef class Shortlist:
     cdef public object rows, places, table, refused
     cdef public list victims
-    cdef Py_ssize_t[::1] _places
-    cdef int64_t[:, ::1] _table
 
     @cython.locals(
         places=Py_ssize_t[::1], table=int64_t[:, ::1], best=Py_ssize_t[::1], ties=Py_ssize_t, leader=Py_ssize_t, number=Py_ssize_t,

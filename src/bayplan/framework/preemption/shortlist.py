@@ -18,7 +18,7 @@ PRIORITY_OFFSET = 1 << 31
 CRITERIA = ("pdb violations", "highest priority", "sum of priorities", "number of victims", "latest start")
 """The criteria that compare candidates, in order; the names are from upstream's comments."""
 
-Refused: TypeAlias = Callable[[], Sequence[tuple[Status, Index]]]
+Refused: TypeAlias = Callable[[], Sequence[tuple[Status, list[int]]]]
 
 _OFFSET = PRIORITY_OFFSET
 _CRITERIA = len(CRITERIA)
@@ -57,7 +57,7 @@ class Shortlist:
         places: intp, the index of each candidate in the table and in the victims.
         table: int64[places, criteria], see `fill`.
         victims: the victims of each candidate by place, most important first.
-        refused: the function that returns why other nodes are not candidates, with their rows (intp); also an attribute.
+        refused: the function that returns why other nodes are not candidates, with their rows; also an attribute.
     """
 
     def __init__(self, rows: Index, places: Index, table: Ints, victims: list[Any], refused: Refused = tuple) -> None:
@@ -66,8 +66,6 @@ class Shortlist:
         self.table = table
         self.victims = victims
         self.refused = refused
-        self._places: Any = places
-        self._table: Any = table
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -87,7 +85,8 @@ class Shortlist:
 
     def best(self) -> Index:
         """Return the numbers of the candidates that are best by upstream's criteria, applied in order."""
-        places, table = self._places, self._table
+        places: Any = self.places
+        table: Any = self.table
         found: Index = np.empty(len(places), dtype=np.intp)
         best: Any = found
         ties = leader = 0

@@ -90,7 +90,7 @@ class AttachedVolumes:
         self._position = cluster.usage_log.end
         if self._writes == catalog.writes and self._nodes_seen[1:] == (cluster.node_log.end, cluster.nodes.capacity):
             for row in moved:
-                self._look_at(row, placed=True)
+                self._look_at(row, True)
             return
         stale: dict[int, None] = dict.fromkeys(moved)
         self._writes = catalog.writes
@@ -110,7 +110,7 @@ class AttachedVolumes:
         if written[StorageClass] != [] or claims is None or volumes is None:
             stale.update(dict.fromkeys(self._of_pods))
         else:
-            for key in (*(CLAIM + claim for claim in claims), *(VOLUME + volume for volume in volumes)):
+            for key in [*[CLAIM + claim for claim in claims], *[VOLUME + volume for volume in volumes]]:
                 stale.update(dict.fromkeys(self._readers.get(key, ())))
         if nodes_changed or len(stale) > placed:
             self.version += 1
@@ -170,7 +170,7 @@ class AttachedVolumes:
                 names = self._attached.setdefault(row, {})
                 names[f"{spec.attacher}/{volume.spec.csi.volume_handle}"] = spec.attacher
 
-    def _look_at(self, row: int, *, placed: bool = False) -> None:
+    def _look_at(self, row: int, placed: bool = False) -> None:
         """Find the volumes of one node; if only pods were `placed` or removed, find those of the new pods."""
         infos, known, same = pods_with_volumes(self._cluster, row), self._of_pods.pop(row, []), 0
         while placed and same < min(len(known), len(infos)) and known[same].info is infos[same]:

@@ -2,6 +2,12 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.framework.rule cimport FilterRule
+from bayplan.plugins.node_volume_limits.attached_volumes cimport AttachedVolumes
+
+cdef class Wanted:
+    cdef readonly tuple counts, in_use, needed
+    cdef readonly int problem
+    cdef readonly object drivers
 
 cdef class DriverLimit:
     cdef int64_t[::1] _limits, _counts
@@ -12,7 +18,9 @@ cdef class DriverLimit:
     cpdef bint exceeded(self, Py_ssize_t row) except -1
 
 cdef class AttachableVolumes(FilterRule):
-    cdef object _plugin, _spec, _attached, _plain, _migrated
+    cdef object _plugin, _spec
+    cdef AttachedVolumes _attached
+    cdef Wanted _plain, _migrated
     cdef Py_ssize_t _version
     cdef list _limits
     cdef uint8_t[::1] _has_csi_node
@@ -22,6 +30,7 @@ cdef class AttachableVolumes(FilterRule):
     cpdef bint refresh(self) except -1
     cpdef void after_changes(self, object params) except *
     cpdef void after_undo(self, object params) except *
+    @cython.locals(attached=AttachedVolumes, plain=Wanted, migrated=Wanted)
     cdef void _look(self) except *
     @cython.locals(migrated=bint, problem=int, verdict=int, number=Py_ssize_t, limit=DriverLimit)
     cpdef int filter(self, Py_ssize_t row) except -1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,8 @@ EXCEEDED = 1
 FIRST_TEXT = 2
 LAST_TEXT = 0x3FFF
 REASON_EXCEEDED = "node(s) exceed max volume count"
+
+NO_DRIVERS: Mapping[str, str] = MappingProxyType({})
 
 
 class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
@@ -86,11 +88,13 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         if names.error:
             return Wanted((), (), self.verdict_of(names.error, names.flags), (), names.drivers)
         counts: dict[str, int] = {}
-        for driver in names.drivers.values():
-            counts[driver] = counts.get(driver, 0) + 1
         rows_of = self.attached.rows_of
-        in_use = tuple([name for name in names.drivers if name in rows_of])
-        return Wanted(tuple(counts.items()), in_use, 0, self._needed_drivers(counts), names.drivers)
+        in_use = []
+        for name, driver in names.drivers.items():
+            counts[driver] = counts.get(driver, 0) + 1
+            if name in rows_of:
+                in_use.append(name)
+        return Wanted(tuple(counts.items()), tuple(in_use), 0, self._needed_drivers(counts), names.drivers)
 
     def _needed_drivers(self, drivers: Iterable[str]) -> tuple[str, ...]:
         """Return the drivers that require their pods to run on nodes with the driver."""
@@ -146,7 +150,6 @@ def _may_count(spec: PodVolumes) -> bool:
     return spec.has_claims or any(is_migratable(volume.source) for volume in spec.volumes)
 
 
-@dataclass(frozen=True, slots=True)
 class Wanted:
     """The volumes that a pod wants a node to attach. Equal values get the same verdict from every node.
 
@@ -155,14 +158,34 @@ class Wanted:
         in_use: the unique names of those that some pod on a node uses; they are not attached a second time there.
         problem: the verdict about all nodes if the volumes are unknown, else 0.
         needed: drivers that must be installed.
-        drivers: the driver by unique name, for pods that are moved on trial.
+        drivers: the driver by unique name, for pods that are moved on trial; not compared.
     """
 
-    counts: tuple[tuple[str, int], ...]
-    in_use: tuple[str, ...]
-    problem: int
-    needed: tuple[str, ...]
-    drivers: Mapping[str, str] = field(compare=False)
+    def __init__(
+        self,
+        counts: tuple[tuple[str, int], ...] = (),
+        in_use: tuple[str, ...] = (),
+        problem: int = 0,
+        needed: tuple[str, ...] = (),
+        drivers: Mapping[str, str] = NO_DRIVERS,
+    ) -> None:
+        self.counts = counts
+        self.in_use = in_use
+        self.problem = problem
+        self.needed = needed
+        self.drivers = drivers
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Wanted)
+            and self.counts == other.counts
+            and self.in_use == other.in_use
+            and self.problem == other.problem
+            and self.needed == other.needed
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.counts, self.in_use, self.problem, self.needed))
 
 
 class DriverLimit:
@@ -222,12 +245,13 @@ class AttachableVolumes(FilterRule):
     def _look(self) -> None:
         attached = self._attached
         attached.follow()
-        found = self.params if self.params is not None else self._plugin.examine(self._spec)
-        plain, migrated = cast("tuple[Wanted, Wanted]", found)
+        found: Any = self.params if self.params is not None else self._plugin.examine(self._spec)
+        plain: Wanted = found[0]
+        migrated: Wanted = found[1]
         # A pod of unknown volumes on a node is an error, if the new pod brings volumes.
         self._has_errors = bool(attached.errors) and bool(migrated.counts)
         was_in_use, self._in_use = self._in_use, not attached.rows_of.keys().isdisjoint(migrated.drivers)
-        known = self._version == attached.version and (plain, migrated) == (self._plain, self._migrated)
+        known = self._version == attached.version and plain == self._plain and migrated == self._migrated
         if known and not was_in_use and not self._in_use:
             # As many volumes as before, and no node has one of them.
             return
@@ -272,4 +296,4 @@ class AttachableVolumes(FilterRule):
         return self._plugin.verdict_of(text, ERROR_BIT)
 
 
-NOTHING_WANTED = Wanted((), (), 0, (), {})
+NOTHING_WANTED = Wanted()

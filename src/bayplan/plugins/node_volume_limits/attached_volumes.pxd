@@ -1,0 +1,21 @@
+cimport cython
+
+from bayplan.state.cluster_state cimport ClusterState
+
+cdef class AttachedVolumes:
+    cdef ClusterState _cluster
+    cdef Py_ssize_t _position, _writes
+    cdef dict _of_pods, _attached, _attached_volumes, _versions, _readers
+    cdef tuple _nodes_seen
+    cdef public object has_csi_node, limited
+    cdef public dict limits, counts, rows_of, errors
+    cdef public Py_ssize_t version
+
+    @cython.locals(row=Py_ssize_t)
+    cpdef void follow(self) except *
+    @cython.locals(known=list, infos=list, of_pods=list, same=Py_ssize_t)
+    cdef void _look_at(self, Py_ssize_t row, bint placed=*) except *
+    cdef void _count(self, Py_ssize_t row, object of_pod, Py_ssize_t change) except *
+
+@cython.locals(rows=dict, count=Py_ssize_t)
+cdef bint _add(dict users, str key, Py_ssize_t row, Py_ssize_t change) except -1
