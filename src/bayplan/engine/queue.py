@@ -220,9 +220,8 @@ class SchedulingQueue(QueueTiers):
             self._in_flight.done(queued.uid)
             return Requeue(False)
         queued.take(known)
-        error = self.add_unschedulable_if_not_present(queued, now_ns)
         self.nominator.add(queued.pod, nominating)
-        return Requeue(True, error)
+        return Requeue(True, self.add_unschedulable_if_not_present(queued, now_ns))
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod, now_ns: int) -> str:
         """Requeue a failed pod in the tier that its rejection and the events since its pop determine; end the attempt.
@@ -291,12 +290,13 @@ class SchedulingQueue(QueueTiers):
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        movers = self._movers(match, old, new)
-        if pre_check is not None:
-            movers = [mover for mover in movers if pre_check(mover[0].pod)]
+        movers = self._movers(match, old, new, now_ns, pre_check) if len(self._unschedulable) else ()
         return self._move(movers, event, old, new, now_ns)
 
-    def _movers(self, match: EventMatch, old: object | None, new: object | None) -> list[tuple[QueuedPod, Strategy]]:
+    def _movers(
+        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, pre_check: PreCheck | None = None
+    ) -> list[tuple[QueuedPod, Strategy]]:
+        """Return the unschedulable pods that an event may help, as far as `pre_check` allows."""
         movers: list[tuple[QueuedPod, Strategy]] = []
         for group in self._unschedulable.groups:
             members = group.members
@@ -314,7 +314,7 @@ class SchedulingQueue(QueueTiers):
                 movers += [(queued, AFTER_BACKOFF) for queued in members if hint(queued.pod, old, new)]
             else:
                 movers += [(queued, interest.ask(queued.pod, old, new)) for queued in members]
-        return movers
+        return movers if pre_check is None else [mover for mover in movers if pre_check(mover[0].pod)]
 
     def _move(
         self,
@@ -359,8 +359,9 @@ class SchedulingQueue(QueueTiers):
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        movers = [mover for mover in self._movers(match, old, new) if may_be_helped(mover[0], new, namespace_labels)]
-        return self._move(movers, event, old, new, now_ns)
+        movers = self._movers(match, old, new, now_ns)
+        helped = [mover for mover in movers if may_be_helped(mover[0], new, namespace_labels)]
+        return self._move(helped, event, old, new, now_ns)
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
         """Move pods to the active queue immediately, at the request of plugins; return how many moved.

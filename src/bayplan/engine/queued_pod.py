@@ -103,6 +103,14 @@ class QueuedPod(Struct, eq=False, gc=False):
             self.uid = pod.metadata.uid or self.key
             self.plan = None
 
+    def count_failures(self, count: int, last_ns: int) -> None:
+        """Count rejections that were not made, and the time of the last one; nothing if there are none."""
+        if count:
+            self.attempts += count
+            self.unschedulable_count += count
+            self.timestamp_ns = last_ns
+            self.backoff_expiry_ns = None
+
 
 KeyFunction: TypeAlias = Callable[[QueuedPod], SortKey]
 """Returns the position of a pod in the active queue; the smallest key goes first. Called when the pod enters the queue."""

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayplan.base import go_arithmetic as go
 from bayplan.base.errors import InvariantError
-from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Params, ScoreRule
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.node import Node
 from bayplan.objects.quantity import value
@@ -25,9 +24,9 @@ from bayplan.plugins.dynamic_resources.node_allocator import (
     prefers,
 )
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
-from bayplan.state.arrays import Codes, Flags, Index, Ints
+from bayplan.plugins.normalize_score import StretchedScoreRule
+from bayplan.state.arrays import Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.columns import Columns
 from bayplan.state.device_classes import DeviceClassResolver
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -258,10 +257,6 @@ class ClaimsFit(FilterRule):
 class NoPreference(ScoreRule):
     """Scores 0 on every node."""
 
-    def __init__(self, columns: Columns) -> None:
-        super().__init__(columns)
-        self.normalizes = True
-
     def score(self, row: int) -> int:
         """Return 0."""
         return 0
@@ -270,20 +265,8 @@ class NoPreference(ScoreRule):
         """Score every node 0."""
         np.asarray(raw)[:] = 0
 
-    def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the largest score."""
-        return (0,)
 
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
-        """Return 100 for the largest score."""
-        return raw
-
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
-        """Normalise all scores."""
-        np.asarray(normalized)[:] = 0
-
-
-class PreferredDevices(ScoreRule):
+class PreferredDevices(StretchedScoreRule):
     """The rank of the alternatives that a node would give the claims of a pod.
 
     Args:
@@ -294,7 +277,6 @@ class PreferredDevices(ScoreRule):
 
     def __init__(self, nodes: NodeFilter, find_cycle: Callable[[], CycleClaims | None], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self.normalizes = True
         self.asks_arrays = True
         self._filter = nodes
         self._find_cycle = find_cycle
@@ -321,22 +303,3 @@ class PreferredDevices(ScoreRule):
     def score_rows(self, rows: list[int], raw: Ints) -> None:
         """Score all nodes: that costs little more than scoring some."""
         self.score_all(raw)
-
-    def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the largest score."""
-        count = self.columns.count
-        chosen = np.asarray(feasible)[:count].view(np.bool_)
-        return (max(0, np.asarray(raw)[:count][chosen].max().item()),)
-
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
-        """Return 100 for the largest score."""
-        (largest,) = scale
-        assert isinstance(largest, int)
-        return go.quotient(go.mul(raw, MAX_NODE_SCORE), largest) if largest else raw
-
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
-        """Normalise all scores."""
-        (largest,) = scale
-        assert isinstance(largest, int)
-        scores = np.asarray(raw)
-        np.asarray(normalized)[:] = scores * MAX_NODE_SCORE // largest if largest else scores
