@@ -143,6 +143,7 @@ def _queue_options(configuration: SchedulerConfiguration, feature_gates: Feature
         max_backoff_ns=configuration.declared.pod_max_backoff_seconds * SECOND_NS,
         pop_from_backoff=feature_gates.enabled("SchedulerPopFromBackoffQ"),
         start_ns=start_ns,
+        request_gates=request_gates(feature_gates),
     )
 
 
