@@ -9,7 +9,7 @@ import pytest
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queue import QueueOptions, Requeue, SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod, key_from_less
+from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import (
     NODE_ADD,
     UNSCHEDULABLE_POD_ADD,
@@ -91,13 +91,8 @@ def test_one_pod_can_be_popped_out_of_turn() -> None:
     assert gated().pop_specific(pod("a"), 300) is None
 
 
-def test_the_order_can_be_any_less_function() -> None:
-    queue = SchedulingQueue(
-        {},
-        {},
-        dict[str, Pod]().get,
-        sort_key=key_from_less(lambda left, right: left.pod.metadata.name > right.pod.metadata.name),
-    )
+def test_the_order_can_be_that_of_any_key() -> None:
+    queue = SchedulingQueue({}, {}, dict[str, Pod]().get, sort_key=lambda queued: (-ord(queued.pod.metadata.name), 0))
     for at, name in enumerate("bca"):
         queue.add(pod(name, priority=at), at)
     assert names([popped(queue) for _ in range(3)]) == "cba"

@@ -13,7 +13,7 @@ from bayplan.framework.plugin import PermitPlugin, PreBindPlugin, ReservePlugin
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_pod
-from tests.engine.recorders import SECOND, make_scheduler, small_node
+from tests.engine.recorders import SECOND, allow, make_scheduler, small_node
 
 NAMES = ("a", "b", "c", "d")
 NODES = ("n1", "n2")
@@ -147,7 +147,7 @@ class Lives(RuleBasedStateMachine):
         chosen = waiting[pick % len(waiting)]
         match how:
             case "allow":
-                self.scheduler.allow_waiting_pod(chosen.key, "Moody", self.now)
+                allow(self.scheduler, chosen.key, "Moody", self.now)
             case "reject":
                 self.scheduler.reject_waiting_pod(chosen.key, NO.by("Moody"), self.now)
             case "plugin allows":

@@ -67,7 +67,6 @@ class EventDrivenQueue(SchedulingQueue):
         self.timed_retries = False
         self.retry_predictor: RetryPredictor | None = None
         self._listening = {profile: frozenset(plugin for _, plugin, _ in table) for profile, table in hints.items()}
-        self._trusted: dict[Rejection, bool] = {}
         self._waiting = self._unschedulable = FlockedPods(self._plan_of)
         # Flocks are ordered by age, and a head is tried at the instant when it is woken.
         self._has_flocks = sort_key is priority_sort and options.pop_from_backoff
@@ -263,13 +262,9 @@ class EventDrivenQueue(SchedulingQueue):
 
     def _is_trusted(self, rejection: Rejection) -> bool:
         """Return whether every plugin that rejected a pod registers the events that may help it."""
-        trusted = self._trusted.get(rejection)
-        if trusted is None:
-            profile, unschedulable, pending = rejection
-            rejecting = unschedulable | pending
-            trusted = bool(rejecting) and rejecting <= self._listening.get(profile, frozenset())
-            self._trusted[rejection] = trusted
-        return trusted
+        profile, unschedulable, pending = rejection
+        rejecting = unschedulable | pending
+        return bool(rejecting) and rejecting <= self._listening.get(profile, frozenset())
 
     # Attempts that are counted, but not made.
 

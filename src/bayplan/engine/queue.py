@@ -76,7 +76,7 @@ class SchedulingQueue(QueueTiers):
         hints: the events and hints that the plugins of each profile registered (`bayplan.framework.events.registrations`).
         pre_enqueue: the PreEnqueue plugins in order, by scheduler name.
         pod_lister: the function that returns the cluster's newest version of a pod; called at failures and nominations.
-        sort_key: the order of the active queue; see `priority_sort` and `key_from_less`.
+        sort_key: the order of the active queue; see `priority_sort`.
         options: settings.
 
     Attributes:

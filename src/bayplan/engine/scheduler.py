@@ -278,13 +278,6 @@ class Scheduler:
 
     # Permit, and the host's reports of bindings.
 
-    def allow_waiting_pod(self, key: str, plugin: str, now_ns: int) -> list[Action]:
-        """Record that a Permit plugin allows a waiting pod; bind the pod once all have."""
-        waiting = self.waiting_pods.get(key)
-        if waiting is not None:
-            waiting.allow(plugin)
-        return self.bindings.settle(now_ns)
-
     def reject_waiting_pod(self, key: str, status: Status, now_ns: int) -> list[Action]:
         """Reject a waiting pod: it releases its node and returns to the queue."""
         waiting = self.waiting_pods.get(key)
