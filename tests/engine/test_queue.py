@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from bayplan.engine.in_flight import InFlightEvent
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queue import QueueOptions, Requeue, SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import (
@@ -33,7 +32,7 @@ from tests.engine.queue_pods import (
     rejected,
 )
 
-TO_N1 = NominatingInfo(NominatingMode.OVERRIDE, "n1")
+TO_N1 = "n1"
 
 
 # Pop.
@@ -333,7 +332,7 @@ def test_a_nomination_in_the_status_counts_from_the_start_and_survives_the_pop()
     known["default/a"] = pod("a", nominated="n1")
     queue.add(known["default/a"], 0)
     queued = popped(queue)
-    assert [each.key for each in queue.nominator.on_node("n1")] == ["default/a"]
+    assert [*queue.nominator.on_node("n1").values()] == ["default/a"]
     queue.fail(queued, 1, unschedulable_plugins=P)
     assert len(queue.nominator.on_node("n1")) == 1
 
@@ -342,7 +341,7 @@ def test_a_failure_without_say_drops_what_the_scheduler_nominated_before() -> No
     queue, known = queue_of(max_backoff_ns=0)
     known["default/a"] = pod("a")
     queue.add(pod("a"), 0)
-    queue.fail(popped(queue), 1, nominating=TO_N1)
+    queue.fail(popped(queue), 1, nominated_node_name=TO_N1)
     assert queue.nominator.node_by_uid == {"uid-a": "n1"}
     queue.fail(popped(queue), 2)
     assert queue.nominator.node_by_uid == {}

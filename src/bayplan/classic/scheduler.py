@@ -11,7 +11,6 @@ from bayplan.classic.preemption import NOTHING, Preemption, preempt, with_extend
 from bayplan.classic.queue import ClassicQueue
 from bayplan.engine.actions import Action, CycleReport, Emit, Evict, Nominate, SetCondition
 from bayplan.engine.binding_cycle import Binding, BindingCycle
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queued_pod import QueuedPod, key_of
@@ -158,12 +157,12 @@ class ClassicScheduler(Scheduler):
         if found.clear_own_nomination:
             return [self.pods.get(key_of(pod), pod)]
         priority = pod.spec.priority or 0
-        others = [self.pods.get(nominated.key) for nominated in self.queue.nominator.on_node(node_name)]
+        others = [self.pods.get(key) for key in self.queue.nominator.on_node(node_name).values()]
         return [other for other in others if other is not None and (other.spec.priority or 0) < priority]
 
     def _actuate(self, preemptor: Pod, node_name: str, victims: Sequence[str]) -> list[Action]:
         """Nominate the pod and evict its victims."""
-        self.queue.nominate(preemptor, NominatingInfo(NominatingMode.OVERRIDE, node_name))
+        self.queue.nominate(preemptor, node_name)
         actions: list[Action] = [Nominate(preemptor, node_name)]
         for key in victims:
             victim = self.pods.get(key)

@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.engine.cross_topology import may_be_helped
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
-from bayplan.engine.nominator import NominatingInfo, PodLister
+from bayplan.engine.nominator import PodLister
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queue_tiers import LABEL_ADD, LABEL_UPDATE, WAITS_FOR_BACKOFF, PreEnqueue, QueueTiers
 from bayplan.engine.queued_pod import (
@@ -196,7 +196,7 @@ class SchedulingQueue(QueueTiers):
         *,
         unschedulable_plugins: frozenset[str] = NO_PLUGINS,
         pending_plugins: frozenset[str] = NO_PLUGINS,
-        nominating: NominatingInfo | None = None,
+        nominated_node_name: str | None = None,
     ) -> Requeue:
         """Requeue a popped pod whose attempt failed, and end the attempt.
 
@@ -206,7 +206,7 @@ class SchedulingQueue(QueueTiers):
             unschedulable_plugins: plugins that rejected the pod. If this and `pending_plugins` are empty, an error
                 ended the attempt.
             pending_plugins: plugins that make it wait.
-            nominating: the nomination that results from the cycle; None leaves it to the pod's status.
+            nominated_node_name: the node to nominate the pod to, "" to clear its nomination; None leaves it to the pod's status.
         """
         queued.unschedulable_plugins = unschedulable_plugins
         queued.pending_plugins = pending_plugins
@@ -214,13 +214,13 @@ class SchedulingQueue(QueueTiers):
         known = self._pod_lister(queued.key)
         if known is None or known.spec.node_name:
             self._in_flight.done(queued.uid)
-            self.nominator.add(queued.pod, nominating)
+            self.nominator.add(queued.pod, nominated_node_name)
             return Requeue(False)
         if uid_of(known) != queued.uid:
             self._in_flight.done(queued.uid)
             return Requeue(False)
         queued.take(known)
-        self.nominator.add(queued.pod, nominating)
+        self.nominator.add(queued.pod, nominated_node_name)
         return Requeue(True, self.add_unschedulable_if_not_present(queued, now_ns))
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod, now_ns: int) -> str:
@@ -444,9 +444,9 @@ class SchedulingQueue(QueueTiers):
 
     # Nominations.
 
-    def nominate(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
+    def nominate(self, pod: Pod, nominated_node_name: str | None = None) -> None:
         """Nominate a pod to a node, or clear its nomination; None leaves it to the pod's status."""
-        self.nominator.add(pod, nominating)
+        self.nominator.add(pod, nominated_node_name)
 
     def unnominate(self, pod: Pod) -> None:
         """Clear a pod's nomination."""
