@@ -11,7 +11,7 @@ from hashlib import sha256
 from random import Random
 
 from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.queued_pod import KeyFunction, QueuedPod, key_from_less, priority_sort
+from bayplan.engine.queued_pod import KeyFunction, QueuedPod, priority_sort
 from bayplan.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
@@ -175,14 +175,6 @@ def figures(size: str) -> Iterator[Figure]:
     mixed = make_pods(1_000_000 if large else 20_000, priorities=PRIORITIES)
     yield add_and_pop("add and pop, five priorities, three gates", mixed, gates=3)
     few = mixed[: 200_000 if large else 5_000]
-    yield add_and_pop("add and pop, sorted by a less function", few[:20_000], sort_key=key_from_less(goes_before))
     yield one_by_one(few)
     yield memory(few)
     yield from events(mixed[: 10_000 if large else 1_000])
-
-
-def goes_before(left: QueuedPod, right: QueuedPod) -> bool:
-    """Order as PrioritySort does, as a custom plugin would write it."""
-    if left.priority != right.priority:
-        return left.priority > right.priority
-    return left.timestamp_ns < right.timestamp_ns

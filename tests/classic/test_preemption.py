@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from bayplan.classic.preemption import Victims, pick_one_node_for_preemption
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.testing.builders import PodBuilder, make_pod
 from tests.classic.worlds import Cycle, Item, configured, cycle, cycle_of, node, scheduler_of
 
@@ -245,7 +244,7 @@ def test_lower_nominations_on_the_node_are_cleared() -> None:
     for name, priority in (("lower", 10), ("same", 1000), ("higher", 5000)):
         pod = make_pod(name).priority(priority).nominated("n1").obj()
         scheduler.pods[pod.key] = pod
-        scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, "n1"))
+        scheduler.queue.nominate(pod, "n1")
     found = cycle(scheduler, vip())
     assert found.best() == ["n1"]
     cleared = scheduler.nominations_to_clear(found.pod, "n1", found.preemption())

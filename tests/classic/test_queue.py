@@ -262,9 +262,9 @@ def test_adding_again_takes_a_pod_out_of_the_other_queues() -> None:
 def test_nominations_come_and_go() -> None:
     nominated = pod("p", nominated="n1")
     queue, known = _queue(nominated)
-    assert [item.key for item in queue.nominator.on_node("n1")] == ["default/p"]
+    assert [*queue.nominator.on_node("n1").values()] == ["default/p"]
     queue.update(nominated, pod("p", version="2", nominated="n2"), 0)
-    assert [item.key for item in queue.nominator.on_node("n2")] == ["default/p"]
+    assert [*queue.nominator.on_node("n2").values()] == ["default/p"]
     queue.delete(known["default/p"])
     assert not list(queue.nominator.on_node("n2"))
 

@@ -81,7 +81,7 @@ def test_preemption_nominates_evicts_and_tells() -> None:
     assert [action.pod.metadata.name for action in actions if isinstance(action, Evict)] == ["victim"]
     (event,) = [action for action in actions if isinstance(action, Emit) and action.reason == "Preempted"]
     assert (event.type, event.note) == ("Normal", "Preempted by default/vip on node n1")
-    assert [item.key for item in scheduler.queue.nominator.on_node("n1")][-1] == "default/vip"
+    assert [*scheduler.queue.nominator.on_node("n1").values()][-1] == "default/vip"
 
 
 def test_preemption_can_be_switched_off() -> None:

@@ -22,7 +22,7 @@ def real_state(queue: SchedulingQueue) -> object:
         [row(each) for each in backing_off if each.failed_by_error],
         sorted(row(each) for each in queue.unschedulable()),
         [each if isinstance(each, InFlightEvent) else each.key for each in queue.in_flight()],
-        {node: [(each.uid, each.key) for each in queue.nominator.on_node(node)] for node in nodes},
+        {node: [*queue.nominator.on_node(node).items()] for node in nodes},
     )
 
 

@@ -201,6 +201,14 @@ def make_scheduler(
     return scheduler
 
 
+def allow(scheduler: Scheduler, key: str, plugin: str, now_ns: int) -> list[Action]:
+    """Allow a waiting pod on behalf of a Permit plugin; return the actions, those of its binding once all have."""
+    waiting = scheduler.waiting_pods.get(key)
+    if waiting is not None:
+        waiting.allow(plugin)
+    return scheduler.bindings.settle(now_ns)
+
+
 def small_node(name: str) -> Node:
     return make_node(name).capacity(cpu="2", memory="4Gi").obj()
 

@@ -17,7 +17,9 @@ from bayplan.framework.events import (
     ClusterEvent,
     EventResource,
 )
+from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.status import unschedulable
+from bayplan.objects import kinds
 from bayplan.objects.meta import KubernetesObject, ObjectMeta
 from bayplan.objects.pod import Pod
 from bayplan.objects.service import Service
@@ -356,3 +358,32 @@ def test_objects_of_other_kinds_are_kept_for_plugins() -> None:
     scheduler.handle(old, None, 2)
     assert catalog.get(Service, "default/s") is None
     assert catalog.version(Service) != version
+
+
+@pytest.mark.parametrize(
+    ("enabled", "want"),
+    [(True, "active"), (False, "unschedulable")],
+    ids=["its status counts", "its status is not read"],
+)
+def test_a_pod_whose_own_resources_were_scaled_down_helps_others_if_the_gate_lets_them_count(
+    enabled: bool, want: str
+) -> None:
+    hears = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCALE_DOWN)
+    waiting = make_recorder("A", [], {"refuses": ("n1",)}, [(hears, None)])
+    gates = FeatureGates.from_mapping({"InPlacePodLevelResourcesVerticalScaling": enabled})
+    scheduler = make_scheduler(waiting, nodes=("n1",), feature_gates=gates)
+
+    def running(cpu: str) -> Pod:
+        wanted = {"containers": [{"name": "c"}], "resources": {"requests": {"cpu": "1"}}, "nodeName": "n1"}
+        status = {"resources": {"requests": {"cpu": cpu}}}
+        item = kinds.decode(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}, "spec": wanted, "status": status}
+        )
+        assert isinstance(item, Pod)
+        return item
+
+    scheduler.handle(None, running("3"), 0)
+    scheduler.handle(None, pod("p").obj(), 0)
+    scheduler.schedule_one(0)
+    scheduler.handle(running("3"), running("2"), 60 * SECOND)
+    assert scheduler.queue.pending_counts()[want] == 1

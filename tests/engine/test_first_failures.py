@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from bayplan.engine.cycle import first_failures
 from bayplan.engine.first_failures import FirstFailures
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.what_if import PASSES, first_failure_with
@@ -147,7 +146,7 @@ def test_a_change_of_one_row_asks_that_row_alone() -> None:
     scheduler.handle(None, running("r", "1", 0, "n03").obj(), 0)
     assert first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log) is found
     assert (found.asked_rows - asked, found.full_passes) == (1, 1)
-    scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, "n05"))
+    scheduler.queue.nominate(pod, "n05")
     first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log)
     assert found.full_passes == 1
     assert found.asked_rows - asked <= 4

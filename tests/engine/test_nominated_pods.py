@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.engine.cycle import schedule_pod
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
@@ -21,7 +20,7 @@ from tests.plugins.volume_worlds import make_claim, make_csi_node, make_volume, 
 
 def nominate(scheduler: Scheduler, pod: Pod, node_name: str) -> None:
     scheduler.pods[pod.key] = pod
-    scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, node_name))
+    scheduler.queue.nominate(pod, node_name)
 
 
 def feasible(scheduler: Scheduler, pod: Pod) -> list[str]:
@@ -120,7 +119,7 @@ def test_kept_sums_follow_every_change_of_nominations(seed: int) -> None:
         crowd = scheduler.nominated_pods(asking)
         want: dict[int, list[str]] = {}
         for name, row in scheduler.state.nodes.row_of.items():
-            keys = [nominated.key for nominated in scheduler.queue.nominator.on_node(name)]
+            keys = [*scheduler.queue.nominator.on_node(name).values()]
             counting = [
                 key
                 for key in keys

@@ -4,42 +4,35 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.engine.nominator import NominatingInfo, NominatingMode, Nominator
+from bayplan.engine.nominator import Nominator
 from bayplan.objects.pod import Pod
 from tests.engine.queue_pods import pod
 
-NOOP = NominatingInfo(NominatingMode.NOOP)
-
-
-def to(node_name: str) -> NominatingInfo:
-    return NominatingInfo(NominatingMode.OVERRIDE, node_name)
-
 
 def nominations(nominator: Nominator) -> dict[str, list[str]]:
-    return {node: [each.key.removeprefix("default/") for each in nominator.on_node(node)] for node in nominator}
+    return {node: [key.removeprefix("default/") for key in nominator.on_node(node).values()] for node in nominator}
 
 
 PLAIN, IN_STATUS, BOUND = pod("a"), pod("a", nominated="n1"), pod("a", node="n9")
-ADDED: list[tuple[str, Pod, NominatingInfo | None, Pod | None, dict[str, list[str]]]] = [
-    ("the scheduler's choice", PLAIN, to("n2"), PLAIN, {"n2": ["a"]}),
-    ("the scheduler's choice beats the status", IN_STATUS, to("n2"), PLAIN, {"n2": ["a"]}),
-    ("the status, where the scheduler has no say", IN_STATUS, NOOP, PLAIN, {"n1": ["a"]}),
+ADDED: list[tuple[str, Pod, str | None, Pod | None, dict[str, list[str]]]] = [
+    ("the scheduler's choice", PLAIN, "n2", PLAIN, {"n2": ["a"]}),
+    ("the scheduler's choice beats the status", IN_STATUS, "n2", PLAIN, {"n2": ["a"]}),
     ("the status, where nothing is said", IN_STATUS, None, PLAIN, {"n1": ["a"]}),
     ("nobody says anything", PLAIN, None, PLAIN, {}),
-    ("the pod is gone", PLAIN, to("n2"), None, {}),
-    ("the pod has a node", PLAIN, to("n2"), BOUND, {}),
-    ("the scheduler takes the nomination back: filed under no node, as upstream", PLAIN, to(""), PLAIN, {"": ["a"]}),
+    ("the pod is gone", PLAIN, "n2", None, {}),
+    ("the pod has a node", PLAIN, "n2", BOUND, {}),
+    ("the scheduler takes the nomination back: filed under no node, as upstream", PLAIN, "", PLAIN, {"": ["a"]}),
 ]
 
 
 @pytest.mark.parametrize(
-    ("added", "nominating", "known", "want"), [row[1:] for row in ADDED], ids=[row[0] for row in ADDED]
+    ("added", "nominated_node_name", "known", "want"), [row[1:] for row in ADDED], ids=[row[0] for row in ADDED]
 )
 def test_a_pod_is_nominated(
-    added: Pod, nominating: NominatingInfo | None, known: Pod | None, want: dict[str, list[str]]
+    added: Pod, nominated_node_name: str | None, known: Pod | None, want: dict[str, list[str]]
 ) -> None:
     nominator = Nominator({"default/a": known}.get)
-    nominator.add(added, nominating)
+    nominator.add(added, nominated_node_name)
     assert nominations(nominator) == want
     assert len(nominator) == len(want)
 
@@ -55,23 +48,23 @@ UPDATED: list[tuple[str, Pod, Pod, dict[str, list[str]]]] = [
 @pytest.mark.parametrize(("old", "new", "want"), [row[1:] for row in UPDATED], ids=[row[0] for row in UPDATED])
 def test_an_update_renews_the_nomination(old: Pod, new: Pod, want: dict[str, list[str]]) -> None:
     nominator = Nominator({"default/a": PLAIN, "default/b": pod("b")}.get)
-    nominator.add(old, to("n1"))
-    nominator.add(pod("b"), to("n1"))
+    nominator.add(old, "n1")
+    nominator.add(pod("b"), "n1")
     nominator.update(old, new)
     assert nominations(nominator) == want
 
 
 def test_a_removed_nomination_leaves_nothing_behind() -> None:
     nominator = Nominator({"default/a": PLAIN}.get)
-    nominator.add(PLAIN, to("n1"))
+    nominator.add(PLAIN, "n1")
     nominator.remove("uid-a")
     nominator.remove("uid-a")
-    assert (nominations(nominator), nominator.node_by_uid, nominator.on_node("n1")) == ({}, {}, ())
+    assert (nominations(nominator), nominator.node_by_uid, nominator.on_node("n1")) == ({}, {}, {})
 
 
 def test_pods_without_uid_are_told_apart() -> None:
     first, second = pod("a", uid=""), pod("b", uid="")
     nominator = Nominator({"default/a": first, "default/b": second}.get)
-    nominator.add(first, to("n1"))
-    nominator.add(second, to("n1"))
+    nominator.add(first, "n1")
+    nominator.add(second, "n1")
     assert nominations(nominator) == {"n1": ["a", "b"]}

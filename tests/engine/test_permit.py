@@ -17,6 +17,7 @@ from bayplan.testing import make_node, make_pod
 from tests.engine.recorders import (
     SECOND,
     Log,
+    allow,
     as_tuples,
     confirm,
     make_recorder,
@@ -66,9 +67,9 @@ def test_a_pod_that_waits_holds_its_node_and_is_not_bound() -> None:
 
 def test_a_pod_that_all_allow_is_bound_with_what_reserve_wrote() -> None:
     scheduler, log = start((WAIT, 10 * SECOND), (SUCCESS, 0), (WAIT, 20 * SECOND))
-    assert scheduler.allow_waiting_pod(P, "C", 2 * SECOND) == []
-    assert scheduler.allow_waiting_pod(P, "B", 2 * SECOND) == []
-    actions = scheduler.allow_waiting_pod(P, "A", 3 * SECOND)
+    assert allow(scheduler, P, "C", 2 * SECOND) == []
+    assert allow(scheduler, P, "B", 2 * SECOND) == []
+    actions = allow(scheduler, P, "A", 3 * SECOND)
     assert as_tuples(actions) == [("bind", "p", "n1")]
     assert ("A", "pre_bind", "p", "n1", "n1") in log
     assert kinds(log)[-1] == "C.bind"
@@ -78,7 +79,7 @@ def test_a_pod_that_all_allow_is_bound_with_what_reserve_wrote() -> None:
     assert scheduler.next_wakeup_ns(3 * SECOND) is None
     assert scheduler.queue.in_flight() == []
     # Nothing is left to allow or to refuse.
-    assert scheduler.allow_waiting_pod(P, "A", 4 * SECOND) == []
+    assert allow(scheduler, P, "A", 4 * SECOND) == []
     assert scheduler.reject_waiting_pod(P, unschedulable("no"), 4 * SECOND) == []
 
 
@@ -99,7 +100,7 @@ def test_who_refuses_outweighs_who_waits() -> None:
 def test_patience_ends_for_the_plugin_that_has_least_of_those_that_wait() -> None:
     scheduler, log = start((WAIT, 90 * SECOND), (WAIT, 5 * SECOND))
     assert scheduler.tick(6 * SECOND - 1) == []
-    scheduler.allow_waiting_pod(P, "B", 6 * SECOND - 1)
+    allow(scheduler, P, "B", 6 * SECOND - 1)
     assert scheduler.next_wakeup_ns(6 * SECOND) == 91 * SECOND
     message = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin A."
     assert as_tuples(scheduler.tick(91 * SECOND)) == [

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_run import DryRun
 from bayplan.engine.scheduler import Scheduler
@@ -79,7 +78,7 @@ def _scheduler(nodes: list[SmallNode], budgets: list[SmallBudget]) -> Scheduler:
         for pod in each.nominated:
             nominee = _built(pod).obj()
             scheduler.pods[nominee.key] = nominee
-            scheduler.queue.nominate(nominee, NominatingInfo(NominatingMode.OVERRIDE, each.name))
+            scheduler.queue.nominate(nominee, each.name)
     return scheduler
 
 
@@ -149,7 +148,7 @@ def test_known_outcomes_follow_every_change_of_the_cluster(seed: int) -> None:
         elif kind < 0.75:
             nominee = random.choice((*kinds, *small))
             scheduler.pods[nominee.key] = nominee
-            where = NominatingInfo(NominatingMode.OVERRIDE, random.choice(("", *sorted(state.nodes.row_of))))
+            where = random.choice(("", *sorted(state.nodes.row_of)))
             scheduler.queue.nominate(nominee, where)
         elif kind < 0.8:
             scheduler.handle(None, default_object(decode(budget({"app": "a"}, random.randrange(3)))), step)
@@ -228,7 +227,7 @@ def test_a_nominated_pod_counts_once_however_often_filters_are_asked() -> None:
     scheduler = scheduler_of([node("n1", "4"), running("a", "1"), running("b", "1")])
     nominee = preemptor("1", 200, "nominee").obj()
     scheduler.pods[nominee.key] = nominee
-    scheduler.queue.nominate(nominee, NominatingInfo(NominatingMode.OVERRIDE, "n1"))
+    scheduler.queue.nominate(nominee, "n1")
     assert preempt(scheduler, preemptor("2").obj()).candidates == {"n1": ("default/b",)}
 
 

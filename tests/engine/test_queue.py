@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from bayplan.engine.in_flight import InFlightEvent
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queue import QueueOptions, Requeue, SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod, key_from_less
+from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import (
     NODE_ADD,
     UNSCHEDULABLE_POD_ADD,
@@ -33,7 +32,7 @@ from tests.engine.queue_pods import (
     rejected,
 )
 
-TO_N1 = NominatingInfo(NominatingMode.OVERRIDE, "n1")
+TO_N1 = "n1"
 
 
 # Pop.
@@ -91,13 +90,8 @@ def test_one_pod_can_be_popped_out_of_turn() -> None:
     assert gated().pop_specific(pod("a"), 300) is None
 
 
-def test_the_order_can_be_any_less_function() -> None:
-    queue = SchedulingQueue(
-        {},
-        {},
-        dict[str, Pod]().get,
-        sort_key=key_from_less(lambda left, right: left.pod.metadata.name > right.pod.metadata.name),
-    )
+def test_the_order_can_be_that_of_any_key() -> None:
+    queue = SchedulingQueue({}, {}, dict[str, Pod]().get, sort_key=lambda queued: (-ord(queued.pod.metadata.name), 0))
     for at, name in enumerate("bca"):
         queue.add(pod(name, priority=at), at)
     assert names([popped(queue) for _ in range(3)]) == "cba"
@@ -338,7 +332,7 @@ def test_a_nomination_in_the_status_counts_from_the_start_and_survives_the_pop()
     known["default/a"] = pod("a", nominated="n1")
     queue.add(known["default/a"], 0)
     queued = popped(queue)
-    assert [each.key for each in queue.nominator.on_node("n1")] == ["default/a"]
+    assert [*queue.nominator.on_node("n1").values()] == ["default/a"]
     queue.fail(queued, 1, unschedulable_plugins=P)
     assert len(queue.nominator.on_node("n1")) == 1
 
@@ -347,7 +341,7 @@ def test_a_failure_without_say_drops_what_the_scheduler_nominated_before() -> No
     queue, known = queue_of(max_backoff_ns=0)
     known["default/a"] = pod("a")
     queue.add(pod("a"), 0)
-    queue.fail(popped(queue), 1, nominating=TO_N1)
+    queue.fail(popped(queue), 1, nominated_node_name=TO_N1)
     assert queue.nominator.node_by_uid == {"uid-a": "n1"}
     queue.fail(popped(queue), 2)
     assert queue.nominator.node_by_uid == {}

@@ -8,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queue import QueueOptions, SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import (
@@ -148,11 +147,15 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def fail(self, pick: int, plugins: frozenset[str], pending: frozenset[str], node: str | None) -> None:
         queued, record = self.popped.pop(sorted(self.popped)[pick % len(self.popped)])
-        nominating = None if node is None else NominatingInfo(NominatingMode.OVERRIDE, node)
+        nominated_node_name = None if node is None else node
         outcome = self.queue.fail(
-            queued, self.now, unschedulable_plugins=plugins, pending_plugins=pending, nominating=nominating
+            queued,
+            self.now,
+            unschedulable_plugins=plugins,
+            pending_plugins=pending,
+            nominated_node_name=nominated_node_name,
         )
-        naive = self.naive.fail(record, self.now, set(plugins), set(pending), nominating)
+        naive = self.naive.fail(record, self.now, set(plugins), set(pending), nominated_node_name)
         assert (outcome.requeued, outcome.error) == naive
         self.compare()
 

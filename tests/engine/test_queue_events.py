@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from bayplan.engine.in_flight import InFlightEvent
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.framework.events import (
     ASSIGNED_POD_ADD,
@@ -37,7 +36,7 @@ from tests.engine.queue_pods import (
     rejected,
 )
 
-TO_N1 = NominatingInfo(NominatingMode.OVERRIDE, "n1")
+TO_N1 = "n1"
 
 
 # Events while a pod is in flight.

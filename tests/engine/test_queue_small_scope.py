@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queue import QueueOptions, SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import FORCE_ACTIVATE, NODE_ADD, ActionType, ClusterEvent, EventResource, Registration
@@ -62,15 +61,15 @@ class Pair:
         if self.popped is None:
             return
         (queued, record), self.popped = self.popped, None
-        nominating = NominatingInfo(NominatingMode.OVERRIDE, node_name) if node_name else None
+        nominated_node_name = node_name if node_name else None
         outcome = self.queue.fail(
             queued,
             self.now,
             unschedulable_plugins=frozenset(plugins),
             pending_plugins=frozenset(pending),
-            nominating=nominating,
+            nominated_node_name=nominated_node_name,
         )
-        naive = self.naive.fail(record, self.now, set(plugins), set(pending), nominating)
+        naive = self.naive.fail(record, self.now, set(plugins), set(pending), nominated_node_name)
         assert (outcome.requeued, outcome.error) == naive
 
     def hold(self, *names: str) -> None:

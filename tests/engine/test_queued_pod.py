@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from bayplan.engine.heap import PodHeap
-from bayplan.engine.queued_pod import ACTIVE, QueuedPod, key_from_less, priority_sort, uid_of
+from bayplan.engine.queued_pod import QueuedPod, priority_sort, uid_of
 from tests.engine.queue_pods import pod
 
 BIGGEST = 2_000_001_000
@@ -13,12 +12,6 @@ BIGGEST = 2_000_001_000
 
 def record(number: int, *, priority: int | None, timestamp_ns: int) -> QueuedPod:
     return QueuedPod(pod(f"p{number}", priority=priority), f"default/p{number}", f"{number}", number, timestamp_ns)
-
-
-def goes_before(left: QueuedPod, right: QueuedPod) -> bool:
-    if left.priority != right.priority:
-        return left.priority > right.priority
-    return left.timestamp_ns < right.timestamp_ns
 
 
 def test_higher_priority_goes_first_then_the_older_pod() -> None:
@@ -30,22 +23,6 @@ def test_higher_priority_goes_first_then_the_older_pod() -> None:
     ]
     by_hand = sorted(pods, key=lambda each: (-each.priority, each.timestamp_ns))
     assert sorted(pods, key=priority_sort) == by_hand
-    assert sorted(pods, key=key_from_less(goes_before)) == by_hand
-
-
-def test_an_order_given_as_less_survives_changes_of_the_records() -> None:
-    random, heap = Random(5), PodHeap(ACTIVE)
-    key = key_from_less(goes_before)
-    pods = [record(number, priority=random.randrange(100), timestamp_ns=number) for number in range(300)]
-    for queued in pods:
-        heap.push(queued, key(queued))
-    while pods:
-        for queued in random.sample(pods, min(20, len(pods))):
-            queued.take(pod(queued.key, uid=queued.uid, priority=random.randrange(100)))
-            heap.reorder(queued, key(queued))
-        first = min(pods, key=lambda each: (-each.priority, each.timestamp_ns))
-        assert heap.pop() is first
-        pods.remove(first)
 
 
 def test_a_record_forgets_its_plan_with_the_version_it_was_made_for() -> None:

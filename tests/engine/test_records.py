@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import Decision, Outcome, RecordLevel
 from bayplan.engine.scheduler import Scheduler
@@ -49,7 +48,7 @@ def three_nodes() -> list[Node]:
 def nominate(scheduler: Scheduler, pod: Pod, node: str) -> None:
     """Let a pod that waits be nominated to a node, as after a preemption."""
     scheduler.pods[key_of(pod)] = pod
-    scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, node))
+    scheduler.queue.nominate(pod, node)
 
 
 def schedule(scheduler: Scheduler, pod: Pod) -> Decision:

@@ -329,7 +329,7 @@ def test_victims_are_evicted_and_lower_nominations_cleared() -> None:
         ("evict", "v", "p", "n1"),
         ("event", "v", "Normal Preempted Preempting", "Preempted by pod default-p on node n1"),
     ]
-    assert [nominated.key for nominated in scheduler.queue.nominator.on_node("n1")] == ["default/p"]
+    assert [*scheduler.queue.nominator.on_node("n1").values()] == ["default/p"]
 
 
 # Pods that are not scheduled at all.

@@ -13,7 +13,7 @@ from bayplan.framework.plugin import PermitPlugin, PreBindPlugin, ReservePlugin
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_pod
-from tests.engine.recorders import SECOND, make_scheduler, small_node
+from tests.engine.recorders import SECOND, allow, make_scheduler, small_node
 
 NAMES = ("a", "b", "c", "d")
 NODES = ("n1", "n2")
@@ -147,9 +147,9 @@ class Lives(RuleBasedStateMachine):
         chosen = waiting[pick % len(waiting)]
         match how:
             case "allow":
-                self.scheduler.allow_waiting_pod(chosen.queued.key, "Moody", self.now)
+                allow(self.scheduler, chosen.key, "Moody", self.now)
             case "reject":
-                self.scheduler.reject_waiting_pod(chosen.queued.key, NO.by("Moody"), self.now)
+                self.scheduler.reject_waiting_pod(chosen.key, NO.by("Moody"), self.now)
             case "plugin allows":
                 chosen.allow("Moody")
                 self.scheduler.tick(self.now)
@@ -165,7 +165,7 @@ class Lives(RuleBasedStateMachine):
         scheduler.state.check_invariants()
         scheduler.queue.check_invariants()
         in_flight = {each.key for each in scheduler.queue.in_flight() if isinstance(each, QueuedPod)}
-        waiting = {each.queued.key for each in scheduler.waiting_pods}
+        waiting = {each.key for each in scheduler.waiting_pods}
         assert in_flight == waiting
         assert not scheduler.waiting_pods.decided
         for key in KEYS:

@@ -21,7 +21,7 @@ from bayplan.live.queue_metrics import QueueFigures
 from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing import make_node, make_pod
-from tests.engine.recorders import make_recorder, make_scheduler
+from tests.engine.recorders import allow, make_recorder, make_scheduler
 from tests.shared import shared_path
 
 SECOND_NS = 1_000_000_000
@@ -191,7 +191,7 @@ def test_an_attempt_of_a_pod_that_waits_for_a_permit_ends_with_the_wait_or_the_b
     pod = make_pod("p").obj()
     run(scheduler, metrics, pod)
     if allowed:
-        metrics.on_actions(scheduler.allow_waiting_pod(pod.key, "A", 2 * SECOND_NS), 2 * SECOND_NS)
+        metrics.on_actions(allow(scheduler, pod.key, "A", 2 * SECOND_NS), 2 * SECOND_NS)
         bound = replace(pod, spec=replace(pod.spec, node_name="n"))
         metrics.on_actions(scheduler.handle(pod, bound, 3 * SECOND_NS), 3 * SECOND_NS)
     else:

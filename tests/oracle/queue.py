@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
+
 from bayplan.engine.queue_options import QueueOptions
 from bayplan.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent, HintTable, pod_update_events
 from bayplan.objects.pod import Pod
@@ -246,21 +246,21 @@ class NaiveQueue:
                 del self.in_flight[0]
 
     def fail(
-        self, record: Record, now: int, plugins: set[str], pending: set[str], nominating: NominatingInfo | None
+        self, record: Record, now: int, plugins: set[str], pending: set[str], nominated_node_name: str | None
     ) -> tuple[bool, str]:
         record.plugins, record.pending, record.gate = plugins, pending, ""
         known = self.lister(name(record.pod))
         uid = record.pod.metadata.uid
         if known is None or known.spec.node_name:
             self.done(uid)
-            self.nominate(record.pod, nominating)
+            self.nominate(record.pod, nominated_node_name)
             return False, ""
         if known.metadata.uid != uid:
             self.done(uid)
             return False, ""
         record.pod = known
         error = self.add_unschedulable_if_not_present(record, now)
-        self.nominate(record.pod, nominating)
+        self.nominate(record.pod, nominated_node_name)
         return True, error
 
     def add_unschedulable_if_not_present(self, record: Record, now: int) -> str:
@@ -350,10 +350,10 @@ class NaiveQueue:
 
     # Nominations.
 
-    def nominate(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
+    def nominate(self, pod: Pod, nominated_node_name: str | None = None) -> None:
         self.unnominate(pod)
-        if nominating is not None and nominating.mode is NominatingMode.OVERRIDE:
-            node = nominating.node_name
+        if nominated_node_name is not None:
+            node = nominated_node_name
         elif pod.status.nominated_node_name:
             node = pod.status.nominated_node_name
         else:
@@ -366,10 +366,10 @@ class NaiveQueue:
         self.nominated = [entry for entry in self.nominated if entry[1] != pod.metadata.uid]
 
     def update_nominated(self, old: Pod, new: Pod) -> None:
-        nominating = None
+        nominated_node_name = None
         if not old.status.nominated_node_name and not new.status.nominated_node_name:
             for node, uid, _ in self.nominated:
                 if uid == old.metadata.uid:
-                    nominating = NominatingInfo(NominatingMode.OVERRIDE, node)
+                    nominated_node_name = node
         self.unnominate(old)
-        self.nominate(new, nominating)
+        self.nominate(new, nominated_node_name)

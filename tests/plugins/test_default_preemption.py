@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
@@ -417,5 +416,5 @@ def test_nominating_by_hand_is_what_the_status_says() -> None:
     scheduler = scheduler_of([node()])
     pod = preemptor().obj()
     scheduler.pods[pod.key] = pod
-    scheduler.queue.nominate(pod, NominatingInfo(NominatingMode.OVERRIDE, "n1"))
-    assert [other.key for other in scheduler.queue.nominator.on_node("n1")] == [pod.key]
+    scheduler.queue.nominate(pod, "n1")
+    assert [*scheduler.queue.nominator.on_node("n1").values()] == [pod.key]

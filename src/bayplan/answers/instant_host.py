@@ -142,7 +142,7 @@ class InstantHost:
         """
         scheduler, outer, now_ns = self.scheduler, self._journal, self.now_ns
         fates = dict(self.placed), dict(self.messages), list(self.evictions), dict(self.victims)
-        permits = {waiting.queued.key for waiting in scheduler.waiting_pods}
+        permits = {waiting.key for waiting in scheduler.waiting_pods}
         bindings = set(scheduler.bindings.pending)
         journal: list[Change] = []
         self._journal = journal
@@ -151,7 +151,7 @@ class InstantHost:
         finally:
             self._journal = outer
             self.now_ns = now_ns
-            for key in [each.queued.key for each in scheduler.waiting_pods if each.queued.key not in permits]:
+            for key in [each.key for each in scheduler.waiting_pods if each.key not in permits]:
                 scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("tried only",)), now_ns)
             for key in [key for key in scheduler.bindings.pending if key not in bindings]:
                 scheduler.binding_failed(key, "tried only", now_ns)

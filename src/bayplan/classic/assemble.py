@@ -21,12 +21,12 @@ from bayplan.classic.select_host import reservoir_pick
 from bayplan.engine.queue_options import QueueOptions
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.select_host import NodeSampling, Pick
-from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.extender import Extender
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, Plugin, PreFilterPlugin, PreScorePlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.registry import Registry
+from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.objects.pod import Pod
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.priority_sort import PrioritySort

@@ -15,7 +15,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.classic.go_heap import GoHeap
 from bayplan.classic.pod_backoff import PodBackoffMap
 from bayplan.engine.in_flight import InFlightEvent
-from bayplan.engine.nominator import NominatingInfo, NominatingMode, PodLister
+from bayplan.engine.nominator import PodLister
 from bayplan.engine.queue import NO_LABELS, PreCheck, PreEnqueue, Requeue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queue_tiers import LABEL_ADD, LABEL_UPDATE
@@ -186,7 +186,7 @@ class ClassicQueue(SchedulingQueue):
         *,
         unschedulable_plugins: frozenset[str] = NO_PLUGINS,
         pending_plugins: frozenset[str] = NO_PLUGINS,
-        nominating: NominatingInfo | None = None,
+        nominated_node_name: str | None = None,
     ) -> Requeue:
         """Put a popped pod back, unless it is deleted or has a node."""
         self._popped.pop(queued.uid, None)
@@ -196,8 +196,8 @@ class ClassicQueue(SchedulingQueue):
         queued.take(known)
         queued.unschedulable_plugins = unschedulable_plugins
         problem = self.add_unschedulable_if_not_present(queued, now_ns)
-        if nominating is not None:
-            self.nominator.add(known, nominating)
+        if nominated_node_name is not None:
+            self.nominator.add(known, nominated_node_name)
         return Requeue(True, problem)
 
     def add_unschedulable_if_not_present(
@@ -362,11 +362,9 @@ class ClassicQueue(SchedulingQueue):
 
     # Nominations.
 
-    def nominate(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
+    def nominate(self, pod: Pod, nominated_node_name: str | None = None) -> None:
         """Nominate a pod to a node; without a node to that in its status."""
-        if nominating is not None and not nominating.node_name:
-            nominating = NominatingInfo(NominatingMode.NOOP)
-        self.nominator.add(pod, nominating)
+        self.nominator.add(pod, nominated_node_name or None)
 
     # Pending pods.
 

@@ -10,19 +10,18 @@ from bayplan.classic.events import ClassicEvents
 from bayplan.classic.preemption import NOTHING, Preemption, preempt, with_extenders
 from bayplan.classic.queue import ClassicQueue
 from bayplan.engine.actions import Action, CycleReport, Emit, Evict, Nominate, SetCondition
-from bayplan.engine.binding_cycle import BindingCycle
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
+from bayplan.engine.binding_cycle import Binding, BindingCycle
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queued_pod import QueuedPod, key_of
 from bayplan.engine.records import Outcome, RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import Pick
-from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.extender import Extender
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Status, error
+from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 
@@ -30,20 +29,10 @@ from bayplan.state.cluster_state import ClusterState
 class ClassicBindingCycle(BindingCycle):
     """The way from the chosen node to the binding."""
 
-    def failed(
-        self,
-        queued: QueuedPod,
-        profile: Profile,
-        cycle_state: CycleState,
-        node_name: str,
-        status: Status,
-        now_ns: int,
-        *,
-        waited: bool = False,
-    ) -> CycleReport:
+    def failed(self, binding: Binding, status: Status, now_ns: int, *, waited: bool = False) -> CycleReport:
         """Remove an assumed pod from its node after a failure; other pods are not retried for that yet."""
-        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
-        return self._given_back(queued, status, now_ns, rejected=waited)
+        self._unreserve_and_forget(binding)
+        return self._given_back(binding.queued, status, now_ns, rejected=waited)
 
 
 class ClassicScheduler(Scheduler):
@@ -106,7 +95,7 @@ class ClassicScheduler(Scheduler):
         node_name = self.state.nodes.names[result.common.row] or ""
         self.record(queued, Outcome.SCHEDULED, plan, result.common, now_ns, node=node_name)
         self.assume(plan, pod, queued.key, result.common.row)
-        return self.bindings.begin(queued, profile, cycle_state, node_name, now_ns)
+        return self.bindings.begin(Binding(queued, profile, cycle_state, node_name), now_ns)
 
     def _not_scheduled(self, queued: QueuedPod, plan: Plan, result: ClassicResult, now_ns: int) -> CycleReport:
         """End a cycle without a node: try preemption, record, and return the pod to the queue."""
@@ -168,12 +157,12 @@ class ClassicScheduler(Scheduler):
         if found.clear_own_nomination:
             return [self.pods.get(key_of(pod), pod)]
         priority = pod.spec.priority or 0
-        others = [self.pods.get(nominated.key) for nominated in self.queue.nominator.on_node(node_name)]
+        others = [self.pods.get(key) for key in self.queue.nominator.on_node(node_name).values()]
         return [other for other in others if other is not None and (other.spec.priority or 0) < priority]
 
     def _actuate(self, preemptor: Pod, node_name: str, victims: Sequence[str]) -> list[Action]:
         """Nominate the pod and evict its victims."""
-        self.queue.nominate(preemptor, NominatingInfo(NominatingMode.OVERRIDE, node_name))
+        self.queue.nominate(preemptor, node_name)
         actions: list[Action] = [Nominate(preemptor, node_name)]
         for key in victims:
             victim = self.pods.get(key)

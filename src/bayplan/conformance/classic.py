@@ -20,7 +20,7 @@ from bayplan.classic.assemble import DEFAULT_SCHEDULER_NAME, assemble_classic_sc
 from bayplan.classic.cycle import ClassicResult, priority_errors, schedule_pod
 from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
+
 from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
@@ -189,7 +189,7 @@ class ClassicRun:
         if node:
             # Others see it waiting, even if its spec names a node.
             scheduler.pods[key_of(pod)] = _nominated(scheduler.pods[key_of(pod)], node)
-            scheduler.queue.nominate(scheduler.pods[key_of(pod)], NominatingInfo(NominatingMode.OVERRIDE, node))
+            scheduler.queue.nominate(scheduler.pods[key_of(pod)], node)
         for other in cleared:
             scheduler.pods[key_of(other)] = _nominated(other, "")
             scheduler.queue.unnominate(other)

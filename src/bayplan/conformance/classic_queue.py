@@ -15,7 +15,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.classic.queue import ClassicQueue
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
+
 from bayplan.engine.queued_pod import QueuedPod, key_of
 from bayplan.objects import kinds
 from bayplan.objects.meta import ObjectMeta
@@ -111,7 +111,7 @@ class _Replay:
             case "assignedAdded" | "assignedUpdated":
                 queue.assigned_pod_added(self._named(op.pod), now_ns)
             case "nominate":
-                queue.nominate(self._named(op.pod), NominatingInfo(NominatingMode.OVERRIDE, op.node))
+                queue.nominate(self._named(op.pod), op.node)
             case "deleteNominated":
                 queue.unnominate(self._named(op.pod))
             case _:
@@ -146,7 +146,7 @@ class _Replay:
             "backoff": _names(queue.backing_off()),
             "unschedulable": _names(queue.unschedulable()),
             "nominated": {
-                node: list[Json]([nominated.key for nominated in queue.nominator.on_node(node)])
+                node: list[Json](queue.nominator.on_node(node).values())
                 for node in queue.nominator
             },
             "backoffMap": {

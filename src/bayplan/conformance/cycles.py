@@ -20,7 +20,7 @@ from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.cycle import ScheduleResult, absent_status, schedule_pod
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
+
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel
@@ -268,7 +268,7 @@ def _record_preemption(
         }
         answer["preemption"] = preemption
         if node is not None:
-            scheduler.queue.nominate(scheduler.pods[key], NominatingInfo(NominatingMode.OVERRIDE, node))
+            scheduler.queue.nominate(scheduler.pods[key], node)
             scheduler.pods[key] = _nominated(scheduler.pods[key], node)
             for other in found.nominations_to_clear if found is not None else ():
                 cleared = scheduler.pods.get(other)

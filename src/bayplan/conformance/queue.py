@@ -11,7 +11,7 @@ import msgspec
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import JsonObject
 from bayplan.engine.in_flight import InFlightEvent
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
+
 from bayplan.engine.queue import PreCheck, PreEnqueue, QueueOptions, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS
 from bayplan.engine.queued_pod import QueuedPod, key_of, uid_of
@@ -248,7 +248,7 @@ class _Replay:
                     op.pods, _CODES.get(op.code, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
                 )
             case "nominate":
-                queue.nominate(self.pods[op.pod], _nominating(op))
+                queue.nominate(self.pods[op.pod], op.node if op.mode == "override" else None)
             case "unnominate":
                 queue.unnominate(self.pods[op.pod])
             case "updateNominated":
@@ -333,7 +333,7 @@ class _Replay:
                 self.now_ns,
                 unschedulable_plugins=plugins,
                 pending_plugins=pending,
-                nominating=_nominating(op),
+                nominated_node_name=op.node if op.mode == "override" else None,
             )
             return {"requeued": outcome.requeued, "error": outcome.error or None}
         if queued is None:
@@ -341,7 +341,7 @@ class _Replay:
             queued = self.queue.new_record(pod, self.now_ns) if waiting is None else copy(waiting)
         queued.unschedulable_plugins, queued.pending_plugins, queued.gating_plugin = plugins, pending, ""
         error = self.queue.add_unschedulable_if_not_present(queued, self.now_ns)
-        self.queue.nominate(queued.pod, _nominating(op))
+        self.queue.nominate(queued.pod, op.node if op.mode == "override" else None)
         return {"requeued": True, "error": error or None}
 
     def state(self) -> JsonObject:
@@ -360,7 +360,7 @@ class _Replay:
             )
         )
         nominated: JsonObject = {
-            node: [each.key for each in queue.nominator.on_node(node)]
+            node: [*queue.nominator.on_node(node).values()]
             for node in sorted(self.nodes - {""})
             if queue.nominator.on_node(node)
         }
@@ -399,16 +399,6 @@ def _pre_check(op: _Op) -> PreCheck | None:
     if names is not None:
         return lambda pod: pod.metadata.name in names
     return None
-
-
-def _nominating(op: _Op) -> NominatingInfo | None:
-    match op.mode:
-        case "override":
-            return NominatingInfo(NominatingMode.OVERRIDE, op.node)
-        case "noop":
-            return NominatingInfo(NominatingMode.NOOP)
-        case _:
-            return None
 
 
 def _record(queued: QueuedPod, *, backing_off: bool = False) -> JsonObject:

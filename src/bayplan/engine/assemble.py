@@ -15,7 +15,6 @@ from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import NodeSampling, Pick, seeded_pick
-from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.configuration.profiles import ProfileConfiguration
@@ -25,6 +24,7 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, QueueSortPlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.registry import Registry
+from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import RequestGates
 from bayplan.state.cluster_state import ClusterState
@@ -143,6 +143,7 @@ def _queue_options(configuration: SchedulerConfiguration, feature_gates: Feature
         max_backoff_ns=configuration.declared.pod_max_backoff_seconds * SECOND_NS,
         pop_from_backoff=feature_gates.enabled("SchedulerPopFromBackoffQ"),
         start_ns=start_ns,
+        request_gates=request_gates(feature_gates),
     )
 
 

@@ -18,12 +18,12 @@ from bayplan.engine.actions import Action, Bind, CycleReport, Emit, Nominate, Up
 from bayplan.engine.extenders import bind_by_extenders
 from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.engine.records import Outcome
-from bayplan.engine.waiting_pods import WaitingPod
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import PostFilterResult, told_reasons
 from bayplan.framework.events import ASSIGNED_POD_DELETE
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
+from bayplan.framework.waiting_pods import WaitingPod
 from bayplan.objects.pod import Pod
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ MAX_PERMIT_TIMEOUT_NS = 15 * MINUTE_NS
 
 
 class Binding(Struct, frozen=True, gc=False):
-    """A pod whose binding was requested from the host, and what a rollback needs."""
+    """A pod assumed on its node, on the way to its binding."""
 
     queued: QueuedPod
     profile: Profile
@@ -53,30 +53,32 @@ class BindingCycle:
             something to write, it is nominated for its node.
 
     Attributes:
+        waiting: bindings of the pods that wait for a permit, by pod key.
         pending: bindings requested from the host, by pod key, until the pod comes back bound or the host reports a failure, even
             if the pod is being deleted or its node has gone.
     """
 
     def __init__(self, scheduler: Scheduler, *, nominates_expected: bool) -> None:
+        self.waiting: dict[str, Binding] = {}
         self.pending: dict[str, Binding] = {}
         self._scheduler = scheduler
         self._nominates_expected = nominates_expected
 
-    def begin(
-        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
-    ) -> CycleReport:
+    def begin(self, binding: Binding, now_ns: int) -> CycleReport:
         """Take a newly assumed pod as far as this cycle can."""
-        status = self._reserve_and_permit(queued, profile, cycle_state, node_name, now_ns)
+        status = self._reserve_and_permit(binding, now_ns)
         if status is not SUCCESS and not status.ok and status.code is not _WAIT:
-            return self._rolled_back(queued, profile, cycle_state, node_name, status, now_ns)
-        self._activate_pods(cycle_state, now_ns)
+            # Other pods never saw it on its node.
+            self._unreserve_and_forget(binding)
+            return self._given_back(binding.queued, status, now_ns, rejected=status.code.rejects)
+        self._activate_pods(binding.cycle_state, now_ns)
         if status is not SUCCESS and status.code is _WAIT:
-            return CycleReport(queued.pod, _SCHEDULED, node_name, "", self._expect(queued, node_name))
-        return self._bind(queued, profile, cycle_state, node_name, now_ns)
+            return CycleReport(binding.queued.pod, _SCHEDULED, binding.node_name, "", self._expect(binding))
+        return self._bind(binding, now_ns)
 
-    def _reserve_and_permit(
-        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
-    ) -> Status:
+    def _reserve_and_permit(self, binding: Binding, now_ns: int) -> Status:
+        queued, profile = binding.queued, binding.profile
+        cycle_state, node_name = binding.cycle_state, binding.node_name
         pod = queued.pod
         for reserver in profile.reserve:
             status = reserver.reserve(cycle_state, pod, node_name)
@@ -95,7 +97,8 @@ class BindingCycle:
                 return rejected_or_error(status, permitter.name, "Permit")
         if timeouts:
             deadlines = {plugin: now_ns + timeout_ns for plugin, timeout_ns in timeouts.items()}
-            self._scheduler.waiting_pods.add(WaitingPod(queued, pod, node_name, cycle_state, deadlines, timeouts))
+            self.waiting[queued.key] = binding
+            self._scheduler.waiting_pods.add(WaitingPod(queued.key, pod, node_name, deadlines, timeouts))
             return Status(Code.WAIT)
         return SUCCESS
 
@@ -105,17 +108,17 @@ class BindingCycle:
             cycle_state.pods_to_activate = ()
             self._scheduler.queue.activate(pods, now_ns)
 
-    def _expect(self, queued: QueuedPod, node_name: str) -> Sequence[Action]:
+    def _expect(self, binding: Binding) -> Sequence[Action]:
         """Return the nomination of a pod that will not be bound immediately."""
-        newest = self._scheduler.pods.get(queued.key, queued.pod)
-        if not self._nominates_expected or newest.status.nominated_node_name == node_name:
+        newest = self._scheduler.pods.get(binding.queued.key, binding.queued.pod)
+        if not self._nominates_expected or newest.status.nominated_node_name == binding.node_name:
             return ()
-        return (Nominate(newest, node_name),)
+        return (Nominate(newest, binding.node_name),)
 
-    def _bind(
-        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str, now_ns: int
-    ) -> CycleReport:
+    def _bind(self, binding: Binding, now_ns: int) -> CycleReport:
         """Run the rest of the binding cycle. From now on the pod can fail, but cannot become unschedulable."""
+        queued, profile = binding.queued, binding.profile
+        cycle_state, node_name = binding.cycle_state, binding.node_name
         scheduler, pod = self._scheduler, queued.pod
         scheduler.queue.done(queued.uid)
         updates: list[Action] = []
@@ -127,8 +130,7 @@ class BindingCycle:
                 status, items = error(problem.text), ()
             if status is not SUCCESS and not status.ok:
                 scheduler.records.tell(queued.key, "PreBind", binder.name, status)
-                failed = rejected_or_error(status, binder.name, "PreBind")
-                return self.failed(queued, profile, cycle_state, node_name, failed, now_ns)
+                return self.failed(binding, rejected_or_error(status, binder.name, "PreBind"), now_ns)
             if items:
                 updates += [Update(pod, node_name, item) for item in items]
         extenders = scheduler.extenders
@@ -138,10 +140,10 @@ class BindingCycle:
         if extender or (status is not SUCCESS and not status.ok):
             scheduler.records.tell(queued.key, "Bind", extender or status.plugin, status)
         if status is not SUCCESS and not status.ok:
-            return self.failed(queued, profile, cycle_state, node_name, status, now_ns)
-        self.pending[queued.key] = Binding(queued, profile, cycle_state, node_name)
+            return self.failed(binding, status, now_ns)
+        self.pending[queued.key] = binding
         bind = Bind(pod, node_name, extender)
-        actions = (*self._expect(queued, node_name), *updates, bind) if updates else (bind,)
+        actions = (*self._expect(binding), *updates, bind) if updates else (bind,)
         return CycleReport(pod, _SCHEDULED, node_name, "", actions)
 
     def succeeded(self, key: str, pod: Pod, now_ns: int) -> list[Action]:
@@ -159,51 +161,26 @@ class BindingCycle:
 
     # Rollback.
 
-    def _rolled_back(
-        self,
-        queued: QueuedPod,
-        profile: Profile,
-        cycle_state: CycleState,
-        node_name: str,
-        status: Status,
-        now_ns: int,
-    ) -> CycleReport:
-        """Remove an assumed pod from its node after Reserve or Permit failed. Other pods never saw it there."""
-        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
-        return self._given_back(queued, status, now_ns, rejected=status.code.rejects)
-
-    def failed(
-        self,
-        queued: QueuedPod,
-        profile: Profile,
-        cycle_state: CycleState,
-        node_name: str,
-        status: Status,
-        now_ns: int,
-        *,
-        waited: bool = False,
-    ) -> CycleReport:
+    def failed(self, binding: Binding, status: Status, now_ns: int, *, waited: bool = False) -> CycleReport:
         """Remove an assumed pod from its node after a wait for a permit, PreBind or Bind failed.
 
         To other pods it leaves the node, which may help them. The pod itself waits for an event only if a permit was denied;
         failures of PreBind and Bind are retried after a backoff.
         """
-        queue, pod, uid = self._scheduler.queue, queued.pod, queued.uid
-        assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
-        self._unreserve_and_forget(queued, profile, cycle_state, node_name)
+        queue, pod, uid = self._scheduler.queue, binding.queued.pod, binding.queued.uid
+        assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=binding.node_name))
+        self._unreserve_and_forget(binding)
         if not status.code.rejects:
             queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns)
-            return self._given_back(queued, status, now_ns)
-        report = self._given_back(queued, status, now_ns, rejected=waited)
+            return self._given_back(binding.queued, status, now_ns)
+        report = self._given_back(binding.queued, status, now_ns, rejected=waited)
         queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns, lambda other: uid_of(other) != uid)
         return report
 
-    def _unreserve_and_forget(
-        self, queued: QueuedPod, profile: Profile, cycle_state: CycleState, node_name: str
-    ) -> None:
-        for reserver in reversed(profile.reserve):
-            reserver.unreserve(cycle_state, queued.pod, node_name)
-        self._scheduler.forget(queued.key)
+    def _unreserve_and_forget(self, binding: Binding) -> None:
+        for reserver in reversed(binding.profile.reserve):
+            reserver.unreserve(binding.cycle_state, binding.queued.pod, binding.node_name)
+        self._scheduler.forget(binding.queued.key)
 
     def _given_back(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
         """Return a pod that lost its node to the queue. If `rejected`, it waits for an event of the plugin that rejected it."""
@@ -229,16 +206,15 @@ class BindingCycle:
         scheduler = self._scheduler
         actions: list[Action] = []
         while (waiting := scheduler.waiting_pods.take_decided()) is not None:
-            profile = scheduler.profiles[waiting.pod.spec.scheduler_name]
-            queued, cycle_state, node_name = waiting.queued, waiting.cycle_state, waiting.node_name
+            binding = self.waiting.pop(waiting.key)
             if waiting.refusal is None:
-                actions += self._bind(queued, profile, cycle_state, node_name, now_ns).actions
+                actions += self._bind(binding, now_ns).actions
                 continue
             status = waiting.refusal
             if not status.reasons:
                 status = unschedulable("pod was rejected while waiting on permit")
-            scheduler.records.tell(queued.key, "Permit", status.plugin, status)
-            actions += self.failed(queued, profile, cycle_state, node_name, status, now_ns, waited=True).actions
+            scheduler.records.tell(waiting.key, "Permit", status.plugin, status)
+            actions += self.failed(binding, status, now_ns, waited=True).actions
         return actions
 
 

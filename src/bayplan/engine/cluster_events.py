@@ -103,7 +103,7 @@ class ClusterEvents:
                 state.renew_pod(state.pods[key], new)
             else:
                 state.update_pod(new)
-        for event in pod_update_events(old, new):
+        for event in pod_update_events(old, new, state.request_gates):
             self._scheduler.queue.move_all(event, old, new, now_ns)
 
     def _update_pending_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> list[Action]:

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING
 from bayplan.base.durations import SECOND_NS
 from bayplan.engine.flocks import Flock, FlockedPods
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
-from bayplan.engine.nominator import NominatingInfo, PodLister
-from bayplan.engine.queue import PreCheck, Requeue, SchedulingQueue
+from bayplan.engine.nominator import PodLister
+from bayplan.engine.queue import PreCheck, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queue_tiers import WAITS_FOR_BACKOFF, PreEnqueue
 from bayplan.engine.queued_pod import (
     ACTIVE,
-    NO_PLUGINS,
     NOWHERE,
     UNSCHEDULABLE,
     KeyFunction,
@@ -38,7 +37,7 @@ from bayplan.engine.queued_pod import (
     Rejection,
     priority_sort,
 )
-from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, ClusterEvent, HintTable
+from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, HintTable
 from bayplan.objects.pod import Pod
 
 if TYPE_CHECKING:
@@ -68,16 +67,12 @@ class EventDrivenQueue(SchedulingQueue):
         self.timed_retries = False
         self.retry_predictor: RetryPredictor | None = None
         self._listening = {profile: frozenset(plugin for _, plugin, _ in table) for profile, table in hints.items()}
-        self._trusted: dict[Rejection, bool] = {}
         self._waiting = self._unschedulable = FlockedPods(self._plan_of)
         # Flocks are ordered by age, and a head is tried at the instant when it is woken.
         self._has_flocks = sort_key is priority_sort and options.pop_from_backoff
         self._woken: dict[Flock, None] = {}
         self._flock_of_head: dict[QueuedPod, Flock] = {}
         self._tried_head: tuple[Flock, QueuedPod] | None = None
-        # The pod that is failing right now with a node on which preemption makes room for it.
-        self._nominee: QueuedPod | None = None
-        self._event: tuple[ClusterEvent, int, PreCheck | None] | None = None
 
     # Flocks.
 
@@ -88,7 +83,6 @@ class EventDrivenQueue(SchedulingQueue):
             self.retry_predictor is None
             or not self._has_flocks
             # Its nominated node is taken for other pods but not for itself: no other pod is like it.
-            or queued is self._nominee
             or self.nominator.node_by_uid.get(queued.uid)
             or queued.gating_plugin
             or queued.pending_plugins
@@ -99,39 +93,17 @@ class EventDrivenQueue(SchedulingQueue):
             return None
         return self.retry_predictor.plan_of(queued)
 
-    def move_all(
-        self,
-        event: ClusterEvent,
-        old: object | None,
-        new: object | None,
-        now_ns: int,
-        pre_check: PreCheck | None = None,
-    ) -> int:
-        """Move the unschedulable pods that an event may help; see `SchedulingQueue.move_all`."""
-        if not len(self._unschedulable):
-            return self._move((), event, old, new, now_ns) if self._hints.match(event).of_interest else 0
-        self._event = (event, now_ns, pre_check)
-        try:
-            return super().move_all(event, old, new, now_ns, pre_check)
-        finally:
-            self._event = None
-
-    def _movers(self, match: EventMatch, old: object | None, new: object | None) -> list[tuple[QueuedPod, Strategy]]:
-        movers = super()._movers(match, old, new)
+    def _movers(
+        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, pre_check: PreCheck | None = None
+    ) -> list[tuple[QueuedPod, Strategy]]:
         for flock in self._waiting.flocks:
-            strategy = match.strategy(flock.sample(), old, new)
-            if strategy is SKIP:
-                continue
-            if self._event is None:
-                movers += [(queued, strategy) for queued in flock]
-                continue
-            event, now_ns, pre_check = self._event
-            if pre_check is not None and not pre_check(flock.sample().pod):
+            sample = flock.sample()
+            if match.strategy(sample, old, new) is SKIP or (pre_check is not None and not pre_check(sample.pod)):
                 continue
             if flock.head is None or not flock.head.tier & (ACTIVE | WAITS_FOR_BACKOFF):
-                flock.head, flock.woken_ns, flock.label = None, now_ns, event.label
+                flock.head, flock.woken_ns, flock.label = None, now_ns, match.event.label
                 self._woken[flock] = None
-        return movers
+        return super()._movers(match, old, new, now_ns, pre_check)
 
     def _resolve_woken(self) -> None:
         """Send the heads of the flocks that events have woken since the last pop.
@@ -176,28 +148,6 @@ class EventDrivenQueue(SchedulingQueue):
         if queued is not None and queued in self._flock_of_head:
             self._tried_head = (self._flock_of_head.pop(queued), queued)
         return queued
-
-    def fail(
-        self,
-        queued: QueuedPod,
-        now_ns: int,
-        *,
-        unschedulable_plugins: frozenset[str] = NO_PLUGINS,
-        pending_plugins: frozenset[str] = NO_PLUGINS,
-        nominating: NominatingInfo | None = None,
-    ) -> Requeue:
-        """Return a popped pod whose attempt failed to the queue and end the attempt; see `SchedulingQueue.fail`."""
-        self._nominee = queued if nominating is not None and nominating.node_name else None
-        try:
-            return super().fail(
-                queued,
-                now_ns,
-                unschedulable_plugins=unschedulable_plugins,
-                pending_plugins=pending_plugins,
-                nominating=nominating,
-            )
-        finally:
-            self._nominee = None
 
     def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
         super()._to_unschedulable(queued, label)
@@ -267,7 +217,7 @@ class EventDrivenQueue(SchedulingQueue):
         for group in self._unschedulable.groups:
             if group.members and not group.gating_plugin and not self._is_trusted(group.rejection):
                 for queued in group.members:
-                    self._count(queued, *self._retries_since(queued.timestamp_ns, now_ns))
+                    queued.count_failures(*self._retries_since(queued.timestamp_ns, now_ns))
 
     def _catch_up_failed(self, queued: QueuedPod, now_ns: int) -> None:
         tick_ns = self._end_of_backoff(queued)
@@ -312,13 +262,9 @@ class EventDrivenQueue(SchedulingQueue):
 
     def _is_trusted(self, rejection: Rejection) -> bool:
         """Return whether every plugin that rejected a pod registers the events that may help it."""
-        trusted = self._trusted.get(rejection)
-        if trusted is None:
-            profile, unschedulable, pending = rejection
-            rejecting = unschedulable | pending
-            trusted = bool(rejecting) and rejecting <= self._listening.get(profile, frozenset())
-            self._trusted[rejection] = trusted
-        return trusted
+        profile, unschedulable, pending = rejection
+        rejecting = unschedulable | pending
+        return bool(rejecting) and rejecting <= self._listening.get(profile, frozenset())
 
     # Attempts that are counted, but not made.
 
@@ -348,14 +294,7 @@ class EventDrivenQueue(SchedulingQueue):
 
     def _catch_up(self, queued: QueuedPod, now_ns: int) -> None:
         """Count the attempts that a waiting pod would have had by now."""
-        self._count(queued, *self._retries(queued, now_ns))
-
-    def _count(self, queued: QueuedPod, count: int, last_ns: int) -> None:
-        if count:
-            queued.attempts += count
-            queued.unschedulable_count += count
-            queued.timestamp_ns = last_ns
-            queued.backoff_expiry_ns = None
+        queued.count_failures(*self._retries(queued, now_ns))
 
     def _requeue(self, queued: QueuedPod, strategy: Strategy, now_ns: int, label: str) -> None:
         if strategy is not SKIP:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bayplan.engine.actions import Action, Emit, Evict, Nominate, SetCondition
-from bayplan.engine.nominator import NominatingInfo, NominatingMode
 from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.framework.diagnosis import PostFilterResult
 from bayplan.framework.status import Status, error
@@ -48,16 +47,14 @@ class FailureHandler:
             pending: those of `rejecting` that make the pod wait for something.
         """
         scheduler = self._scheduler
-        nominating = None
-        if found is not None and found.nominated_node_name is not None:
-            nominating = NominatingInfo(NominatingMode.OVERRIDE, found.nominated_node_name)
+        nominated_node_name = found.nominated_node_name if found is not None else None
         known = scheduler.pods.get(queued.key)
         scheduler.queue.fail(
             queued,
             now_ns,
             unschedulable_plugins=frozenset(rejecting),
             pending_plugins=frozenset(pending),
-            nominating=nominating,
+            nominated_node_name=nominated_node_name,
         )
         if known is not None and not known.spec.node_name and uid_of(known) != queued.uid:
             # Another pod of the same name has been created since; nothing is reported about this one.
@@ -71,9 +68,9 @@ class FailureHandler:
             Emit(pod, "Warning", "FailedScheduling", "Scheduling", note),
             SetCondition(pod, reason, failure.message),
         ]
-        if nominating is not None and nominating.node_name != pod.status.nominated_node_name:
-            actions.append(Nominate(pod, nominating.node_name))
-        if found is not None and found.nominated_node_name:
+        if nominated_node_name is not None and nominated_node_name != pod.status.nominated_node_name:
+            actions.append(Nominate(pod, nominated_node_name))
+        if found is not None and nominated_node_name:
             actions += self._actuate_preemption(pod, found, now_ns)
         return actions
 

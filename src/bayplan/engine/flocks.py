@@ -92,7 +92,7 @@ class Flock:
         self.failures += 1
         for queued in self.recent:
             if queued is not tried:
-                _count(queued, retries(queued.timestamp_ns, now_ns)[0] + 1, now_ns)
+                queued.count_failures(retries(queued.timestamp_ns, now_ns)[0] + 1, now_ns)
             self.settled[queued] = self.failures
             heappush(self._order, (queued.sequence, queued))
         self.recent.clear()
@@ -104,18 +104,11 @@ class Flock:
         if joined is None:
             del self.recent[queued]
         elif joined != self.failures:
-            _count(queued, self.failures - joined, self.failed_ns)
+            queued.count_failures(self.failures - joined, self.failed_ns)
 
     def failure_ns(self, queued: QueuedPod) -> int:
         """Return when a member last failed."""
         return self.failed_ns if queued in self.settled else queued.timestamp_ns
-
-
-def _count(queued: QueuedPod, failures: int, last_ns: int) -> None:
-    queued.attempts += failures
-    queued.unschedulable_count += failures
-    queued.timestamp_ns = last_ns
-    queued.backoff_expiry_ns = None
 
 
 class FlockedPods(UnschedulablePods):

@@ -105,10 +105,10 @@ class NominatedPods:
             old = self._infos.pop(row, {})
             self.log.append(row)
             infos: dict[str, PodInfo] = {}
-            for nominated in self._nominator.on_node(node_name):
-                pod = self._pods.get(nominated.key)
+            for uid, key in self._nominator.on_node(node_name).items():
+                pod = self._pods.get(key)
                 if pod is not None:
-                    infos[nominated.uid] = self._info(pod, nominated.key, old.get(nominated.uid))
+                    infos[uid] = self._info(pod, key, old.get(uid))
             if infos:
                 self._infos[row] = infos
 

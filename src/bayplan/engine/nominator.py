@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from enum import Enum
-from typing import NamedTuple, TypeAlias
-
-import msgspec
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
 
 from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.objects.pod import Pod
@@ -14,26 +12,7 @@ from bayplan.objects.pod import Pod
 PodLister: TypeAlias = Callable[[str], Pod | None]
 """The cluster's newest version of the pod ``namespace/name``, or None: what upstream's informer cache holds."""
 
-
-class NominatingMode(Enum):
-    """Whether the scheduler sets the nomination, or the pod's status does."""
-
-    NOOP = 0
-    OVERRIDE = 1
-
-
-class NominatingInfo(msgspec.Struct, frozen=True):
-    """The nomination that results from a cycle. OVERRIDE without a name clears the nomination."""
-
-    mode: NominatingMode
-    node_name: str = ""
-
-
-class NominatedPod(NamedTuple):
-    """A nominated pod, as the nominator stores it."""
-
-    key: str
-    uid: str
+NO_PODS: Mapping[str, str] = MappingProxyType({})
 
 
 class Nominator:
@@ -48,7 +27,7 @@ class Nominator:
     def __init__(self, pod_lister: PodLister) -> None:
         self._pod_lister = pod_lister
         self.node_by_uid: dict[str, str] = {}
-        self._by_node: dict[str, dict[str, NominatedPod]] = {}
+        self._by_node: dict[str, dict[str, str]] = {}
         self._changed: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -58,29 +37,25 @@ class Nominator:
         """Yield the nodes that have nominated pods."""
         return iter(self._by_node)
 
-    def on_node(self, node_name: str) -> tuple[NominatedPod, ...]:
-        """Return the pods nominated to a node, oldest nomination first."""
-        pods = self._by_node.get(node_name)
-        return tuple(pods.values()) if pods else ()
+    def on_node(self, node_name: str) -> Mapping[str, str]:
+        """Return the keys of the pods nominated to a node by their uids, oldest nomination first. Valid until the next change."""
+        return self._by_node.get(node_name, NO_PODS)
 
     def take_changed_nodes(self) -> list[str]:
         """Return the nodes whose nominations changed since the last call, each once. There must be only one reader."""
         changed, self._changed = self._changed, {}
         return list(changed)
 
-    def add(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
-        """Nominate a pod, replacing its nomination: to the given node, else to the one in its status, else to none.
+    def add(self, pod: Pod, nominated_node_name: str | None = None) -> None:
+        """Nominate a pod, replacing its nomination: to the given node, or if None to the one in its status, if any.
 
-        A pod that the lister does not know, or knows as assigned, is not nominated. An override with an empty name
-        stores the pod under the node "", as upstream: no node has that name.
+        A pod that the lister does not know, or knows as assigned, is not nominated. With the name "", which clears a nomination,
+        the pod is stored under the node "", as upstream: no node has that name.
         """
         self.remove(uid_of(pod))
-        if nominating is not None and nominating.mode is NominatingMode.OVERRIDE:
-            node_name = nominating.node_name
-        else:
-            node_name = pod.status.nominated_node_name
-            if not node_name:
-                return
+        node_name = pod.status.nominated_node_name if nominated_node_name is None else nominated_node_name
+        if nominated_node_name is None and not node_name:
+            return
         key = key_of(pod)
         known = self._pod_lister(key)
         if known is None or known.spec.node_name:
@@ -88,7 +63,7 @@ class Nominator:
         uid = uid_of(pod)
         self.node_by_uid[uid] = node_name
         self._changed[node_name] = None
-        self._by_node.setdefault(node_name, {})[uid] = NominatedPod(key, uid)
+        self._by_node.setdefault(node_name, {})[uid] = key
 
     def update(self, old: Pod, new: Pod) -> None:
         """Replace a pod by its new version; it moves to the end of the list.
@@ -96,13 +71,10 @@ class Nominator:
         An update whose versions both name no node can arrive late, after the scheduler nominated the pod itself: then
         the nomination stays.
         """
-        nominating = None
-        if not old.status.nominated_node_name and not new.status.nominated_node_name:
-            node_name = self.node_by_uid.get(uid_of(old))
-            if node_name is not None:
-                nominating = NominatingInfo(NominatingMode.OVERRIDE, node_name)
+        own = not old.status.nominated_node_name and not new.status.nominated_node_name
+        node_name = self.node_by_uid.get(uid_of(old)) if own else None
         self.remove(uid_of(old))
-        self.add(new, nominating)
+        self.add(new, node_name)
 
     def remove(self, uid: str) -> None:
         """Remove the nomination of a pod, if it has one."""

@@ -17,7 +17,7 @@ import msgspec
 
 from bayplan.engine.cross_topology import may_be_helped
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
-from bayplan.engine.nominator import NominatingInfo, PodLister
+from bayplan.engine.nominator import PodLister
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queue_tiers import LABEL_ADD, LABEL_UPDATE, WAITS_FOR_BACKOFF, PreEnqueue, QueueTiers
 from bayplan.engine.queued_pod import (
@@ -76,7 +76,7 @@ class SchedulingQueue(QueueTiers):
         hints: the events and hints that the plugins of each profile registered (`bayplan.framework.events.registrations`).
         pre_enqueue: the PreEnqueue plugins in order, by scheduler name.
         pod_lister: the function that returns the cluster's newest version of a pod; called at failures and nominations.
-        sort_key: the order of the active queue; see `priority_sort` and `key_from_less`.
+        sort_key: the order of the active queue; see `priority_sort`.
         options: settings.
 
     Attributes:
@@ -196,7 +196,7 @@ class SchedulingQueue(QueueTiers):
         *,
         unschedulable_plugins: frozenset[str] = NO_PLUGINS,
         pending_plugins: frozenset[str] = NO_PLUGINS,
-        nominating: NominatingInfo | None = None,
+        nominated_node_name: str | None = None,
     ) -> Requeue:
         """Requeue a popped pod whose attempt failed, and end the attempt.
 
@@ -206,7 +206,7 @@ class SchedulingQueue(QueueTiers):
             unschedulable_plugins: plugins that rejected the pod. If this and `pending_plugins` are empty, an error
                 ended the attempt.
             pending_plugins: plugins that make it wait.
-            nominating: the nomination that results from the cycle; None leaves it to the pod's status.
+            nominated_node_name: the node to nominate the pod to, "" to clear its nomination; None leaves it to the pod's status.
         """
         queued.unschedulable_plugins = unschedulable_plugins
         queued.pending_plugins = pending_plugins
@@ -214,15 +214,14 @@ class SchedulingQueue(QueueTiers):
         known = self._pod_lister(queued.key)
         if known is None or known.spec.node_name:
             self._in_flight.done(queued.uid)
-            self.nominator.add(queued.pod, nominating)
+            self.nominator.add(queued.pod, nominated_node_name)
             return Requeue(False)
         if uid_of(known) != queued.uid:
             self._in_flight.done(queued.uid)
             return Requeue(False)
         queued.take(known)
-        error = self.add_unschedulable_if_not_present(queued, now_ns)
-        self.nominator.add(queued.pod, nominating)
-        return Requeue(True, error)
+        self.nominator.add(queued.pod, nominated_node_name)
+        return Requeue(True, self.add_unschedulable_if_not_present(queued, now_ns))
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod, now_ns: int) -> str:
         """Requeue a failed pod in the tier that its rejection and the events since its pop determine; end the attempt.
@@ -291,12 +290,13 @@ class SchedulingQueue(QueueTiers):
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        movers = self._movers(match, old, new)
-        if pre_check is not None:
-            movers = [mover for mover in movers if pre_check(mover[0].pod)]
+        movers = self._movers(match, old, new, now_ns, pre_check) if len(self._unschedulable) else ()
         return self._move(movers, event, old, new, now_ns)
 
-    def _movers(self, match: EventMatch, old: object | None, new: object | None) -> list[tuple[QueuedPod, Strategy]]:
+    def _movers(
+        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, pre_check: PreCheck | None = None
+    ) -> list[tuple[QueuedPod, Strategy]]:
+        """Return the unschedulable pods that an event may help, as far as `pre_check` allows."""
         movers: list[tuple[QueuedPod, Strategy]] = []
         for group in self._unschedulable.groups:
             members = group.members
@@ -314,7 +314,7 @@ class SchedulingQueue(QueueTiers):
                 movers += [(queued, AFTER_BACKOFF) for queued in members if hint(queued.pod, old, new)]
             else:
                 movers += [(queued, interest.ask(queued.pod, old, new)) for queued in members]
-        return movers
+        return movers if pre_check is None else [mover for mover in movers if pre_check(mover[0].pod)]
 
     def _move(
         self,
@@ -359,8 +359,9 @@ class SchedulingQueue(QueueTiers):
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        movers = [mover for mover in self._movers(match, old, new) if may_be_helped(mover[0], new, namespace_labels)]
-        return self._move(movers, event, old, new, now_ns)
+        movers = self._movers(match, old, new, now_ns)
+        helped = [mover for mover in movers if may_be_helped(mover[0], new, namespace_labels)]
+        return self._move(helped, event, old, new, now_ns)
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
         """Move pods to the active queue immediately, at the request of plugins; return how many moved.
@@ -443,9 +444,9 @@ class SchedulingQueue(QueueTiers):
 
     # Nominations.
 
-    def nominate(self, pod: Pod, nominating: NominatingInfo | None = None) -> None:
+    def nominate(self, pod: Pod, nominated_node_name: str | None = None) -> None:
         """Nominate a pod to a node, or clear its nomination; None leaves it to the pod's status."""
-        self.nominator.add(pod, nominating)
+        self.nominator.add(pod, nominated_node_name)
 
     def unnominate(self, pod: Pod) -> None:
         """Clear a pod's nomination."""

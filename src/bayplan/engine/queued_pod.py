@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
-from functools import cmp_to_key
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -103,12 +101,17 @@ class QueuedPod(Struct, eq=False, gc=False):
             self.uid = pod.metadata.uid or self.key
             self.plan = None
 
+    def count_failures(self, count: int, last_ns: int) -> None:
+        """Count rejections that were not made, and the time of the last one; nothing if there are none."""
+        if count:
+            self.attempts += count
+            self.unschedulable_count += count
+            self.timestamp_ns = last_ns
+            self.backoff_expiry_ns = None
+
 
 KeyFunction: TypeAlias = Callable[[QueuedPod], SortKey]
 """Returns the position of a pod in the active queue; the smallest key goes first. Called when the pod enters the queue."""
-
-Less: TypeAlias = Callable[[QueuedPod, QueuedPod], bool]
-"""Whether the first pod goes before the second: the signature of upstream's queue sort plugins."""
 
 
 def priority_sort(queued: QueuedPod) -> int:
@@ -118,21 +121,6 @@ def priority_sort(queued: QueuedPod) -> int:
     """
     priority = queued.pod.spec.priority
     return queued.timestamp_ns - (priority << 64) if priority else queued.timestamp_ns
-
-
-def key_from_less(less: Less) -> KeyFunction:
-    """Return the key function for a less-based order. It is slower than a numeric key by an order of magnitude.
-
-    Each key holds a copy of the record: entries of a heap must not change their order when the record changes.
-    """
-
-    def compare(left: QueuedPod, right: QueuedPod) -> int:
-        if less(left, right):
-            return -1
-        return 1 if less(right, left) else 0
-
-    wrap = cmp_to_key(compare)
-    return lambda queued: cast(SortKey, wrap(copy(queued)))
 
 
 def key_of(pod: Pod) -> str:

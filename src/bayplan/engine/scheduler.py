@@ -16,7 +16,7 @@ from bayplan.base.go_text.durations import format_duration
 from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.engine import cycle
 from bayplan.engine.actions import Action, CycleReport, Emit, Update
-from bayplan.engine.binding_cycle import BindingCycle, rejected_or_error
+from bayplan.engine.binding_cycle import Binding, BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.failure_handler import FailureHandler
@@ -27,13 +27,13 @@ from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.records import Outcome, Record, RecordLevel, Records
 from bayplan.engine.select_host import NodeSampling, Pick
-from bayplan.engine.waiting_pods import WaitingPods
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.extender import Extender
 from bayplan.framework.plugin import PreBindPlugin
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error
+from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
@@ -172,7 +172,7 @@ class Scheduler:
         )
         self.records.add(record, plan, result)
         self.assume(plan, pod, queued.key, result.row)
-        return self.bindings.begin(queued, profile, cycle_state, node_name, now_ns)
+        return self.bindings.begin(Binding(queued, profile, cycle_state, node_name), now_ns)
 
     def _skip_pod_schedule(self, queued: QueuedPod) -> bool:
         return queued.pod.metadata.deletion_timestamp is not None or queued.key in self.assumed
@@ -280,13 +280,6 @@ class Scheduler:
 
     # Permit, and the host's reports of bindings.
 
-    def allow_waiting_pod(self, key: str, plugin: str, now_ns: int) -> list[Action]:
-        """Record that a Permit plugin allows a waiting pod; bind the pod once all have."""
-        waiting = self.waiting_pods.get(key)
-        if waiting is not None:
-            waiting.allow(plugin)
-        return self.bindings.settle(now_ns)
-
     def reject_waiting_pod(self, key: str, status: Status, now_ns: int) -> list[Action]:
         """Reject a waiting pod: it releases its node and returns to the queue."""
         waiting = self.waiting_pods.get(key)
@@ -313,10 +306,7 @@ class Scheduler:
             return []
         self.records.tell(key, point, plugin, error(message))
         status = rejected_or_error(error(message), plugin, point) if plugin else error(message)
-        report = self.bindings.failed(
-            binding.queued, binding.profile, binding.cycle_state, binding.node_name, status, now_ns
-        )
-        return [*report.actions, *self.bindings.settle(now_ns)]
+        return [*self.bindings.failed(binding, status, now_ns).actions, *self.bindings.settle(now_ns)]
 
     # Records.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum, IntFlag, StrEnum
 from functools import wraps
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.meta import KubernetesObject, ResourceList
@@ -189,16 +189,6 @@ def registrations(
         if node_actions & ActionType.ADD and not node_actions & ActionType.UPDATE_NODE_TAINT:
             table.append((_NODE_TAINT_UPDATE, name, None))
     return table
-
-
-T = TypeVar("T")
-
-
-def objects_of(kind: type[T], old: object | None, new: object | None) -> tuple[T | None, T | None] | None:
-    """Return the objects of an event with the type that a hint expects; None if one has another type, which is an error."""
-    if (old is None or isinstance(old, kind)) and (new is None or isinstance(new, kind)):
-        return old, new
-    return None
 
 
 Hint: TypeAlias = Callable[..., HintAnswer]

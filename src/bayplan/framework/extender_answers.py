@@ -5,12 +5,11 @@ Source: the types of k8s.io/kube-scheduler/extender/v1, and the rules of Go's en
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
-
-Value = TypeVar("Value")
 
 MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
@@ -36,19 +35,46 @@ class MetaVictims(msgspec.Struct, frozen=True):
     num_pdb_violations: int
 
 
+_STRUCTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "v1.ExtenderFilterResult": {
+            "Nodes": "*v1.NodeList",
+            "NodeNames": "[]string",
+            "FailedNodes": "v1.FailedNodesMap",
+            "FailedAndUnresolvableNodes": "v1.FailedNodesMap",
+            "Error": "string",
+        },
+        "v1.NodeList": {"items": "[]v1.Node"},
+        "v1.Node": {"metadata": "v1.ObjectMeta"},
+        "v1.ObjectMeta": {"name": "string"},
+        "v1.HostPriority": {"Host": "string", "Score": "int64"},
+        "v1.ExtenderPreemptionResult": {"NodeNameToMetaVictims": "map[string]*v1.MetaVictims"},
+        "v1.MetaVictims": {"Pods": "[]*v1.MetaPod", "NumPDBViolations": "int64"},
+        "v1.MetaPod": {"UID": "string"},
+        "v1.ExtenderBindingResult": {"Error": "string"},
+    }
+)
+"""The fields that are read of each struct, with their Go types."""
+
+_ELEMENT_OF_MAP: Final = MappingProxyType(
+    {"v1.FailedNodesMap": "string", "map[string]*v1.MetaVictims": "*v1.MetaVictims"}
+)
+
+
 def filter_answer(value: object) -> FilterAnswer:
     """Decode the response of a filter verb.
 
     Raises:
         AnswerError: it has another structure.
     """
-    fields = _Fields(value, "ExtenderFilterResult")
+    found = _decode(value, "v1.ExtenderFilterResult")
+    nodes, names = found["Nodes"], found["NodeNames"]
     return FilterAnswer(
-        fields.get("Nodes", "v1.NodeList", _node_names),
-        fields.get("NodeNames", "[]string", _strings),
-        fields.get("FailedNodes", "v1.FailedNodesMap", _texts) or {},
-        fields.get("FailedAndUnresolvableNodes", "v1.FailedNodesMap", _texts) or {},
-        fields.get("Error", "string", _string) or "",
+        None if nodes is None else tuple(node["metadata"]["name"] for node in nodes["items"] or ()),
+        None if names is None else tuple(names),
+        found["FailedNodes"] or {},
+        found["FailedAndUnresolvableNodes"] or {},
+        found["Error"],
     )
 
 
@@ -66,110 +92,60 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
             if type(name) is str and type(score) is int and MIN_INT64 <= score <= MAX_INT64:
                 found.append((name, score))
                 continue
-        fields = _Fields(entry, "HostPriority")
-        host = fields.get("Host", "string", _string) or ""
-        found.append((host, fields.get("Score", "int64", _int64) or 0))
+        priority = _decode(entry, "v1.HostPriority")
+        found.append((priority["Host"], priority["Score"]))
     return tuple(found)
 
 
 def meta_victims(value: object) -> Mapping[str, MetaVictims]:
     """Decode the response of a preempt verb: victims by node name; raises like `filter_answer`."""
-    fields = _Fields(value, "ExtenderPreemptionResult")
-    found = fields.get("NodeNameToMetaVictims", "map[string]*v1.MetaVictims", _object) or {}
-    return {name: _meta_victims(entry, "NodeNameToMetaVictims.") for name, entry in found.items()}
+    found = _decode(value, "v1.ExtenderPreemptionResult")["NodeNameToMetaVictims"] or {}
+    return {
+        name: MetaVictims(
+            tuple(pod["UID"] if pod is not None else "" for pod in victims["Pods"] or ()), victims["NumPDBViolations"]
+        )
+        if victims is not None
+        else MetaVictims((), 0)
+        for name, victims in found.items()
+    }
 
 
 def bind_error(value: object) -> str:
     """Decode the response of a bind verb: its error, or ""; raises like `filter_answer`."""
-    return _Fields(value, "ExtenderBindingResult").get("Error", "string", _string) or ""
+    error: str = _decode(value, "v1.ExtenderBindingResult")["Error"]
+    return error
 
 
-def _meta_victims(value: object, path: str) -> MetaVictims:
-    fields = _Fields(value, "MetaVictims", path)
-    pods = fields.get("Pods", "[]*v1.MetaPod", _list) or []
-    uids = tuple(_Fields(pod, "MetaPod", f"{path}Pods.").get("UID", "string", _string) or "" for pod in pods)
-    return MetaVictims(uids, fields.get("NumPDBViolations", "int64", _int64) or 0)
+def _decode(value: object, go_type: str, struct: str = "", path: str = "") -> Any:
+    """Return a value as a Go type: structs as dicts of their fields; null is the zero value, None for pointers, lists and maps.
 
-
-def _node_names(value: object) -> tuple[str, ...] | None:
-    if not isinstance(value, dict):
+    `struct` is the type of the innermost struct around it, `path` the names of the fields that lead to it.
+    """
+    kind = go_type.removeprefix("*")
+    if value is None and kind != go_type:
         return None
-    items = _Fields(value, "NodeList").get("items", "[]v1.Node", _list) or []
-    names = []
-    for item in items:
-        metadata = _Fields(item, "Node").get("metadata", "v1.ObjectMeta", _object)
-        names.append(_Fields(metadata, "ObjectMeta").get("name", "string", _string) or "")
-    return tuple(names)
-
-
-class _Fields:
-    """The fields of a JSON object for a Go struct; `path` leads to it, and ends in a dot if it is not empty."""
-
-    def __init__(self, value: object, struct: str, path: str = "") -> None:
-        if value is not None and not isinstance(value, dict):
-            target = f"struct field {struct}.{path[:-1]} of" if path else "value of"
-            raise AnswerError(f"json: cannot unmarshal {_kind(value)} into Go {target} type v1.{struct}")
-        self._struct = f"{struct}.{path}" if path else f"{struct}."
+    if kind == "string" and (value is None or isinstance(value, str)):
+        return value or ""
+    if kind == "int64" and (value is None or (type(value) is int and MIN_INT64 <= value <= MAX_INT64)):
+        return value or 0
+    if kind in _STRUCTS and (value is None or isinstance(value, dict)):
         # Go accepts a name in any case, and the last of several.
-        self._values: dict[str, object] = {} if value is None else {name.lower(): it for name, it in value.items()}
-
-    def get(self, name: str, go_type: str, read: Callable[[object], Value | None]) -> Value | None:
-        """Return a field, None if it is missing or null; `read` returns None for a value of another type."""
-        value = self._values.get(name.lower())
-        if value is None:
-            return None
-        try:
-            found = read(value)
-        except _ElementError as problem:
-            value, go_type, found = problem.value, problem.go_type, None
-        if found is None:
-            is_number = isinstance(value, float | int) and not isinstance(value, bool)
-            word = f"number {value}" if go_type == "int64" and is_number else _kind(value)
-            field = f"{self._struct}{name}"
-            raise AnswerError(f"json: cannot unmarshal {word} into Go struct field {field} of type {go_type}")
-        return found
-
-
-class _ElementError(ValueError):
-    """An element of a list or map is not a string."""
-
-    def __init__(self, value: object) -> None:
-        super().__init__()
-        self.value, self.go_type = value, "string"
-
-
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _int64(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if MIN_INT64 <= value <= MAX_INT64 else None
-
-
-def _list(value: object) -> list[object] | None:
-    return value if isinstance(value, list) else None
-
-
-def _object(value: object) -> Mapping[str, object] | None:
-    return value if isinstance(value, dict) else None
-
-
-def _element(value: object) -> str:
+        given = {name.lower(): item for name, item in (value or {}).items()}
+        prefix = f"{path}." if path else ""
+        return {
+            name: _decode(given.get(name.lower()), of_field, kind, f"{prefix}{name}")
+            for name, of_field in _STRUCTS[kind].items()
+        }
     if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _ElementError(value)
-    return value
-
-
-def _strings(value: object) -> tuple[str, ...] | None:
-    return tuple(map(_element, value)) if isinstance(value, list) else None
-
-
-def _texts(value: object) -> Mapping[str, str] | None:
-    return {name: _element(text) for name, text in value.items()} if isinstance(value, dict) else None
+        return None
+    if kind.startswith("[]") and isinstance(value, list):
+        return [_decode(item, kind[2:], struct, path) for item in value]
+    if kind in _ELEMENT_OF_MAP and isinstance(value, dict):
+        return {name: _decode(item, _ELEMENT_OF_MAP[kind], struct, path) for name, item in value.items()}
+    is_number = isinstance(value, float | int) and not isinstance(value, bool)
+    word = f"number {value}" if kind == "int64" and is_number else _kind(value)
+    target = f"struct field {struct.removeprefix('v1.')}.{path} of" if path else "value of"
+    raise AnswerError(f"json: cannot unmarshal {word} into Go {target} type {kind}")
 
 
 def _kind(value: object) -> str:

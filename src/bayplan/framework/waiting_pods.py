@@ -1,44 +1,118 @@
-"""Pods that wait for a permit: the interface for plugins.
+"""Pods that wait for a permit: a Permit plugin holds them between the choice of their node and the binding.
 
-Upstream's names are IterateOverWaitingPods, GetWaitingPod, Allow and Reject. A call takes effect at the end of the engine's
-current step: a pod that all plugins have allowed is bound, one that was rejected releases its node.
+Plugins see them through their handle; upstream's names are IterateOverWaitingPods, GetWaitingPod, Allow and Reject. A call
+takes effect at the end of the engine's current step: a pod that all plugins have allowed is bound, and one that was
+rejected releases its node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from dataclasses import dataclass, field
 
+from bayplan.framework.status import Code, Status
 from bayplan.objects.pod import Pod
 
 
-class WaitingPod(Protocol):
-    """A pod that has a node and waits until the Permit plugins that delayed it allow it."""
+@dataclass(eq=False)
+class WaitingPod:
+    """A pod that is assumed on its node and waits for permission.
 
-    @property
-    def pod(self) -> Pod:
-        """The pod, without a node in its spec."""
+    Attributes:
+        key: ``namespace/name``.
+        pod: the pod, without a node in its spec.
+        node_name: the node to bind it to.
+        deadlines: the deadline of each plugin that has not allowed the pod yet.
+        timeouts: the maximum time that each plugin lets the pod wait, in nanoseconds.
+        refusal: why it was rejected; None if it was not.
+        decided: the list to which it adds its key when its wait is over.
+    """
 
-    @property
-    def node_name(self) -> str:
-        """The node to bind it to."""
+    key: str
+    pod: Pod
+    node_name: str
+    deadlines: dict[str, int]
+    timeouts: dict[str, int]
+    refusal: Status | None = None
+    decided: list[str] = field(default_factory=list)
 
     @property
     def pending_plugins(self) -> tuple[str, ...]:
         """Return the plugins that have not allowed it yet."""
+        return (*self.deadlines,)
+
+    @property
+    def is_decided(self) -> bool:
+        """Return whether the wait is over: all plugins have allowed the pod, or one rejected it."""
+        return self.refusal is not None or not self.deadlines
+
+    @property
+    def deadline_ns(self) -> int:
+        """Return the earliest deadline; 0, which means immediately, if the wait is over."""
+        return 0 if self.is_decided else min(self.deadlines.values())
 
     def allow(self, plugin: str) -> None:
         """Allow the pod on behalf of one plugin."""
+        if self.refusal is None and self.deadlines.pop(plugin, None) is not None and not self.deadlines:
+            self.decided.append(self.key)
 
     def reject(self, plugin: str, message: str) -> None:
         """Reject the pod on behalf of one plugin, with its message; the pod returns to the queue as unschedulable."""
+        self.refuse(Status(Code.UNSCHEDULABLE, (message,), plugin))
+
+    def refuse(self, status: Status) -> None:
+        """End the wait with a status, unless it is already over."""
+        if not self.is_decided:
+            self.refusal = status
+            self.decided.append(self.key)
 
 
-class WaitingPods(Protocol):
-    """All pods that wait for a permit."""
+class WaitingPods:
+    """The waiting pods by key, in the order in which they came.
+
+    Attributes:
+        decided: keys of pods whose wait is over, in the order in which it ended; the engine handles and removes them.
+    """
+
+    def __init__(self) -> None:
+        self._pods: dict[str, WaitingPod] = {}
+        self.decided: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._pods)
 
     def __iter__(self) -> Iterator[WaitingPod]:
         """Yield the pods in the order in which they were added."""
+        return iter(list(self._pods.values()))
+
+    def add(self, waiting: WaitingPod) -> None:
+        """Add a pod."""
+        waiting.decided = self.decided
+        self._pods[waiting.key] = waiting
 
     def get(self, key: str) -> WaitingPod | None:
         """Return the pod ``namespace/name``, or None if it does not wait."""
+        return self._pods.get(key)
+
+    def take_decided(self) -> WaitingPod | None:
+        """Remove and return the first pod whose wait is over; None if there is none."""
+        while self.decided:
+            waiting = self._pods.pop(self.decided.pop(0), None)
+            if waiting is not None:
+                return waiting
+        return None
+
+    def next_deadline_ns(self) -> int | None:
+        """Return the earliest deadline of all pods, or None."""
+        return min((waiting.deadline_ns for waiting in self._pods.values()), default=None)
+
+    def expired(self, now_ns: int) -> list[tuple[str, WaitingPod, str]]:
+        """Return the pods past their deadline, each with the plugin whose timeout it was."""
+        found = []
+        for key, waiting in self._pods.items():
+            if waiting.is_decided:
+                continue
+            plugin = min(waiting.deadlines, key=waiting.deadlines.__getitem__)
+            if waiting.deadlines[plugin] <= now_ns:
+                found.append((key, waiting, plugin))
+        return found

@@ -8,11 +8,8 @@ from http import HTTPStatus
 import yaml
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration import (
-    Examination,
-    SchedulerConfiguration,
-)
 from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration
 from bayplan.framework.configuration.positions import TextPositions
 from bayplan.framework.configuration.problems import problems_of
 from bayplan.framework.configuration.suggestions import suggestion

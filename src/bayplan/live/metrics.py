@@ -210,7 +210,7 @@ class SchedulerMetrics:
         if report.outcome is Outcome.SCHEDULED:
             key = key_of(report.pod)
             # It is being bound, or waits for a permit.
-            chosen = scheduler.bindings.pending.get(key) or scheduler.waiting_pods.get(key)
+            chosen = scheduler.bindings.pending.get(key) or scheduler.bindings.waiting.get(key)
             if chosen is not None:
                 queued, queue = chosen.queued, scheduler.queue
                 entered_ns = queued.initial_attempt_ns or queued.timestamp_ns

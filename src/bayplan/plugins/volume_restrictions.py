@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import (
     PROCEED,
     FilterPlugin,
@@ -54,6 +54,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     reads = Reads.USAGE
     pre_reads = Reads.OBJECTS
     compiles_requests = False
+    texts = REASONS
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -108,10 +109,6 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         """Return the rule for disks and exclusive claims."""
         return FreeVolumes(self, spec, cluster)
 
-    def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return what is in use."""
-        return (REASONS[verdict],)
-
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that leave, nodes that come, and claims that come."""
         return (
@@ -123,28 +120,20 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             ),
         )
 
-    def is_schedulable_after_pod_deleted(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(Pod, old=True)
+    def is_schedulable_after_pod_deleted(self, pod: Pod, left: Pod, new: Pod | None) -> bool:
         """Queue the pod if one of its namespace left that used one of its disks or claims."""
-        objects = objects_of(Pod, old, new)
-        if objects is None or objects[0] is None:
-            return HintAnswer.ERROR
-        left = objects[0]
         if left.metadata.namespace != pod.metadata.namespace:
-            return HintAnswer.SKIP
+            return False
         disks = [volume for volume in pod.spec.volumes if is_disk(volume)]
-        if disks_conflict(disks, left.spec.volumes):
-            return HintAnswer.QUEUE
-        return HintAnswer(bool(_claims(pod) & _claims(left)))
+        return disks_conflict(disks, left.spec.volumes) or bool(_claims(pod) & _claims(left))
 
+    @hint(PersistentVolumeClaim, new=True)
     def is_schedulable_after_persistent_volume_claim_added(
-        self, pod: Pod, old: object | None, new: object | None
-    ) -> HintAnswer:
+        self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+    ) -> bool:
         """Queue the pod if the claim is one that it names."""
-        objects = objects_of(PersistentVolumeClaim, old, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        claim = objects[1].metadata
-        return HintAnswer(claim.namespace == pod.metadata.namespace and claim.name in _claims(pod))
+        return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in _claims(pod)
 
 
 class FreeVolumes(FilterRule):

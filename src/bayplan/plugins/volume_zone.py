@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Code, Status, unresolvable
@@ -128,35 +128,27 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             ),
         )
 
-    def is_schedulable_after_storage_class_added(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(StorageClass, new=True)
+    def is_schedulable_after_storage_class_added(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
         """Queue the pod if the class makes claims wait for their first consumer."""
-        objects = objects_of(StorageClass, None, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        return HintAnswer(objects[1].volume_binding_mode == WAIT_FOR_FIRST_CONSUMER)
+        return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
+    @hint(PersistentVolumeClaim)
     def is_schedulable_after_persistent_volume_claim_change(
-        self, pod: Pod, old: object | None, new: object | None
-    ) -> HintAnswer:
+        self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
+    ) -> bool:
         """Queue the pod if the claim is one that it names."""
-        objects = objects_of(PersistentVolumeClaim, old, new)
-        if objects is None:
-            return HintAnswer.ERROR
-        claim = objects[1]
-        if claim is None or claim.metadata.namespace != pod.metadata.namespace:
-            return HintAnswer.SKIP
+        if new is None or new.metadata.namespace != pod.metadata.namespace:
+            return False
         names = [volume.persistent_volume_claim for volume in pod.spec.volumes]
-        return HintAnswer(any(source is not None and source.claim_name == claim.metadata.name for source in names))
+        return any(source is not None and source.claim_name == new.metadata.name for source in names)
 
+    @hint(PersistentVolume, new=True)
     def is_schedulable_after_persistent_volume_change(
-        self, pod: Pod, old: object | None, new: object | None
-    ) -> HintAnswer:
+        self, pod: Pod, old: PersistentVolume | None, new: PersistentVolume
+    ) -> bool:
         """Queue the pod if a volume is new or its zones and regions changed."""
-        objects = objects_of(PersistentVolume, old, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        before = objects[0]
-        return HintAnswer(before is None or volume_topologies(before) != volume_topologies(objects[1]))
+        return old is None or volume_topologies(old) != volume_topologies(new)
 
 
 class ZoneTest:

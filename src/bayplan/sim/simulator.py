@@ -193,7 +193,7 @@ class Simulator:
         before, now_ns = self.scheduler, self.now_ns
         for waiting in list(before.waiting_pods):
             status = Status(Code.UNSCHEDULABLE, ("the scheduler's configuration changed",))
-            self._carry_out(before.reject_waiting_pod(waiting.queued.key, status, now_ns), now_ns)
+            self._carry_out(before.reject_waiting_pod(waiting.key, status, now_ns), now_ns)
         scheduler.records = before.records
         self.scheduler = scheduler
         self._connect_queue()
@@ -435,7 +435,7 @@ class Simulator:
             counters.skipped += 1
 
     def _trace(self, queue: TracedQueue, report: CycleReport) -> None:
-        waiting = self.scheduler.waiting_pods.get(key_of(report.pod))
+        waiting = self.scheduler.bindings.waiting.get(key_of(report.pod))
         if waiting is not None and report.outcome is Outcome.SCHEDULED:
             queue.wait_for_permit(waiting.queued, waiting.node_name)
 

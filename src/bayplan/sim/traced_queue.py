@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from bayplan.engine.nominator import NominatingInfo, PodLister
+from bayplan.engine.nominator import PodLister
 from bayplan.engine.queue import Requeue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
 from bayplan.engine.queue_tiers import PreEnqueue
@@ -163,7 +163,7 @@ class TracedQueue(SchedulingQueue):
         *,
         unschedulable_plugins: frozenset[str] = NO_PLUGINS,
         pending_plugins: frozenset[str] = NO_PLUGINS,
-        nominating: NominatingInfo | None = None,
+        nominated_node_name: str | None = None,
     ) -> Requeue:
         """Take back a popped pod whose attempt failed; see `SchedulingQueue.fail`."""
         outcome = super().fail(
@@ -171,7 +171,7 @@ class TracedQueue(SchedulingQueue):
             now_ns,
             unschedulable_plugins=unschedulable_plugins,
             pending_plugins=pending_plugins,
-            nominating=nominating,
+            nominated_node_name=nominated_node_name,
         )
         if not outcome.requeued and self._seen.get(queued.uid) in (IN_FLIGHT, PERMIT):
             self._note(queued, GONE, "Done")

@@ -45,10 +45,6 @@ class RowLog:
         """Return the entry at a position from `start` to before `end`."""
         return self._rows[position - self.start]
 
-    def reaches(self, position: int) -> bool:
-        """Return whether every entry from `position` on is still available."""
-        return position >= self.start
-
     def since(self, position: int) -> list[int] | None:
         """Return the entries from `position` on (with repetitions), or None if the oldest of them are gone."""
         if position < self.start:

@@ -64,13 +64,6 @@ class Rows:
         """Return each node's code in the column of a label key; -1 if it lacks the key."""
         return self.state.nodes.label_column(key).codes[self._all]
 
-    def has_image(self, name: str) -> Bools:
-        """Return which nodes have an image, by the name that nodes report."""
-        image = self.state.nodes.images.get(name)
-        if image is None:
-            return self.everywhere(False)
-        return image.column(self.state.nodes.capacity)[self._all]
-
     # Number functions.
 
     def quotient(self, dividend: Ints, divisor: Ints | int) -> Ints:

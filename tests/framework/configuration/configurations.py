@@ -1,6 +1,6 @@
 """Small configuration texts for tests: the header, and the part under test."""
 
-from bayplan.framework.configuration import Examination, examine_configuration
+from bayplan.framework.configuration.loading import Examination, examine_configuration
 from bayplan.framework.feature_gates import FeatureGates
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

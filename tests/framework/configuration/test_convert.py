@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration import ExtensionPoint, examine_configuration
 from bayplan.framework.configuration.convert import convert_text
+from bayplan.framework.configuration.extension_points import ExtensionPoint
 from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.loading import examine_configuration
 from tests.shared import shared_path
 
 OLD_WEIGHTS = [{"name": name, "weight": 1} for name in ("InterPodAffinity", "NodeAffinity", "TaintToleration")]

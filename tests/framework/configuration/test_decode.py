@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.framework.configuration import examine_configuration
+from bayplan.framework.configuration.loading import examine_configuration
 from tests.framework.configuration.configurations import HEADER, JSON_HEADER, examine, examine_args
 
 GROUP = "kubescheduler.config.k8s.io"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bayplan.framework.configuration import declared_document
 from bayplan.framework.configuration.defaults import default_plugins
 from bayplan.framework.configuration.document import KubeSchedulerConfiguration
 from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.loading import declared_document
 from bayplan.framework.configuration.plugin_arguments import (
     ARGUMENT_TYPES,
     PluginArguments,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bayplan.framework.configuration import examine_configuration
 from bayplan.framework.configuration.document import ExtenderTLSConfig
+from bayplan.framework.configuration.loading import examine_configuration
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs
 from tests.framework.configuration.configurations import HEADER, examine
 

@@ -8,12 +8,8 @@ import yaml
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.base.go_text.json import json_text
-from bayplan.framework.configuration import (
-    declared_document,
-    default_configuration,
-    load_configuration,
-)
 from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.loading import declared_document, default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from tests.framework.configuration.configurations import HEADER
 from tests.shared import shared_path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration import examine_configuration, load_configuration
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
+from bayplan.framework.configuration.loading import examine_configuration, load_configuration
 from bayplan.framework.configuration.problems import MAX_PROBLEMS, list_problems
 from tests.framework.configuration.configurations import HEADER
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.framework.configuration import examine_configuration
 from bayplan.framework.configuration.field_errors import path_of, steps_of
+from bayplan.framework.configuration.loading import examine_configuration
 from bayplan.framework.configuration.positions import Place, TextPositions
 from bayplan.framework.configuration.problems import problems_of
 from bayplan.framework.feature_gates import FeatureGates

@@ -1,23 +1,28 @@
 """Assembled profiles: running order, weights, custom plugins, and upstream's errors when it builds a framework."""
 
+from collections.abc import Collection, Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.framework.configuration import (
+from bayplan.framework.configuration.extension_points import (
+    IN_TREE_EXTENSION_POINTS,
     ExtensionPoint,
-    PluginWeight,
-    examine_configuration,
+    ExtensionPointsOf,
     in_tree_extension_points,
-    load_configuration,
-    with_custom_plugins,
 )
-from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS
 from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.loading import examine_configuration, load_configuration
+from bayplan.framework.configuration.profiles import PluginWeight
 from tests.framework.configuration.configurations import HEADER, examine
 from tests.oracle.plugin_order import plugin_order, plugin_weight
 
 CUSTOM = {"Mine": {"filter", "score"}, "Sorter": {"queue_sort"}, "Binder": {"bind"}, "Late": {"post_bind"}}
+
+
+def with_custom_plugins(custom: Mapping[str, Collection[str]]) -> ExtensionPointsOf:
+    return lambda plugin: custom.get(plugin) or in_tree_extension_points(plugin)
 
 
 def at(body: str, point: str) -> list[PluginWeight]:
@@ -234,4 +239,4 @@ def _entries(items: list[tuple[str, int]]) -> list[JsonValue]:
 
 def test_a_name_that_no_plugin_has_is_not_known() -> None:
     assert in_tree_extension_points("Nope") is None
-    assert with_custom_plugins({})("NodeName") == {ExtensionPoint.FILTER}
+    assert in_tree_extension_points("NodeName") == frozenset({ExtensionPoint.FILTER})

@@ -61,7 +61,7 @@ class DryRunner:
         """Return the pods that are nominated to a node, oldest nomination first."""
         if self._nominator is None:
             return ()
-        pods = (self._pods.get(nominated.key) for nominated in self._nominator.on_node(node_name))
+        pods = (self._pods.get(key) for key in self._nominator.on_node(node_name).values())
         return [pod for pod in pods if pod is not None]
 
     def in_visiting_order(self, rows: Bools | None) -> Index:

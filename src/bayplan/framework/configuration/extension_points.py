@@ -84,12 +84,3 @@ IN_TREE_EXTENSION_POINTS: Final[Mapping[str, frozenset[ExtensionPoint]]] = Mappi
 def in_tree_extension_points(plugin: str) -> frozenset[ExtensionPoint] | None:
     """Return the extension points of an in-tree plugin; None for any other name."""
     return IN_TREE_EXTENSION_POINTS.get(plugin)
-
-
-def with_custom_plugins(custom: Mapping[str, Collection[str]]) -> ExtensionPointsOf:
-    """Extend the in-tree plugins by custom ones; ``custom`` has the extension points of each."""
-
-    def extension_points_of(plugin: str) -> Collection[str] | None:
-        return custom.get(plugin) or in_tree_extension_points(plugin)
-
-    return extension_points_of

@@ -145,8 +145,8 @@ def load_configuration(
         source: YAML or JSON, or plain data: dicts, lists and scalars.
         where: its name in errors, e.g. the file name.
         feature_gates: the enabled gates; by default those of the release.
-        extension_points_of: the function that returns the extension points of a plugin; by default, of the in-tree ones. To add
-            custom ones see `with_custom_plugins`.
+        extension_points_of: the function that returns the extension points of a plugin; by default, of the in-tree ones. A
+            registry knows those of custom ones (`Registry.extension_points_for_configuration`).
         check_tls: checks the certificates of extenders; without it they are not checked.
         plugin_names: names of custom plugins, for suggestions.
 

@@ -6,6 +6,7 @@ The same object serves all cycles of a pod until something that it depends on ch
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,31 +15,37 @@ from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.objects.selectors import CompiledNodeSelector
-from bayplan.plugins.dynamic_resources.allocator import ChosenClaim
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests
 from bayplan.plugins.dynamic_resources.node_allocator import preference
+from bayplan.state.arrays import Codes, Index
 
 
-class NodeAllocation(msgspec.Struct, frozen=True, eq=False):
-    """The allocation on a node.
+class Variant(msgspec.Struct, frozen=True, eq=False):
+    """The claims to allocate on one kind of nodes.
 
     Attributes:
-        claims: those to allocate, in their variant for this node.
-        chosen: their parts of the solution.
+        signature: identifies what they request.
         requests: the requests of the special claim, or None if it needs no devices.
     """
 
     claims: tuple[ResourceClaim, ...]
-    chosen: tuple[ChosenClaim, ...]
-    requests: NodeRequests | None
-
-
-class Variant(msgspec.Struct, frozen=True, eq=False):
-    """The claims to allocate on one kind of nodes; `signature` identifies what they request."""
-
-    claims: tuple[ResourceClaim, ...]
     signature: bytes
     requests: NodeRequests | None
+
+
+class NodeVerdicts(NamedTuple):
+    """The verdicts on all nodes at a version of them.
+
+    Attributes:
+        codes: uint16[capacity].
+        kinds: intp[capacity], the kind of each node; -1 if it lacks a resource that has no device class, either.
+        lacking: the resources for which the nodes of each kind need devices.
+    """
+
+    version: tuple[int, int, int]
+    codes: Codes
+    kinds: Index
+    lacking: list[tuple[str, ...]]
 
 
 class CycleClaims:
@@ -54,7 +61,7 @@ class CycleClaims:
         unready: claims whose devices can't be bound, because of their conditions or a timeout.
         expires_ns: when the next device times out; None: never.
         answer: the result of PreFilter.
-        verdicts: texts by verdict, without the code bits.
+        verdicts: the verdicts on nodes, or None.
         variants: the claims to allocate with their signature, by the set of resources that a node lacks.
     """
 
@@ -68,9 +75,10 @@ class CycleClaims:
         self.unready: frozenset[int] = frozenset()
         self.expires_ns: int | None = None
         self.answer: PreFilterResult | Status = SKIP
-        self.verdicts: dict[int, str] = {}
+        self.verdicts: NodeVerdicts | None = None
         self.variants: dict[tuple[str, ...], Variant] = {}
-        self._numbers: dict[str, int] = {}
+        # The text of each verdict, without the code bits.
+        self._texts: list[str] = [""]
 
     @property
     def params(self) -> tuple[Hashable, ...]:
@@ -89,13 +97,13 @@ class CycleClaims:
     def verdict(self, text: str, *, fatal: bool = False) -> int:
         """Return the verdict for a text: an Error, or a rejection that no other pod's leaving lifts."""
         bits = ERROR_BIT if fatal else UNRESOLVABLE_BIT
-        number = self._numbers.setdefault(text, len(self._numbers) + 1)
-        self.verdicts[number] = text
-        return number | bits
+        if text not in self._texts:
+            self._texts.append(text)
+        return self._texts.index(text) | bits
 
     def text_of(self, verdict: int) -> str:
         """Return the text of a verdict."""
-        return self.verdicts[verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)]
+        return self._texts[verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)]
 
     def preference_of_allocated(self) -> int:
         """Return what the claims that are allocated already add to the score of every node."""

@@ -6,28 +6,25 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayplan.base import go_arithmetic as go
 from bayplan.base.errors import InvariantError
-from bayplan.framework.rule import MAX_NODE_SCORE, FilterRule, Params, ScoreRule
+from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.node import Node
-from bayplan.objects.quantity import value
-from bayplan.plugins.dynamic_resources.allocator import SearchTimedOut
-from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, NodeAllocation, Variant
+from bayplan.plugins.dynamic_resources.allocator import ChosenClaim, SearchTimedOut
+from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, NodeVerdicts, Variant
 from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests, node_requests, with_requests
 from bayplan.plugins.dynamic_resources.node_allocator import (
     FAILED,
     INVALID,
-    SOLVED,
     UNSOLVED,
     NodeAllocator,
     NodeSolutions,
     prefers,
 )
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
-from bayplan.state.arrays import Codes, Flags, Index, Ints
+from bayplan.plugins.normalize_score import StretchedScoreRule
+from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.columns import Columns
 from bayplan.state.device_classes import DeviceClassResolver
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
@@ -39,8 +36,6 @@ PASSES = 0
 
 TEXTS = {UNSOLVED: CANNOT_ALLOCATE, INVALID: INVALID_POOLS}
 """The texts of outcomes that are the same for all claims of a kind."""
-
-ALL_ALIKE: list[tuple[str, ...]] = [()]
 
 
 class NodeFilter:
@@ -57,61 +52,51 @@ class NodeFilter:
         self._allocator = allocator
         self._classes = classes
 
-    def verdicts(self, cycle: CycleClaims, codes: Codes) -> None:
-        """Write the verdicts on all nodes: what `verdict` returns for each."""
+    def verdicts(self, cycle: CycleClaims) -> NodeVerdicts:
+        """Return the verdicts on all nodes: the same object until a node or its devices change."""
+        version = (self._cluster.node_log.end, self._allocator.log.end, self._allocator.epoch)
+        known = cycle.verdicts
+        if known is None or known.version != version:
+            kinds, lacking = self._nodes_by_kind(cycle)
+            codes: Codes = np.zeros(len(kinds), dtype=np.uint16)
+            if cycle.special is not None and cycle.special.spec.devices.requests:
+                # The special claim is that of an earlier attempt.
+                codes[:] = cycle.verdict(STALE_SPECIAL_CLAIM)
+            else:
+                if (kinds < 0).any():
+                    codes[kinds < 0] = cycle.verdict(CANNOT_FIT)
+                for kind, names in enumerate(lacking):
+                    if not _needs_nothing(cycle, names):
+                        self._judge(cycle, names, kinds == kind, codes)
+            known = cycle.verdicts = NodeVerdicts(version, codes, kinds, lacking)
+        return known
+
+    def _judge(self, cycle: CycleClaims, lacking: tuple[str, ...], kind: Bools, codes: Codes) -> None:
+        """Write the verdicts on nodes of one kind (bool[capacity])."""
         nodes = self._cluster.nodes.nodes
-        if cycle.unready or any(selector is not None for selector in cycle.available_on) or _is_stale(cycle):
-            for row, node in enumerate(nodes):
-                codes[row] = PASSES if node is None else self.verdict(cycle, row, node)
-            return
-        codes[:] = PASSES
-        kinds, lacking = self._nodes_by_kind(cycle)
-        if kinds is not None and (kinds < 0).any():
-            codes[kinds < 0] = cycle.verdict(CANNOT_FIT)
-        for kind, names in enumerate(lacking):
-            if not cycle.wants_allocation or _needs_nothing(cycle, names):
-                continue
-            outcomes = self._solutions(cycle, names).outcomes
-            failing = outcomes != SOLVED
-            if kinds is not None:
-                failing &= kinds == kind
-            if not failing.any():
-                continue
+        if cycle.wants_allocation:
+            outcomes = self._solutions(cycle, lacking).outcomes
             for outcome, text in TEXTS.items():
-                alike = failing & (outcomes == outcome)
+                alike = kind & (outcomes == outcome)
                 if alike.any():
                     codes[alike] = cycle.verdict(text)
-            for row in np.flatnonzero(failing & (outcomes == FAILED)).tolist():
+            for row in np.flatnonzero(kind & (outcomes == FAILED)).tolist():
                 node = nodes[row] if row < len(nodes) else None
-                codes[row] = PASSES if node is None else self._search_failure(cycle, node, names)
+                codes[row] = PASSES if node is None else self._search_failure(cycle, node, lacking)
+        if cycle.unready or any(selector is not None for selector in cycle.available_on):
+            for row in np.flatnonzero(kind & (codes == PASSES)).tolist():
+                node = nodes[row] if row < len(nodes) else None
+                if node is not None and self._unavailable(cycle, node):
+                    codes[row] = cycle.verdict(NOT_AVAILABLE)
 
-    def verdict(self, cycle: CycleClaims, row: int, node: Node) -> int:
-        """Return the verdict on a node."""
-        lacking: tuple[str, ...] = ()
-        if cycle.special is not None:
-            if _is_stale(cycle):
-                return cycle.verdict(STALE_SPECIAL_CLAIM)
-            found = self._lacking(cycle, node)
-            if found is None:
-                return cycle.verdict(CANNOT_FIT)
-            lacking = found
-        if _needs_nothing(cycle, lacking):
-            return PASSES
-        outcome = self._solutions(cycle, lacking).outcomes[row] if cycle.wants_allocation else SOLVED
-        if outcome == FAILED:
-            return self._search_failure(cycle, node, lacking)
-        if outcome != SOLVED:
-            return cycle.verdict(TEXTS[outcome])
-        return cycle.verdict(NOT_AVAILABLE) if self._unavailable(cycle, node) else PASSES
-
-    def allocation(self, cycle: CycleClaims, row: int, node: Node) -> NodeAllocation | None:
-        """Return what would be allocated on a node that passes; None if nothing needs to be."""
-        lacking = self._lacking(cycle, node) if cycle.special is not None else ()
-        if lacking is None or not cycle.wants_allocation or _needs_nothing(cycle, lacking):
+    def allocation(self, cycle: CycleClaims, row: int) -> tuple[Variant, tuple[ChosenClaim, ...]] | None:
+        """Return the claims to allocate on a node that passes, and what each would get; None if nothing needs to be."""
+        found = self.verdicts(cycle)
+        kind = int(found.kinds[row])
+        if kind < 0 or not cycle.wants_allocation or _needs_nothing(cycle, found.lacking[kind]):
             return None
-        chosen = self._solutions(cycle, lacking).chosen[row]
-        variant = self._variant(cycle, lacking)
-        return None if chosen is None else NodeAllocation(variant.claims, chosen, variant.requests)
+        chosen = self._solutions(cycle, found.lacking[kind]).chosen[row]
+        return None if chosen is None else (self._variant(cycle, found.lacking[kind]), chosen)
 
     def unavailable(self, cycle: CycleClaims, node: Node, verdict: int) -> tuple[int, ...]:
         """Return the places of the claims that led to a verdict on a node because they can't be used there."""
@@ -123,22 +108,17 @@ class NodeFilter:
         if not cycle.wants_allocation or not prefers(cycle.claims):
             return
         known = cycle.preference_of_allocated()
-        kinds, lacking = self._nodes_by_kind(cycle)
-        for kind, names in enumerate(lacking):
+        found = self.verdicts(cycle)
+        for kind, names in enumerate(found.lacking):
             if not _needs_nothing(cycle, names):
-                scores = self._solutions(cycle, names).preferences + known
-                if kinds is None:
-                    raw[:] = scores
-                else:
-                    raw[kinds == kind] = scores[kinds == kind]
+                here = found.kinds == kind
+                raw[here] = self._solutions(cycle, names).preferences[here] + known
 
-    def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index | None, list[tuple[str, ...]]]:
-        """Return per row which of several sets of resources a node needs devices for; no rows if there is only one set.
+    def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index, list[tuple[str, ...]]]:
+        """Return intp[capacity], the kind of each node, and for each kind the resources for which its nodes need devices.
 
-        -1: a node lacks a resource, and it has no device class; see `_lacking`, which does the same for one node.
+        -1: a node lacks a resource that has no device class, either.
         """
-        if cycle.special is None:
-            return None, ALL_ALIKE
         nodes = self._cluster.nodes
         kinds: Index = np.zeros(nodes.capacity, dtype=np.intp)
         unfit = np.zeros(nodes.capacity, dtype=np.bool_)
@@ -158,18 +138,6 @@ class NodeFilter:
             lacking = [(*lacking[code // 2], name) if code % 2 else lacking[code // 2] for code in found.tolist()]
         kinds[unfit] = -1
         return kinds, lacking
-
-    def _lacking(self, cycle: CycleClaims, node: Node) -> tuple[str, ...] | None:
-        """Return the resources for which a node needs devices; None if it lacks a resource that has no device class, either."""
-        allocatable = node.status.allocatable
-        found = []
-        for name in cycle.resources:
-            amount = allocatable.get(name)
-            if self._classes.get(name) is not None and (amount is None or value(amount) == 0):
-                found.append(name)
-            elif amount is None:
-                return None
-        return tuple(found)
 
     def _unavailable(self, cycle: CycleClaims, node: Node) -> tuple[int, ...]:
         """Return the places of allocated claims that can't be used on a node, or whose devices don't become ready."""
@@ -212,11 +180,6 @@ class NodeFilter:
         raise InvariantError(f"the search on node {node.metadata.name} failed, and succeeds when it is made again")
 
 
-def _is_stale(cycle: CycleClaims) -> bool:
-    """Return whether the special claim is that of an earlier attempt."""
-    return cycle.special is not None and bool(cycle.special.spec.devices.requests)
-
-
 def _needs_nothing(cycle: CycleClaims, lacking: tuple[str, ...]) -> bool:
     """Return whether a node has all that a pod without other claims asks for."""
     return cycle.special is not None and not lacking and len(cycle.claims) == 1
@@ -234,33 +197,27 @@ class ClaimsFit(FilterRule):
     def __init__(self, nodes: NodeFilter, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self._filter = nodes
-        self._cluster = cluster
 
     def filter(self, row: int) -> int:
-        """Ask about a node."""
-        if self.params is None:
-            return STATE_MISSING
-        (cycle,) = self.params
-        assert isinstance(cycle, CycleClaims)
-        node = self._cluster.nodes.nodes[row]
-        return 0 if node is None else self._filter.verdict(cycle, row, node)
+        """Look up the verdict on a node."""
+        codes = self._codes()
+        return STATE_MISSING if codes is None else codes.item(row)
 
     def filter_all(self, codes: Codes) -> None:
-        """Ask about all nodes at once."""
+        """Write the verdicts on all nodes."""
+        found = self._codes()
+        np.asarray(codes)[:] = STATE_MISSING if found is None else found
+
+    def _codes(self) -> Codes | None:
         if self.params is None:
-            np.asarray(codes)[:] = STATE_MISSING
-            return
+            return None
         (cycle,) = self.params
         assert isinstance(cycle, CycleClaims)
-        self._filter.verdicts(cycle, np.asarray(codes))
+        return self._filter.verdicts(cycle).codes
 
 
 class NoPreference(ScoreRule):
     """Scores 0 on every node."""
-
-    def __init__(self, columns: Columns) -> None:
-        super().__init__(columns)
-        self.normalizes = True
 
     def score(self, row: int) -> int:
         """Return 0."""
@@ -270,20 +227,8 @@ class NoPreference(ScoreRule):
         """Score every node 0."""
         np.asarray(raw)[:] = 0
 
-    def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the largest score."""
-        return (0,)
 
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
-        """Return 100 for the largest score."""
-        return raw
-
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
-        """Normalise all scores."""
-        np.asarray(normalized)[:] = 0
-
-
-class PreferredDevices(ScoreRule):
+class PreferredDevices(StretchedScoreRule):
     """The rank of the alternatives that a node would give the claims of a pod.
 
     Args:
@@ -294,7 +239,6 @@ class PreferredDevices(ScoreRule):
 
     def __init__(self, nodes: NodeFilter, find_cycle: Callable[[], CycleClaims | None], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self.normalizes = True
         self.asks_arrays = True
         self._filter = nodes
         self._find_cycle = find_cycle
@@ -321,22 +265,3 @@ class PreferredDevices(ScoreRule):
     def score_rows(self, rows: list[int], raw: Ints) -> None:
         """Score all nodes: that costs little more than scoring some."""
         self.score_all(raw)
-
-    def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the largest score."""
-        count = self.columns.count
-        chosen = np.asarray(feasible)[:count].view(np.bool_)
-        return (max(0, np.asarray(raw)[:count][chosen].max().item()),)
-
-    def normalize(self, scale: Params, raw: int, row: int) -> int:
-        """Return 100 for the largest score."""
-        (largest,) = scale
-        assert isinstance(largest, int)
-        return go.quotient(go.mul(raw, MAX_NODE_SCORE), largest) if largest else raw
-
-    def normalize_all(self, scale: Params, raw: Ints, normalized: Ints) -> None:
-        """Normalise all scores."""
-        (largest,) = scale
-        assert isinstance(largest, int)
-        scores = np.asarray(raw)
-        np.asarray(normalized)[:] = scores * MAX_NODE_SCORE // largest if largest else scores

@@ -45,7 +45,7 @@ from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
 from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
 from bayplan.plugins.dynamic_resources.node_filter import ClaimsFit, NodeFilter, NoPreference, PreferredDevices
-from bayplan.plugins.dynamic_resources.preparation import PodResources, Preparation, asks_for_more
+from bayplan.plugins.dynamic_resources.preparation import PodResources, Preparation, asks_extended
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
@@ -113,7 +113,7 @@ class DynamicResources(
 
     def signs(self, spec: PodSpec) -> bool:
         """Return True only for pods with claims, or with resources that devices may serve."""
-        return bool(spec.resource_claims) or asks_for_more(spec)
+        return bool(spec.resource_claims) or asks_extended(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return what distinguishes one pod with claims from another; None for pods without."""
@@ -245,23 +245,23 @@ class DynamicResources(
         wanted = list(cycle.to_allocate())
         if not wanted:
             return SUCCESS
-        row = self.handle.cluster.nodes.row_of.get(node_name, -1)
-        node = self.handle.cluster.nodes.nodes[row] if row >= 0 else None
-        allocation = self._node_filter.allocation(cycle, row, node) if node is not None else None
-        if allocation is None or not allocation.chosen:
+        row = self.handle.cluster.nodes.row_of.get(node_name)
+        allocation = self._node_filter.allocation(cycle, row) if row is not None else None
+        if allocation is None or not allocation[1]:
             # If the node itself has the extended resources, there is nothing to allocate.
             served = all(claim is cycle.special for _, claim in wanted)
             return SUCCESS if served else error("claim allocation not found for node")
+        variant, parts = allocation
         claims: dict[int, ResourceClaim] = {}
         try:
-            for (place, _), claim, chosen in zip(wanted, allocation.claims, allocation.chosen, strict=True):
+            for (place, _), claim, chosen in zip(wanted, variant.claims, parts, strict=True):
                 result = allocation_of(claim, chosen, node_name, self._features)
                 claims[place] = allocated_claim(claim, msgspec.structs.replace(claim.status, allocation=result))
         except AllocationFailed as problem:
             return error(str(problem))
         for claim in claims.values():
             self._tracker.signal(claim)
-        state.write(RESERVED_KEY, Reservation(node_name, claims, allocation.requests))
+        state.write(RESERVED_KEY, Reservation(node_name, claims, variant.requests))
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayplan.framework.configuration.plugin_arguments import VolumeBindingArgs
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, objects_of
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
     FilterPlugin,
@@ -351,54 +351,40 @@ class VolumesOnNode(FilterRule):
 class BindingHints:
     """The queueing hints; they look at nothing but the objects of the event."""
 
-    def is_schedulable_after_storage_class_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(StorageClass, new=True)
+    def is_schedulable_after_storage_class_change(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
         """Queue the pod if a class is new or its allowed topologies changed."""
-        objects = objects_of(StorageClass, old, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        before = objects[0]
-        return HintAnswer(before is None or before.allowed_topologies != objects[1].allowed_topologies)
+        return old is None or old.allowed_topologies != new.allowed_topologies
 
+    @hint(PersistentVolumeClaim, new=True)
     def is_schedulable_after_persistent_volume_claim_change(
-        self, pod: Pod, old: object | None, new: object | None
-    ) -> HintAnswer:
+        self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+    ) -> bool:
         """Queue the pod if the claim is one of its own."""
-        objects = objects_of(PersistentVolumeClaim, old, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        return HintAnswer(is_claim_of(pod, objects[1]))
+        return is_claim_of(pod, new)
 
-    def is_schedulable_after_csi_node_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(CSINode, new=True)
+    def is_schedulable_after_csi_node_change(self, pod: Pod, old: CSINode | None, new: CSINode) -> bool:
         """Queue the pod if a CSINode is new or declares other migrated plugins."""
-        objects = objects_of(CSINode, old, new)
-        if old is None:
-            return HintAnswer.QUEUE
-        if objects is None or objects[0] is None or objects[1] is None:
-            return HintAnswer.ERROR
-        before, after = (item.metadata.annotations.get(MIGRATED_PLUGINS, "") for item in (objects[0], objects[1]))
-        return HintAnswer(before != after)
+        return old is None or _migrated_plugins(old) != _migrated_plugins(new)
 
-    def is_schedulable_after_csi_driver_change(self, pod: Pod, old: object | None, new: object | None) -> HintAnswer:
+    @hint(CSIDriver, old=True, new=True)
+    def is_schedulable_after_csi_driver_change(self, pod: Pod, old: CSIDriver, new: CSIDriver) -> bool:
         """Queue the pod if the driver of one of its inline volumes stopped tracking capacity."""
-        objects = objects_of(CSIDriver, old, new)
-        if objects is None or objects[0] is None or objects[1] is None:
-            return HintAnswer.ERROR
-        before, after = objects[0], objects[1]
-        stopped = bool(before.spec.storage_capacity) and not after.spec.storage_capacity
-        name = after.metadata.name
-        return HintAnswer(
-            stopped and any(volume.csi is not None and volume.csi.driver == name for volume in pod.spec.volumes)
-        )
+        if not old.spec.storage_capacity or new.spec.storage_capacity:
+            return False
+        return any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.spec.volumes)
 
+    @hint(CSIStorageCapacity, new=True)
     def is_schedulable_after_csi_storage_capacity_change(
-        self, pod: Pod, old: object | None, new: object | None
-    ) -> HintAnswer:
+        self, pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity
+    ) -> bool:
         """Queue the pod if a capacity is new or has room for larger volumes than before."""
-        objects = objects_of(CSIStorageCapacity, old, new)
-        if objects is None or objects[1] is None:
-            return HintAnswer.ERROR
-        before = objects[0]
-        if before is None:
-            return HintAnswer.QUEUE
-        was, is_now = volume_limit(before), volume_limit(objects[1])
-        return HintAnswer(is_now is not None and (was is None or is_now > was))
+        if old is None:
+            return True
+        was, is_now = volume_limit(old), volume_limit(new)
+        return is_now is not None and (was is None or is_now > was)
+
+
+def _migrated_plugins(node: CSINode) -> str:
+    return node.metadata.annotations.get(MIGRATED_PLUGINS, "")

@@ -1,0 +1,66 @@
+"""Responses of extenders with wrong types are refused in the words of Go's decoder (made with Go 1.26)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bayplan.framework.extender_answers import AnswerError, MetaVictims, filter_answer, meta_victims
+
+VICTIMS = "NodeNameToMetaVictims"
+
+WRONG: list[tuple[str, Callable[[object], object], object, str]] = [
+    (
+        "a pod that is a text",
+        meta_victims,
+        {VICTIMS: {"n": {"Pods": ["a"]}}},
+        f"string into Go struct field MetaVictims.{VICTIMS}.Pods of type v1.MetaPod",
+    ),
+    (
+        "victims that are a text",
+        meta_victims,
+        {VICTIMS: {"n": ""}},
+        f"string into Go struct field ExtenderPreemptionResult.{VICTIMS} of type v1.MetaVictims",
+    ),
+    (
+        "metadata that are a list",
+        filter_answer,
+        {"Nodes": {"items": [{"metadata": []}]}},
+        "array into Go struct field Node.Nodes.items.metadata of type v1.ObjectMeta",
+    ),
+    (
+        "a node that is a list",
+        filter_answer,
+        {"Nodes": {"items": [[1]]}},
+        "array into Go struct field NodeList.Nodes.items of type v1.Node",
+    ),
+    (
+        "a name that is a list",
+        filter_answer,
+        {"Nodes": {"items": [{"metadata": {"name": []}}]}},
+        "array into Go struct field ObjectMeta.Nodes.items.metadata.name of type string",
+    ),
+    (
+        "a score that is too large",
+        meta_victims,
+        {VICTIMS: {"n": {"NumPDBViolations": 1 << 63}}},
+        f"number {1 << 63} into Go struct field MetaVictims.{VICTIMS}.NumPDBViolations of type int64",
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "value", "want"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
+def test_a_wrong_type_is_named_with_the_path_to_it(read: Callable[[object], object], value: object, want: str) -> None:
+    with pytest.raises(AnswerError) as problem:
+        read(value)
+    assert str(problem.value) == f"json: cannot unmarshal {want}"
+
+
+def test_null_is_nothing_and_names_have_any_case() -> None:
+    found = filter_answer({"NODENAMES": ["a", None], "nodes": {}, "failedNodes": {"b": None}, "Error": None})
+    assert (found.nodes, found.node_names, found.failed, found.error) == ((), ("a", ""), {"b": ""}, "")
+    assert meta_victims({VICTIMS: {"a": None, "b": {"Pods": [None, {"uid": "u"}]}}}) == {
+        "a": MetaVictims((), 0),
+        "b": MetaVictims(("", "u"), 0),
+    }
