@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 
 from bayplan.apiserver.codec.decode_error import DecodeError
-from bayplan.apiserver.codec.shape import shape_of
+from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec, SpecFacts
 from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners
@@ -123,13 +123,14 @@ class PodTemplateCache:
     def _metadata(self, info: RequestInfo, sent: Document) -> Document | None:
         """Return the metadata of a pod that can be created, or None if anything is unusual or invalid."""
         store = self._backend.store
-        if not sent.keys() <= _ORDINARY or not _METADATA.knows_all(sent):
+        if not sent.keys() <= _ORDINARY:
             return None
+        unknown = Unknown()
         try:
-            metadata = cast("Document", _METADATA.read(sent))
+            metadata = cast("Document", _METADATA.read(sent, unknown))
         except DecodeError:
             return None
-        if (metadata.get("namespace") or info.namespace) != info.namespace:
+        if unknown.found or (metadata.get("namespace") or info.namespace) != info.namespace:
             return None
         metadata["namespace"] = info.namespace
         name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))
