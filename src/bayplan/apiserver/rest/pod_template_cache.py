@@ -79,6 +79,9 @@ class PodTemplateCache:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        table = backend.store.table
+        self._admission = [table(name) for name in _ADMISSION]
+        self._limits = [table("limitranges"), table("resourcequotas")]
         self._moulds: dict[tuple[bytes, bytes], _Mould] = {}
 
     def create(self, info: RequestInfo, request: Request, options: WriteOptions) -> Item | None:
@@ -116,9 +119,8 @@ class PodTemplateCache:
         return mould
 
     def _versions(self) -> tuple[int, ...]:
-        table = self._backend.store.table
         # Limit ranges differ by namespace: if there are any, nothing can be cached.
-        return (len(table("limitranges")) + len(table("resourcequotas")), *(table(name).version for name in _ADMISSION))
+        return (sum([len(table) for table in self._limits]), *[table.version for table in self._admission])
 
     def _metadata(self, info: RequestInfo, sent: Document) -> Document | None:
         """Return the metadata of a pod that can be created, or None if anything is unusual or invalid."""
