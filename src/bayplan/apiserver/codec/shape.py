@@ -13,6 +13,7 @@ from functools import cache
 from bayplan.apiserver.codec import scalars
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.schema.facts import GoField, api_facts
+from bayplan.base.errors import InvariantError
 from bayplan.base.plain_data import Plain
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -76,7 +77,7 @@ class Reader:
         Raises:
             DecodeError: the value does not fit the type.
         """
-        raise NotImplementedError
+        raise InvariantError(f"{type(self).__name__} reads no values")
 
 
 class ScalarReader(Reader):
