@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from building.compilers import Compiler
-from building.modules import BASELINE, CHECKED, PACKAGE, SHARED, TAG, V3, Module, Sources, has_x86_64_v3
+from building.modules import BASELINE, CHECKED, PACKAGE, SHARED, TAG, V3, Module, Sources, has_x86_64_v3, is_indexed
 
 DIRECTIVES = {
     "language_level": 3,
@@ -29,6 +29,8 @@ DIRECTIVES = {
     "embedsignature": False,
 }
 CHECKED_DIRECTIVES = {**DIRECTIVES, "boundscheck": True, "initializedcheck": True, "nonecheck": True}
+INDEXED_DIRECTIVES = {"boundscheck": True, "wraparound": True}
+"""Of modules that handle what users send (`is_indexed`): their indices mean what they mean in Python, also beyond the end."""
 
 _PROGRESS_STEP = 10
 """Number of modules between two lines about progress."""
@@ -84,7 +86,7 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
         hot = module.name in sources.hot
         variants = [CHECKED] if checked else [BASELINE, *([V3] if hot and has_x86_64_v3() else [])]
         flags = {variant: compiler.flags(variant, hot=hot) for variant in variants}
-        key = _key(compiler, flags)
+        key = _key(compiler, flags, directives_of(module, checked=checked))
         built = old.get(module.name)
         if (
             built is not None
@@ -174,15 +176,18 @@ def _write(folder: Path, compiler: Compiler, modules: dict[str, Built]) -> None:
     new.replace(folder / MANIFEST)
 
 
-def _key(compiler: Compiler, flags: dict[str, list[str]]) -> str:
+def directives_of(module: Module, *, checked: bool) -> dict[str, int | bool]:
+    """Return Cython's directives for a module."""
+    found = CHECKED_DIRECTIVES if checked else DIRECTIVES
+    return {**found, **INDEXED_DIRECTIVES} if is_indexed(module) else found
+
+
+def _key(compiler: Compiler, flags: dict[str, list[str]], directives: dict[str, int | bool]) -> str:
     """Return what an extension depends on besides its sources."""
-    directives = ",".join(
-        f"{name}={value}" for name, value in (CHECKED_DIRECTIVES if CHECKED in flags else DIRECTIVES).items()
-    )
     return "; ".join(
         [
             compiler.name,
-            directives,
+            ",".join(f"{name}={value}" for name, value in directives.items()),
             f"cython {metadata.version('cython')}",
             sys.version.partition(" ")[0],
             *map(" ".join, flags.values()),
@@ -218,7 +223,7 @@ def _translate(job: Job) -> Path:
     folder = job.scratch / (CHECKED if checked else BASELINE)
     cythonize(  # type: ignore[no-untyped-call]
         [path],
-        compiler_directives=CHECKED_DIRECTIVES if checked else DIRECTIVES,
+        compiler_directives=directives_of(job.module, checked=checked),
         shared_utility_qualified_name=SHARED,
         build_dir=str(folder),
         force=True,

@@ -24,6 +24,7 @@ SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 TAG = SUFFIX.strip(".").rpartition(".")[0]
 BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
 
+_INDEXED = (f"{PACKAGE}.apiserver.", f"{PACKAGE}.base.plain_data")
 _FROM = re.compile(r"^\s*from\s+([\w.]+)\s+cimport\s+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _CIMPORT = re.compile(r"^\s*cimport\s+([^\n]*)", re.MULTILINE)
 _EXTERN = re.compile(r"""^\s*cdef\s+extern\s+from\s+["']([^"'<>]+)["']""", re.MULTILINE)
@@ -107,6 +108,11 @@ def checkout_sources() -> Sources:
     """Return the sources of this checkout (or unpacked sdist), with the hot modules that ``pyproject.toml`` names."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return Sources(SOURCE, frozenset(settings["tool"]["bayplan"]["compiled"]["hot"]))
+
+
+def is_indexed(module: Module) -> bool:
+    """Return whether a module handles JSON as users send it, so that its indices are checked and may count from the end."""
+    return module.name.startswith(_INDEXED)
 
 
 def has_x86_64_v3() -> bool:

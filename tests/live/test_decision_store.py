@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import tracemalloc
+
 import pytest
 
 from bayplan.base.errors import InputError
@@ -86,10 +89,10 @@ def test_full_records_go_when_they_are_too_old() -> None:
 def test_bytes_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision_store, "MAX_CHANGED_ROWS", 4)
     cluster = small_cluster(nodes=8)
-    store = store_with(cluster, Retention(full_bytes=8_000))
+    store = store_with(cluster, Retention(full_bytes=14_000))
     decide(cluster, 60)
     memory = store.memory()
-    assert 0 < memory["full_bytes"] <= 8_000
+    assert 0 < memory["full_bytes"] <= 14_000
     assert memory["full"] < 15
     keyframes = {
         id(frame.keyframe): frame.keyframe for number in range(60) if (frame := store.frame(number)) is not None
@@ -98,6 +101,38 @@ def test_bytes_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(isinstance(frame, Keyframe) and len(frame.rows) <= 5 for frame in keyframes.values())
     before = store.decision(59)
     assert before.total.max() == before.record.total
+
+
+def bytes_per_decision(*, full: int, unlike: bool) -> tuple[float, float]:
+    """Return how much memory grows with each decision about a pod, and how much of it the store counts."""
+    cluster = small_cluster(nodes=8)
+    store = store_with(cluster, Retention(full=full, summaries=full))
+
+    def decide_more(numbers: range) -> tuple[int, int]:
+        for number in numbers:
+            cluster.add(small_pod(f"p{number}", cpu=f"{100_000 + number * unlike}m"))
+            cluster.run()
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0], store.nbytes
+
+    tracemalloc.start()
+    try:
+        before, counted_before = decide_more(range(40))
+        after, counted = decide_more(range(40, 240))
+    finally:
+        tracemalloc.stop()
+    return (after - before) / 200, (counted - counted_before) / 200
+
+
+@pytest.mark.parametrize(
+    "unlike", [pytest.param(False, id="pods of one template"), pytest.param(True, id="unlike pods")]
+)
+def test_records_take_no_more_memory_than_is_counted(unlike: bool) -> None:
+    """Decisions beyond a small limit show what memory grows by anyway (pods, queue, attempts). Small records are counted double."""
+    without, counted_without = bytes_per_decision(full=10, unlike=unlike)
+    whole, counted = bytes_per_decision(full=1000, unlike=unlike)
+    assert counted_without == 0
+    assert 0.8 < counted / (whole - without) < 2.5, (counted, whole - without)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.apiserver.http.limits import HttpLimits
+from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
 from bayplan.apiserver.http.protocol import limited_protocol
 from bayplan.app.scheduler_settings import SchedulerOptions, SchedulerSettings, read_settings
 from bayplan.app.sleep_watch import watch_for_sleep
@@ -278,7 +278,7 @@ class LiveScheduler:
             port=options.port,
             certificate=options.certificate,
             key=options.key,
-            protocol=limited_protocol(HttpLimits()),
+            protocol=limited_protocol(ConnectionTable(HttpLimits())),
         )
 
     def _lease_problem(self) -> str:

@@ -67,11 +67,11 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
     import uvicorn
 
     from bayplan.apiserver.http.graceful import GracefulServer
-    from bayplan.apiserver.http.limits import HttpLimits
+    from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
     from bayplan.apiserver.http.protocol import limited_protocol
 
     application = extender_application(served, asked=None if quiet else _print_request)
-    protocol = limited_protocol(HttpLimits())
+    protocol = limited_protocol(ConnectionTable(HttpLimits()))
     server = GracefulServer(uvicorn.Config(application, log_level="warning", proxy_headers=False, http=protocol))
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import TypeVar
 
 import msgspec
@@ -61,7 +62,7 @@ class _PodDocument(msgspec.Struct, gc=False):
 
 
 class _Memory(dict[bytes, T]):
-    """Values by the bytes that they were decoded from, the more recent ones.
+    """Values by the bytes that they were decoded from, or the digest of these, the more recent ones.
 
     Args:
         most: the maximum number that is kept.
@@ -146,15 +147,16 @@ class ObjectDecoder:
 
     def _decode_spec(self, raw: bytes) -> PodSpec:
         bare, node_name = _without_node(raw)
-        spec = self._specs.get(bare)
+        known = _digest(bare)
+        spec = self._specs.get(known)
         if spec is None:
             found = _decode_spec(raw)
             spec = default_pod(Pod(spec=replace(found, node_name=""))).spec
             # The same spec with its fields in another order is the same spec.
-            key = _encode_value(spec)
+            key = _digest(_encode_value(spec))
             spec = self._equal_specs.get(key) or self._equal_specs.keep(key, spec)
             if found.node_name == node_name:
-                self._specs.keep(bare, spec)
+                self._specs.keep(known, spec)
             node_name = found.node_name
         return replace(spec, node_name=node_name) if node_name else spec
 
@@ -172,6 +174,11 @@ def _recalled(memory: _Memory[T], raw: bytes, decode: Callable[[bytes], T]) -> T
         return None
     known = memory.get(raw)
     return known if known is not None else memory.keep(raw, decode(raw))
+
+
+def _digest(data: bytes) -> bytes:
+    """Return what stands for bytes as a key: a spec's own would take 1 to 2 kB, in each of two caches."""
+    return blake2b(data, digest_size=16).digest()
 
 
 def _without_node(raw: bytes) -> tuple[bytes, str]:

@@ -27,9 +27,11 @@ SUMMARY_BYTES = 600
 """Approximate size of a summary, including its message and its entry in the index by pod."""
 
 FRAME_BYTES = 650
+KEYFRAME_BYTES = 1200
 ARRAY_BYTES = 112
 TIE_BYTES = 36
-"""Sizes of a frame, of an array without its numbers, and of a row of a stored tie set."""
+"""Sizes of a frame, of a keyframe (its lists, and the specs and params of plugins that it keeps alive) without its arrays, of an
+array without its numbers, and of a row of a stored tie set."""
 
 MAX_CHANGED_ROWS = 16_384
 """Maximum number of changed rows after a plan's keyframe; then the next record starts a new one, so old ones can be dropped."""
@@ -393,7 +395,7 @@ def _whole_size(keyframe: KeyframeValues) -> int:
     """Return the approximate size of a keyframe alone; shared arrays are counted for each keyframe."""
     if not isinstance(keyframe, Keyframe):
         return 0
-    return keyframe.whole_nbytes + ARRAY_BYTES * len(keyframe.arrays)
+    return KEYFRAME_BYTES + keyframe.whole_nbytes + ARRAY_BYTES * len(keyframe.arrays)
 
 
 def _size_of_changes(keyframe: KeyframeValues) -> int:

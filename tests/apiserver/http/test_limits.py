@@ -173,7 +173,12 @@ def test_a_websocket_is_no_slow_client() -> None:
         await send({"type": "websocket.send", "text": "late"})
 
     config = uvicorn.Config(
-        application, port=0, http=limited_protocol(QUICK), ws=WebSocketProtocol, lifespan="off", log_level="error"
+        application,
+        port=0,
+        http=limited_protocol(ConnectionTable(QUICK)),
+        ws=WebSocketProtocol,
+        lifespan="off",
+        log_level="error",
     )
     ready = threading.Event()
     server = GracefulServer(config, on_ready=ready.set)

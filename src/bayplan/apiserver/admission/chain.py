@@ -57,14 +57,14 @@ class Admission:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._tables = [server.store.table(name) for name in _TABLES]
         self._versions: tuple[int, ...] = ()
         self._hooks = _Hooks([], [], [], [])
 
     @property
     def is_active(self) -> bool:
         """Whether there are any hooks."""
-        table = self._server.store.table
-        versions = tuple([table(name).version for name in _TABLES])
+        versions = tuple([table.version for table in self._tables])
         if versions != self._versions:
             self._hooks = self._compiled()
             self._versions = versions
@@ -72,7 +72,7 @@ class Admission:
 
     def _compiled(self) -> _Hooks:
         # The language takes a while to import, and most clusters have no policies.
-        if not any(len(self._server.store.table(name)) for name in _TABLES):
+        if not any(len(table) for table in self._tables):
             return _Hooks([], [], [], [])
         from bayplan.apiserver.admission import mutating_policies, validating_policies, webhooks
 

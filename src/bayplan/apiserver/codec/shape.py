@@ -13,6 +13,7 @@ from functools import cache
 from bayplan.apiserver.codec import scalars
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.schema.facts import GoField, api_facts
+from bayplan.base.errors import InvariantError
 from bayplan.base.plain_data import Plain
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
@@ -47,19 +48,108 @@ class Emptied(dict[str, object]):
         empties: the empty values, by field.
     """
 
-    __slots__ = ("empties",)
-
     def __init__(self, document: Plain, empties: Plain) -> None:
         super().__init__(document)
         self.empties = empties
+
+
+class Unknown:
+    """Whether a document that was read has fields that its types don't have.
+
+    Attributes:
+        found: set by `Reader.read`.
+    """
+
+    def __init__(self) -> None:
+        self.found = False
+
+
+class Reader:
+    """Decodes the values of a type."""
+
+    def read(self, value: object, unknown: Unknown | None = None) -> object:
+        """Return the value that Go would encode for a JSON value other than null.
+
+        Args:
+            value: the JSON value.
+            unknown: gets a mark if the value has unknown fields.
+
+        Raises:
+            DecodeError: the value does not fit the type.
+        """
+        raise InvariantError(f"{type(self).__name__} reads no values")
+
+
+class ScalarReader(Reader):
+    """Reads values with a function.
+
+    Args:
+        function: see `bayplan.apiserver.codec.scalars`.
+    """
+
+    def __init__(self, function: Callable[[object], object]) -> None:
+        self._function = function
+
+    def read(self, value: object, unknown: Unknown | None = None) -> object:
+        """Return the value that Go would encode."""
+        return self._function(value)
+
+
+class ListReader(Reader):
+    """Reads lists.
+
+    Args:
+        item: reads the items.
+        go_type: the type of the list in errors.
+        zero: makes the value of a null item.
+    """
+
+    def __init__(self, item: Reader, go_type: str, zero: Callable[[], object]) -> None:
+        self._item, self._go_type, self._zero = item, go_type, zero
+
+    def read(self, value: object, unknown: Unknown | None = None) -> object:
+        """Return the list that Go would encode."""
+        if type(value) is not list:
+            raise DecodeError(value=go_kind(value), go_type=self._go_type)
+        reader, found = self._item, []
+        for item in value:
+            found.append(self._zero() if item is None else reader.read(item, unknown))
+        return found
+
+
+class MapReader(Reader):
+    """Reads maps.
+
+    Args:
+        item: reads the values.
+        exact: the type of the values that it returns unchanged, or None.
+        go_type: the type of the map in errors.
+        zero: makes the value of a null value.
+    """
+
+    def __init__(self, item: Reader, exact: type | None, go_type: str, zero: Callable[[], object]) -> None:
+        self._item, self._exact, self._go_type, self._zero = item, exact, go_type, zero
+
+    def read(self, value: object, unknown: Unknown | None = None) -> object:
+        """Return the map that Go would encode."""
+        if type(value) is not dict:
+            raise DecodeError(value=go_kind(value), go_type=self._go_type)
+        out: Plain = {}
+        reader, exact = self._item, self._exact
+        for name, item in value.items():
+            if type(item) is exact:
+                out[name] = item
+            else:
+                out[name] = self._zero() if item is None else reader.read(item, unknown)
+        return out
 
 
 class FieldShape:
     """Decoder of one field.
 
     Attributes:
-        read: the function that decodes a value other than null.
-        exact: the type of the values that `read` returns unchanged, or None.
+        reader: decodes values other than null.
+        exact: the type of the values that the reader returns unchanged, or None.
         empty: the value to omit, or a marker that equals nothing.
         nil_when_empty: whether storage does not distinguish an empty list from none.
         inner: the shape of the innermost structs, if there are any.
@@ -67,12 +157,8 @@ class FieldShape:
         path: the name in errors, with the embedded structs before it: ``VolumeSource.configMap``.
     """
 
-    __slots__ = ("containers", "empty", "exact", "inner", "nil_when_empty", "omit_zero", "path", "read", "struct")
-
-    def __init__(
-        self, read: Callable[[object], object], facts: GoField, inner: Shape | None, struct: str, path: str
-    ) -> None:
-        self.read = read
+    def __init__(self, reader: Reader, facts: GoField, inner: Shape | None, struct: str, path: str) -> None:
+        self.reader = reader
         self.path = path
         self.inner = inner
         self.containers = tuple(each for each in facts.containers if each != "pointer")
@@ -88,33 +174,25 @@ class FieldShape:
                 self.empty = _ZEROS[facts.type]
 
 
-class Shape:
+class Shape(Reader):
     """A struct: its fields by JSON name, and the empty values that are shown.
 
     Attributes:
         name: the name of the Go type without package, as in error messages.
         go_type: the name with package, e.g. ``v1.PodSpec``.
         fields: the fields by JSON name, with embedded structs flattened.
-        structs: those of them that contain structs.
         shown: functions that create the shown values of absent fields, by field.
     """
-
-    __slots__ = ("fields", "go_type", "name", "shown", "structs", "type_name")
 
     def __init__(self, type_name: str) -> None:
         self.type_name = type_name
         self.name = type_name.rsplit(".", 1)[-1]
         self.go_type = ".".join(type_name.rsplit(".", 2)[-2:])
         self.fields: dict[str, FieldShape] = {}
-        self.structs: dict[str, FieldShape] = {}
         self.shown: dict[str, Callable[[], object]] = {}
 
-    def read(self, value: object) -> object:
-        """Return the value that Go would encode for a JSON value other than null.
-
-        Raises:
-            DecodeError: a value does not fit its field.
-        """
+    def read(self, value: object, unknown: Unknown | None = None) -> object:
+        """Return the struct that Go would encode."""
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self.go_type)
         out: Plain = {}
@@ -122,13 +200,17 @@ class Shape:
         fields = self.fields
         for name, item in value.items():
             field = fields.get(name)
-            if field is None or item is None:
+            if field is None:
+                if unknown is not None:
+                    unknown.found = True
+                continue
+            if item is None:
                 continue
             if type(item) is field.exact:
                 found = item
             else:
                 try:
-                    found = field.read(item)
+                    found = field.reader.read(item, unknown)
                 except DecodeError as problem:
                     problem.inside(field.struct, field.path)
                     raise
@@ -157,17 +239,6 @@ class Shape:
             elif field.inner is not None:
                 _unknown_inside(field.inner, item, field.containers, here, found)
         return found
-
-    def knows_all(self, value: Plain) -> bool:
-        """Return whether a document has no unknown field. A fast check: most documents need no more."""
-        if not value.keys() <= self.fields.keys():
-            return False
-        structs = self.structs
-        for name, item in value.items():
-            field = structs.get(name)
-            if field is not None and field.inner is not None and not _known_inside(field.inner, item, field.containers):
-                return False
-        return True
 
 
 def drop_empty_lists(shape: Shape, document: Plain) -> None:
@@ -204,16 +275,6 @@ def _find_lists(shape: Shape, above: tuple[str, ...]) -> tuple[tuple[str, FieldS
         if inner or (field.nil_when_empty and field.empty is _DROPPED):
             found.append((name, field, inner))
     return tuple(found)
-
-
-def _known_inside(shape: Shape, value: object, containers: tuple[str, ...]) -> bool:
-    if not containers:
-        return not isinstance(value, dict) or shape.knows_all(value)
-    if containers[0] == "list" and isinstance(value, list):
-        return all(_known_inside(shape, item, containers[1:]) for item in value)
-    if containers[0] == "map" and isinstance(value, dict):
-        return all(_known_inside(shape, item, containers[1:]) for item in value.values())
-    return True
 
 
 def _unknown_inside(shape: Shape, value: object, containers: tuple[str, ...], path: str, found: list[str]) -> None:
@@ -253,8 +314,6 @@ def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: 
         inner = _make(facts.type, made) if _is_struct(facts.type) else None
         field = FieldShape(_reader(facts, inner), facts, inner, struct, embedded + facts.name)
         shape.fields[facts.name] = field
-        if inner is not None:
-            shape.structs[facts.name] = field
         _show(shape, facts, inner)
 
 
@@ -300,16 +359,18 @@ def _zero_of(type_name: str) -> object:
     return _ZEROS.get(type_name, _ZERO_LEAVES.get(type_name))
 
 
-def _reader(facts: GoField, inner: Shape | None) -> Callable[[object], object]:
-    core = inner.read if inner is not None else _LEAVES.get(facts.type) or _scalar_reader(facts)
+def _reader(facts: GoField, inner: Shape | None) -> Reader:
+    core: Reader = inner if inner is not None else ScalarReader(_LEAVES.get(facts.type) or _scalar_reader(facts))
     wrapped = [each for each in facts.containers if each != "pointer"]
     go_types = [_element_type(facts.go_type, depth) for depth in range(len(wrapped))]
     # Null bytes in a map become empty bytes in storage.
     zero: Callable[[], object] = (
         inner.zero if inner is not None else lambda: "" if facts.type == "[]uint8" else _zero_of(facts.type)
     )
+    exact = _UNCHANGED.get(facts.type)
     for container, go_type in zip(reversed(wrapped), reversed(go_types), strict=True):
-        core = _list_reader(core, go_type, zero) if container == "list" else _map_reader(core, go_type, zero)
+        core = ListReader(core, go_type, zero) if container == "list" else MapReader(core, exact, go_type, zero)
+        exact = None
     return core
 
 
@@ -332,25 +393,3 @@ def _scalar_reader(facts: GoField) -> Callable[[object], object]:
     if facts.type == "bool":
         return scalars.read_bool(go_type)
     return scalars.read_float(go_type) if facts.type == "float64" else scalars.read_string(go_type)
-
-
-def _list_reader(
-    core: Callable[[object], object], go_type: str, zero: Callable[[], object]
-) -> Callable[[object], object]:
-    def read(value: object) -> object:
-        if type(value) is not list:
-            raise DecodeError(value=go_kind(value), go_type=go_type)
-        return [zero() if item is None else core(item) for item in value]
-
-    return read
-
-
-def _map_reader(
-    core: Callable[[object], object], go_type: str, zero: Callable[[], object]
-) -> Callable[[object], object]:
-    def read(value: object) -> object:
-        if type(value) is not dict:
-            raise DecodeError(value=go_kind(value), go_type=go_type)
-        return {name: zero() if item is None else core(item) for name, item in value.items()}
-
-    return read

@@ -67,7 +67,7 @@ def _field_problem(field: PlacedField, containers: tuple[str, ...], value: objec
         return ""
     try:
         # Types with a decoder of their own: quantities, times, bytes.
-        shape_of(field.owner).fields[facts.name].read(value)
+        shape_of(field.owner).fields[facts.name].reader.read(value)
     except DecodeError as problem:
         return str(problem)
     return ""

@@ -40,8 +40,6 @@ class FieldType:
         is_list: whether a leaf is an atomic list, not a scalar.
     """
 
-    __slots__ = ("element", "fields", "is_list", "key_defaults", "keys", "merge")
-
     def __init__(self, merge: Merge) -> None:
         self.merge = merge
         self.fields: dict[str, FieldType] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol, cast
 from urllib.parse import unquote
 
@@ -19,7 +19,7 @@ from bayplan.apiserver.rest.negotiation import PLAIN
 from bayplan.apiserver.rest.rendering import render_error
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.base.asgi import Receive, Scope, Send
-from bayplan.base.errors import InputError
+from bayplan.base.errors import InputError, InvariantError
 
 MAX_BODY_BYTES = 3 * 1024 * 1024
 _MIN_COMPRESSED_BYTES = 128 * 1024
@@ -122,6 +122,34 @@ class Application:
         else:
             await self._respond(answer, scope["method"], headers, send)
 
+    # --- writes that are answered directly (`bayplan.apiserver.http.direct`) ------------------------------------------
+
+    def takes(self, scope: Scope) -> bool:
+        """Return whether a write is for the API, and waits neither for a rate limit nor for webhooks."""
+        if self._rate_limit is not None or self._api.backend.outgoing.is_on:
+            return False
+        return not any(mount.answers(scope) for mount in self.mounts)
+
+    async def answer_write(self, scope: Scope, body: bytes) -> Response:
+        """Return the response to such a write."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        answer = await self._answer(scope, headers, body)
+        if isinstance(answer, Stream):
+            raise InvariantError("a write has a stream as its response")
+        if _packs(answer, headers):
+            answer.body = gzip.compress(answer.body, 1)
+            answer.headers.append(("content-encoding", "gzip"))
+        return answer
+
+    def settled(self, response: Response) -> asyncio.Future[None] | None:
+        """Return a future until the revision of a response is durable, or None if it is."""
+        return None if self._recorder is None else self._recorder.settled(response.revision)
+
+    def unsettled(self, problem: BaseException) -> Response:
+        """Return the response to a write that did not become durable."""
+        refused = ApiError(500, f"the write was not stored: {problem}", details={})
+        return Response(500, render_error(refused, PLAIN))
+
     async def _answer(self, scope: Scope, headers: dict[str, str], body: Receive | bytes) -> Response | Stream:
         """Return the response to a request, given its body or the function that reads it."""
         try:
@@ -146,17 +174,15 @@ class Application:
             return Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
 
     async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
-        if self._recorder is not None:
-            waiting = self._recorder.settled(answer.revision)
-            if waiting is not None:
-                try:
-                    await waiting
-                except InputError as problem:
-                    refused = ApiError(500, f"the write was not stored: {problem}", details={})
-                    answer = Response(500, render_error(refused, PLAIN))
+        waiting = self.settled(answer)
+        if waiting is not None:
+            try:
+                await waiting
+            except InputError as problem:
+                answer = self.unsettled(problem)
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
-        if len(body) >= _MIN_COMPRESSED_BYTES and "gzip" in headers.get("accept-encoding", ""):
+        if _packs(answer, headers):
             # The response to a write is sent before controllers react to it, so nothing is awaited.
             body = await asyncio.to_thread(gzip.compress, body, 1) if method == "GET" else gzip.compress(body, 1)
             fields.append((b"content-encoding", b"gzip"))
@@ -220,6 +246,11 @@ class Application:
         for ending in list(self._ending):
             if not ending.done():
                 ending.set_result(None)
+
+
+def _packs(answer: Response, headers: Mapping[str, str]) -> bool:
+    """Return whether a response is sent compressed."""
+    return len(answer.body) >= _MIN_COMPRESSED_BYTES and "gzip" in headers.get("accept-encoding", "")
 
 
 async def _refuse_for_now(scope: Scope, send: Send) -> None:

@@ -70,6 +70,7 @@ class ConnectionTable:
         closed: the number of connections closed to make room.
         refused: the number of connections rejected for lack of room.
         refusals: the number of rejected connections that are still open to send the response.
+        direct: the number of requests that were answered directly (`bayplan.apiserver.http.direct`).
     """
 
     def __init__(self, limits: HttpLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,6 +81,7 @@ class ConnectionTable:
         self.closed = 0
         self.refused = 0
         self.refusals = 0
+        self.direct = 0
         # In the order in which they became idle.
         self._waiting: dict[Closable, None] = {}
         self._clock = clock

@@ -12,11 +12,14 @@ from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
+import httptools
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
+from bayplan.apiserver.http.direct import METHODS, DirectApplication, DirectCycle, is_direct
+from bayplan.apiserver.http.limits import ConnectionTable
+from bayplan.base.asgi import Scope
 
 _MAX_WAITING = 64 * 1024
 _SLOP = 4096
@@ -120,12 +123,15 @@ class LimitedProtocol(HttpToolsProtocol):
     """Uvicorn's protocol over a buffering transport, with limits that apply before a request is authenticated.
 
     Args:
-        table: the server's connections and its limits. The other arguments are uvicorn's.
+        table: the server's connections and its limits.
+        direct: the application, for requests that it answers without waiting. The other arguments are uvicorn's.
     """
 
-    def __init__(self, *args: Any, table: ConnectionTable, **options: Any) -> None:
+    def __init__(self, *args: Any, table: ConnectionTable, direct: DirectApplication | None, **options: Any) -> None:
         super().__init__(*args, **options)
         self._table = table
+        self._direct = direct
+        self._direct_cycle: DirectCycle | None = None
         self._limits = table.limits
         self._part = _NONE
         self._received = 0
@@ -250,8 +256,34 @@ class LimitedProtocol(HttpToolsProtocol):
             self.app = application
         elif len(self.url) > _MAX_PARSED_URL:
             self._with_long_url(super().on_headers_complete)
-        else:
+        elif not self._begin_direct():
             super().on_headers_complete()
+
+    def _begin_direct(self) -> bool:
+        """Start a request that is answered as soon as its body is complete; return False for one that is not."""
+        direct, method = self._direct, self.parser.get_method().decode("ascii")
+        if direct is None or method not in METHODS or self._answering() or not is_direct(self.headers):
+            return False
+        if self.parser.get_http_version() != "1.1":
+            return False
+        url = httptools.parse_url(self.url)
+        scope = self.scope
+        scope["method"], scope["raw_path"], scope["query_string"] = method, url.path, url.query or b""
+        path = url.path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        if not direct.takes(cast("Scope", scope)):
+            return False
+        self._table.direct += 1
+        self._direct_cycle = DirectCycle(
+            cast("Scope", scope),
+            self.transport,
+            direct,
+            self.server_state.default_headers,
+            keep_alive=self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        self.cycle = cast("Any", self._direct_cycle)
+        return True
 
     def _with_long_url(self, complete: Callable[[], None]) -> None:
         # The parser's positions have 16 bits, but Go allows URLs as long as the header.
@@ -282,7 +314,12 @@ class LimitedProtocol(HttpToolsProtocol):
         """End a request; its response may still be in progress."""
         self._part = _NONE
         self._received = 0
-        super().on_message_complete()
+        cycle, self._direct_cycle = self._direct_cycle, None
+        if cycle is None:
+            super().on_message_complete()
+        else:
+            self._end_request()
+            cycle.answer()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
@@ -335,9 +372,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self.loop.call_later(_REFUSAL_SECONDS, self.transport.close)
 
 
-def limited_protocol(limits: HttpLimits) -> type[asyncio.Protocol]:
-    """Return a protocol class with the limits of one server's configuration."""
-    return cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=ConnectionTable(limits)))
+def limited_protocol(table: ConnectionTable, direct: DirectApplication | None = None) -> type[asyncio.Protocol]:
+    """Return a protocol class with the connections of one server, and its application if that answers some requests directly."""
+    return cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=table, direct=direct))
 
 
 async def _too_large(scope: Any, receive: Any, send: Any) -> None:

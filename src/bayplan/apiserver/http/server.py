@@ -24,7 +24,7 @@ from bayplan.apiserver.http.application import Application, Mount
 from bayplan.apiserver.http.graceful import GracefulServer
 from bayplan.apiserver.http.hook_client import HookClient
 from bayplan.apiserver.http.kubeconfig import kubeconfig_entry
-from bayplan.apiserver.http.limits import HttpLimits, RateLimit, raise_descriptor_limit
+from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits, RateLimit, raise_descriptor_limit
 from bayplan.apiserver.http.protocol import WebSocketProtocol, limited_protocol
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.api_endpoints import advertised_address
@@ -101,6 +101,7 @@ class ApiServer:
     Attributes:
         backend: the backend, for loading documents before the server runs.
         api: the API that handles requests, for callers in this process.
+        connections: the open connections.
         url: the URL of the server; known from the start, because the socket is bound at once.
 
     Raises:
@@ -111,6 +112,7 @@ class ApiServer:
         check_options(options)
         self.options = options
         self._socket = _bind(options)
+        self.connections = ConnectionTable(options.limits)
         store = Store()
         self._recorder: DurableRecorder | None = None
         if options.store is not None:
@@ -178,7 +180,7 @@ class ApiServer:
             self._application,
             log_level="warning",
             access_log=False,
-            http=limited_protocol(self.options.limits),
+            http=limited_protocol(self.connections, self._application),
             ws=WebSocketProtocol,
             proxy_headers=False,
             timeout_keep_alive=90,

@@ -150,8 +150,6 @@ FUNCTIONS: dict[str, Callable[[Document], None]] = {
 class _Plan:
     """The defaults of a type and of its fields; branches without defaults are absent."""
 
-    __slots__ = ("children", "constants", "function")
-
     def __init__(self, type_name: str) -> None:
         zeros = {facts.name: zero_value(facts) for facts in api_facts().types.get(type_name, ())}
         constants = CONSTANTS.get(type_name, {})

@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
-from bayplan.apiserver.codec.shape import shape_of
+from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
 from bayplan.apiserver.kinds.pods import settle_addresses
@@ -229,9 +229,9 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
         remembered = _remembered_pod(value)
         if remembered is not None:
             return remembered, problems
-    shape = shape_of(target.type_name)
-    document = cast("Document", shape.read(value))
-    if validation != "Ignore" and not shape.knows_all(value):
+    shape, marked = shape_of(target.type_name), Unknown()
+    document = cast("Document", shape.read(value, marked))
+    if validation != "Ignore" and marked.found:
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
     apply_defaults(target.type_name, document)
     if target.type_name == _POD:
@@ -254,23 +254,24 @@ def _remembered_pod(value: Document) -> Document | None:
     spec = value.get("spec")
     if not isinstance(spec, dict):
         return None
-    shape = shape_of(_POD)
-    rest = {name: item for name, item in value.items() if name != "spec"}
+    shape, unknown = shape_of(_POD), Unknown()
 
     def work_out() -> Document | None:
-        inner = shape.fields["spec"].inner
-        if inner is None or not inner.knows_all(spec):
+        try:
+            whole = cast("Document", shape.read({"spec": spec}, unknown))
+        except DecodeError:
             return None
-        whole = cast("Document", shape.read({"spec": spec}))
+        if unknown.found:
+            return None
         apply_defaults(_POD, whole)
         return cast("Document", whole["spec"])
 
-    if not shape.knows_all(rest):
-        return None
     remembered = _SPECS.recall(spec, work_out)
     if remembered is None:
         return None
-    document = cast("Document", shape.read(rest))
+    document = cast("Document", shape.read({name: item for name, item in value.items() if name != "spec"}, unknown))
+    if unknown.found:
+        return None
     settle_addresses(document)
     document["spec"] = remembered
     return document

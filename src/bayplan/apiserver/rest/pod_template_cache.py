@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 
 from bayplan.apiserver.codec.decode_error import DecodeError
-from bayplan.apiserver.codec.shape import shape_of
+from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec, SpecFacts
 from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners
@@ -79,6 +79,9 @@ class PodTemplateCache:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        table = backend.store.table
+        self._admission = [table(name) for name in _ADMISSION]
+        self._limits = [table("limitranges"), table("resourcequotas")]
         self._moulds: dict[tuple[bytes, bytes], _Mould] = {}
 
     def create(self, info: RequestInfo, request: Request, options: WriteOptions) -> Item | None:
@@ -116,20 +119,20 @@ class PodTemplateCache:
         return mould
 
     def _versions(self) -> tuple[int, ...]:
-        table = self._backend.store.table
         # Limit ranges differ by namespace: if there are any, nothing can be cached.
-        return (len(table("limitranges")) + len(table("resourcequotas")), *(table(name).version for name in _ADMISSION))
+        return (sum([len(table) for table in self._limits]), *[table.version for table in self._admission])
 
     def _metadata(self, info: RequestInfo, sent: Document) -> Document | None:
         """Return the metadata of a pod that can be created, or None if anything is unusual or invalid."""
         store = self._backend.store
-        if not sent.keys() <= _ORDINARY or not _METADATA.knows_all(sent):
+        if not sent.keys() <= _ORDINARY:
             return None
+        unknown = Unknown()
         try:
-            metadata = cast("Document", _METADATA.read(sent))
+            metadata = cast("Document", _METADATA.read(sent, unknown))
         except DecodeError:
             return None
-        if (metadata.get("namespace") or info.namespace) != info.namespace:
+        if unknown.found or (metadata.get("namespace") or info.namespace) != info.namespace:
             return None
         metadata["namespace"] = info.namespace
         name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))

@@ -1,0 +1,8 @@
+cdef class FieldType:
+    cdef public object merge, key_defaults
+    cdef public dict fields
+    cdef public FieldType element
+    cdef public tuple keys
+    cdef public bint is_list
+    cdef object __weakref__
+    cpdef FieldType child(self, name)

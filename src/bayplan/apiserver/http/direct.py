@@ -1,0 +1,148 @@
+"""Small writes, answered as soon as their last byte is received: without a task, an event, and messages of ASGI.
+
+A write waits for nothing but the disk, unless webhooks are called. Uvicorn's way costs as much as a third of a create. All
+other requests go that way: reads (large lists are sent in pieces), watches, long, chunked or YAML bodies, other applications.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from http import HTTPStatus
+from typing import Protocol
+
+from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE
+
+from bayplan.apiserver.rest.messages import Response
+from bayplan.base.asgi import Scope
+from bayplan.base.errors import InvariantError
+
+MAX_DIRECT_BYTES = 60_000
+"""Maximum size of a body. Uvicorn stops reading at 64 KiB, until the application asks for more."""
+
+METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+_BODIES = (b"application/json", b"application/merge-patch+json", b"application/strategic-merge-patch+json",
+    b"application/json-patch+json", b"application/vnd.kubernetes.protobuf")  # fmt: skip
+_OTHERS = frozenset((b"transfer-encoding", b"content-encoding", b"expect", b"upgrade"))
+_HEADS = {code.value: f"HTTP/1.1 {code.value} {code.phrase}\r\n".encode() for code in HTTPStatus}
+
+
+class DirectApplication(Protocol):
+    """An application that answers some requests without waiting."""
+
+    def takes(self, scope: Scope) -> bool:
+        """Return whether it answers the request of a scope without waiting."""
+
+    def answer_write(self, scope: Scope, body: bytes) -> Coroutine[object, object, Response]:
+        """Return the response to a request that it takes; the coroutine must not wait."""
+
+    def settled(self, response: Response) -> asyncio.Future[None] | None:
+        """Return a future until a response may be sent, or None if it may be sent at once."""
+
+    def unsettled(self, problem: BaseException) -> Response:
+        """Return the response to a write that did not become durable."""
+
+
+class _NoEvent:
+    """Takes the place of an event for which nobody waits."""
+
+    def set(self) -> None:
+        """Do nothing."""
+
+
+class DirectCycle:
+    """One request that is answered directly. Attributes are those that uvicorn's protocol uses.
+
+    Args:
+        scope: the scope of the request.
+        transport: the transport to the client.
+        application: the application that answers.
+        default_headers: headers of all responses.
+        keep_alive: whether the connection stays open after the response.
+        on_response: the function to call after the response.
+    """
+
+    message_event = _NoEvent()
+
+    def __init__(
+        self,
+        scope: Scope,
+        transport: asyncio.Transport,
+        application: DirectApplication,
+        default_headers: list[tuple[bytes, bytes]],
+        *,
+        keep_alive: bool,
+        on_response: Callable[[], None],
+    ) -> None:
+        self.scope = scope
+        self.transport = transport
+        self.default_headers = default_headers
+        self.keep_alive = keep_alive
+        self.on_response = on_response
+        self.body = bytearray()
+        self.more_body = True
+        self.response_complete = False
+        self.disconnected = False
+        self._application = application
+
+    def answer(self) -> None:
+        """Answer the request, now or when its write is durable. Its body is complete."""
+        self.more_body = False
+        response = _result(self._application.answer_write(self.scope, bytes(self.body)))
+        waiting = self._application.settled(response)
+        if waiting is None:
+            self._send(response)
+        else:
+            waiting.add_done_callback(lambda done: self._settled(response, done))
+
+    def _settled(self, response: Response, done: asyncio.Future[None]) -> None:
+        problem = None if done.cancelled() else done.exception()
+        self._send(response if problem is None else self._application.unsettled(problem))
+
+    def _send(self, response: Response) -> None:
+        self.response_complete = True
+        if self.disconnected:
+            return
+        body, pieces = response.body, [_HEADS[response.status]]
+        for name, value in self.default_headers:
+            pieces += (name, b": ", value, b"\r\n")
+        for text, content in response.headers:
+            name, value = text.encode("latin-1"), content.encode("utf-8")
+            if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+                raise InvariantError(f"the header {text} has characters that are not allowed")
+            pieces += (name, b": ", value, b"\r\n")
+        if response.content_type:
+            pieces += (b"content-type: ", response.content_type.encode(), b"\r\n")
+        pieces.append(b"content-length: %d\r\n" % len(body))
+        if not self.keep_alive:
+            pieces.append(b"connection: close\r\n")
+        pieces += (b"\r\n", body)
+        self.transport.write(b"".join(pieces))
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
+
+
+def _result(answering: Coroutine[object, object, Response]) -> Response:
+    try:
+        answering.send(None)
+    except StopIteration as ended:
+        response: Response = ended.value
+        return response
+    answering.close()
+    raise InvariantError("a write that is answered directly has waited")
+
+
+def is_direct(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Return whether the headers of a write are those of a small one in a format that is read at once."""
+    length, content_type = b"0", b""
+    for name, value in headers:
+        if name in _OTHERS:
+            return False
+        if name == b"content-length":
+            length = value
+        elif name == b"content-type":
+            content_type = value
+    if len(length) > 5 or not length.isdigit() or int(length) > MAX_DIRECT_BYTES:
+        return False
+    return content_type in _BODIES or not content_type

@@ -1,0 +1,145 @@
+"""Writes that are answered directly: the same bytes as uvicorn's way, and which requests take which way."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from bayplan.apiserver.http.direct import MAX_DIRECT_BYTES, is_direct
+from bayplan.apiserver.http.server import ApiServer
+from tests.apiserver.client import pod
+from tests.apiserver.serving import PATIENCE, serving
+
+PODS = "/api/v1/namespaces/default/pods"
+MERGE = "application/merge-patch+json"
+OTHER_WAY = "; charset=utf-8"
+"""A parameter that the API ignores, but that `is_direct` does not."""
+
+
+def request(method: str, path: str, body: bytes = b"", content_type: str = "", *more: str) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *more]
+    lines += [f"Content-Type: {content_type}"] if content_type else []
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def connect(server: ApiServer) -> socket.socket:
+    address = urlsplit(server.url)
+    return socket.create_connection((address.hostname, address.port), PATIENCE)
+
+
+def answer(connection: socket.socket) -> bytes:
+    """Return one response without its date."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        received = connection.recv(1 << 16)
+        assert received, data
+        data += received
+    head, _, body = data.partition(b"\r\n\r\n")
+    fields = head.split(b"\r\n")
+    (size,) = [int(line.partition(b":")[2]) for line in fields if line.startswith(b"content-length")]
+    while len(body) < size:
+        body += connection.recv(1 << 16)
+    assert len(body) == size
+    return b"\r\n".join(line for line in fields if not line.startswith(b"date")) + b"\r\n\r\n" + body
+
+
+def of(name: str) -> bytes:
+    return json.dumps(pod(name)).encode()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "content_type", "status"),
+    [
+        pytest.param("PATCH", f"{PODS}/a?dryRun=All", b'{"metadata":{"labels":{"x":"y"}}}', MERGE, 200, id="a patch"),
+        pytest.param("PUT", f"{PODS}/a?dryRun=All", of("a"), "application/json", 200, id="an update"),
+        pytest.param("POST", PODS, of("a"), "application/json", 409, id="a name that is taken"),
+        pytest.param("POST", PODS, b'{"spec":{}}', "application/json", 422, id="an invalid pod"),
+        pytest.param("POST", PODS, b"{", "application/json", 400, id="a broken body"),
+        pytest.param("POST", "/api/v1/nowhere", b"{}", "application/json", 404, id="no such resource"),
+        pytest.param("PATCH", f"{PODS}/a?dryRun=All", b'{"nope":1}', MERGE, 200, id="a warning in a header"),
+        pytest.param("PATCH", f"{PODS}/%61?dryRun=All&x=%20", b"{}", MERGE, 200, id="escapes in the address"),
+    ],
+)
+def test_both_ways_give_the_same_bytes(method: str, path: str, body: bytes, content_type: str, status: int) -> None:
+    with serving([pod("a")]) as server, connect(server) as connection:
+        found = []
+        # A spec that is sent a second time is in the cache, which changes the order of fields.
+        for media_type in (content_type + OTHER_WAY, content_type + OTHER_WAY, content_type):
+            connection.sendall(request(method, path, body, media_type))
+            found.append(answer(connection))
+        assert server.connections.direct == 1
+        assert found[1] == found[2]
+        assert found[2].startswith(b"HTTP/1.1 %d " % status)
+
+
+@pytest.mark.parametrize(
+    ("headers", "want"),
+    [
+        pytest.param([(b"content-length", b"10"), (b"content-type", b"application/json")], True, id="JSON"),
+        pytest.param([], True, id="no body"),
+        pytest.param([(b"content-length", b"10"), (b"content-type", b"application/yaml")], False, id="YAML"),
+        pytest.param([(b"content-length", b"%d" % (MAX_DIRECT_BYTES + 1))], False, id="a long body"),
+        pytest.param([(b"content-length", b"1" * 40)], False, id="a huge length"),
+        pytest.param([(b"content-length", b"-1")], False, id="a negative length"),
+        pytest.param([(b"transfer-encoding", b"chunked")], False, id="chunks"),
+        pytest.param([(b"content-encoding", b"gzip")], False, id="a compressed body"),
+        pytest.param([(b"expect", b"100-continue")], False, id="a client that asks first"),
+    ],
+)
+def test_small_bodies_in_formats_that_are_read_at_once_are_direct(
+    headers: list[tuple[bytes, bytes]], want: bool
+) -> None:
+    assert is_direct(headers) is want
+
+
+def test_a_body_in_pieces_is_answered_after_the_last(tmp_path: Path) -> None:
+    with serving(store=tmp_path / "store") as server, connect(server) as connection:
+        whole = request("POST", PODS, of("a"), "application/json")
+        for start in range(0, len(whole), 60):
+            connection.sendall(whole[start : start + 60])
+        assert answer(connection).startswith(b"HTTP/1.1 201 Created")
+        connection.sendall(request("DELETE", f"{PODS}/a"))
+        assert answer(connection).startswith(b"HTTP/1.1 200 OK")
+        assert server.connections.direct == 2
+        assert server.connections.unfinished_bytes == 0
+
+
+def test_requests_in_a_row_are_answered_in_order(tmp_path: Path) -> None:
+    """The second one arrives while the first waits for the disk."""
+    with serving(store=tmp_path / "store") as server, connect(server) as connection:
+        posts = [request("POST", PODS, of(name), "application/json") for name in "abc"]
+        connection.sendall(b"".join(posts) + request("GET", f"{PODS}/c"))
+        received = b""
+        while received.count(b'"kind":"Pod"') < 4:
+            received += connection.recv(1 << 16)
+        places = [received.index(f'"metadata":{{"name":"{name}"'.encode()) for name in "abc"]
+        assert places == sorted(places)
+        assert received.count(b"HTTP/1.1 201") == 3
+
+
+def test_a_connection_closes_after_its_last_request() -> None:
+    with serving() as server, connect(server) as connection:
+        connection.sendall(request("POST", PODS, of("a"), "application/json", "Connection: close"))
+        assert b"connection: close\r\n" in answer(connection)
+        assert connection.recv(1) == b""
+        assert server.connections.direct == 1
+
+
+def test_a_rate_limit_and_tokens_hold() -> None:
+    with serving(rate_limit=1) as server, connect(server) as connection:
+        codes = []
+        for name in "abc":
+            connection.sendall(request("POST", PODS, of(name), "application/json"))
+            codes.append(answer(connection).split()[1])
+        assert codes == [b"201", b"201", b"429"]
+        assert server.connections.direct == 0
+    with serving(token="secret") as server, connect(server) as connection:
+        connection.sendall(request("POST", PODS, of("a"), "application/json"))
+        assert answer(connection).startswith(b"HTTP/1.1 401")
+        connection.sendall(request("POST", PODS, of("a"), "application/json", "Authorization: Bearer secret"))
+        assert answer(connection).startswith(b"HTTP/1.1 201")
+        assert server.connections.direct == 2
