@@ -132,7 +132,7 @@ def admit_security(
         # Upstream warns of a valid object before admission validates it.
         problem.warnings = [] if subresource else strategy.warnings(context, new, old)
         raise problem
-    return _warnings(policy.warn, new)
+    return [] if policy.warn == policy.enforce else _warnings(policy.warn, new)
 
 
 def _warnings(demanded: LevelVersion, pod: Document) -> list[str]:
