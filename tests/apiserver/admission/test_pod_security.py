@@ -60,7 +60,7 @@ def test_a_version_after_the_newest_means_the_newest_and_restricted_refuses_no_l
     spec: Document,
 ) -> None:
     context = {"procMount": "Unmasked", "seccompProfile": {"type": "Unconfined"}, "capabilities": {"add": ["SYS_TIME"]}}
-    document = {"spec": {"containers": [{"name": "c", "securityContext": context}], **spec}}
+    document: Document = {"spec": {"containers": [{"name": "c", "securityContext": context}], **spec}}
     for level in (BASELINE, RESTRICTED):
         assert violations(level, "latest", document) == violations(level, "v1.35", document)
         assert violations(level, "v1.99", document) == violations(level, "v1.35", document)
