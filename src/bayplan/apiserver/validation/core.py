@@ -138,17 +138,10 @@ def _security_labels(namespace: Document, path: str, out: Causes) -> None:
     if check_labels(found, "metadata.labels"):
         return
     for mode in ("enforce", "audit", "warn"):
+        label = f"pod-security.kubernetes.io/{mode}"
         for name, fits, detail in (
-            (
-                f"pod-security.kubernetes.io/{mode}",
-                SECURITY_LEVELS.__contains__,
-                f"must be one of {', '.join(SECURITY_LEVELS)}",
-            ),
-            (
-                f"pod-security.kubernetes.io/{mode}-version",
-                is_security_version,
-                'must be "latest" or "v1.x"',
-            ),
+            (label, SECURITY_LEVELS.__contains__, f"must be one of {', '.join(SECURITY_LEVELS)}"),
+            (f"{label}-version", is_security_version, 'must be "latest" or "v1.x"'),
         ):
             if name in found and not fits(str(found[name])):
                 out.append(invalid_value(f"metadata.labels[{name}]", quote(str(found[name])), detail))
