@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from bayplan.apiserver.kinds import app_armor
 from bayplan.apiserver.validation.formats import amount_of
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_label_value
@@ -45,7 +46,6 @@ _ANNOTATIONS = {
 }
 _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
-_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _BYTES = ("memory", "ephemeral-storage")
 _REQUIRED, _PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
 _NO_SELECTOR = "a null labelSelector results in matching no pod"
@@ -123,9 +123,12 @@ def _annotation_warnings(spec: Document, annotations: Document, field: str) -> I
         name, own = str(container.get("name")), part(container, "securityContext")
         if _SECCOMP_CONTAINER + name in annotations and not own.get("seccompProfile"):
             yield f"{field}[{_SECCOMP_CONTAINER}{name}]: {seccomp}"
-        # Defaulting has already set the field of a pod from its annotation.
-        if _APP_ARMOR + name in annotations and (field == "metadata.annotations" or not own.get("appArmorProfile")):
-            yield f'{field}[{_APP_ARMOR}{name}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+        # The field of a pod has already been set from its annotation, unless it only repeats the pod's profile.
+        profile, key = own.get("appArmorProfile"), app_armor.ANNOTATION + name
+        if key not in annotations or (profile and field != "metadata.annotations"):
+            continue
+        if profile or not app_armor.repeats_pod(spec, str(annotations[key])):
+            yield f'{field}[{key}]: deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
 def _list_warnings(spec: Document, field: str) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from bayplan.apiserver.fields.field_set import Node
+from bayplan.apiserver.kinds.app_armor import set_app_armor_profiles
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations, admit_topology
@@ -19,8 +20,6 @@ from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
-_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
-_PROFILES = {"unconfined": "Unconfined", "runtime/default": "RuntimeDefault", "localhost": "Localhost"}
 
 
 def settle_addresses(pod: Document) -> None:
@@ -60,7 +59,7 @@ class PodStrategy(Strategy):
         seconds = spec.get("terminationGracePeriodSeconds")
         if isinstance(seconds, int) and seconds < 0:
             spec["terminationGracePeriodSeconds"] = 1
-        _set_app_armor_profiles(document)
+        set_app_armor_profiles(document)
         status: Document = {"phase": "Pending"}
         if parts(part(document, "spec"), "schedulingGates"):
             status["conditions"] = [
@@ -163,29 +162,6 @@ class PodStrategy(Strategy):
 def _depends_on_name(spec: Document) -> bool:
     """Return whether the rules for a spec depend on the pod's name: claims are named after it."""
     return any("ephemeral" in volume for volume in parts(spec, "volumes"))
-
-
-def _set_app_armor_profiles(pod: Document) -> None:
-    """Set the AppArmor profiles of containers that have one only in an annotation."""
-    annotations = part(pod, "metadata", "annotations")
-    if not any(name.startswith(_APP_ARMOR) for name in annotations):
-        return
-    spec = part(pod, "spec")
-    for name in ("initContainers", "containers"):
-        if name in spec:
-            spec[name] = [_with_app_armor(each, annotations) for each in parts(spec, name)]
-
-
-def _with_app_armor(container: Document, annotations: Document) -> Document:
-    security = part(container, "securityContext")
-    text = str(annotations.get(f"{_APP_ARMOR}{container.get('name')}") or "")
-    if security.get("appArmorProfile") or not text:
-        return container
-    kind, _, local = text.partition("/")
-    profile: Document = {"type": _PROFILES.get(text if text == "runtime/default" else kind, "")}
-    if kind == "localhost":
-        profile["localhostProfile"] = local
-    return {**container, "securityContext": {**security, "appArmorProfile": profile}} if profile["type"] else container
 
 
 def _quality(pod: Document) -> str:

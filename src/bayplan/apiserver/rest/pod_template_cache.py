@@ -13,6 +13,7 @@ from typing import cast
 
 import msgspec
 
+from bayplan.apiserver.admission.pod_security import is_policed
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.fields import managed
@@ -137,6 +138,8 @@ class PodTemplateCache:
         metadata["namespace"] = info.namespace
         name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))
         if namespace is None or is_going(namespace) or store.get("pods", (info.namespace, name)) is not None:
+            return None
+        if is_policed(namespace.labels):
             return None
         wrong = check_metadata(metadata, True, "subdomain", standard=True) or check_dns1123_label(name)
         if wrong or drop_repeated_owners(metadata):

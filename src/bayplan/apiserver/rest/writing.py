@@ -7,6 +7,7 @@ from typing import cast
 
 import msgspec
 
+from bayplan.apiserver.admission.pod_security import admit_security
 from bayplan.apiserver.codec.shape import drop_empty_lists
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
@@ -256,6 +257,7 @@ def new_object(
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
     refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
+    secured = [] if imported else admit_security(backend, context, strategy, stored, None)
     if hooks is not None:
         check_hooks(backend, resource, hooks, stored, managers)
     charge(backend, context, stored, None)
@@ -268,7 +270,7 @@ def new_object(
     if found is not None:
         going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
         raise already_exists(resource.name, resource.group, name, going=going)
-    warnings = [*strategy.warnings(context, stored, None), *(hooks.warnings if hooks is not None else ())]
+    warnings = [*strategy.warnings(context, stored, None), *secured, *(hooks.warnings if hooks is not None else ())]
     return Written(from_storage(resource, stored), None, True, warnings)
 
 
@@ -391,12 +393,13 @@ def change(
     else:
         causes += strategy.validate_update(context, stored, before)
     refuse(resource, {"name": info.name}, causes)
+    secured = [] if admitted else admit_security(backend, context, strategy, stored, before)
     if hooks is not None:
         check_hooks(backend, resource, hooks, stored, managers)
     charge(backend, context, stored, before)
     show_as_stored(resource, stored)
     backend.convert_ahead(resource, stored)
-    warnings = [] if info.subresource else strategy.warnings(context, stored, before)
+    warnings = [*([] if info.subresource else strategy.warnings(context, stored, before)), *secured]
     warnings += hooks.warnings if hooks is not None else ()
     new = from_storage(resource, stored)
     set_managers(new, managers)

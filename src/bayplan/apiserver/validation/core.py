@@ -120,8 +120,16 @@ def _finalizers(namespace: Document, path: str, out: Causes) -> None:
         check_finalizer(name, "spec.finalizers", out)
 
 
-_LEVELS = ("privileged", "baseline", "restricted")
+SECURITY_LEVELS = ("privileged", "baseline", "restricted")
+"""The levels of pod security, from the least to the most strict."""
 _SECURITY_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)|latest")
+_MAX_MINOR = 2**63 - 1
+
+
+def is_security_version(text: str) -> bool:
+    """Return whether a text is a version of the pod security standards: ``latest`` or ``v1.N``."""
+    found = _SECURITY_VERSION.fullmatch(text)
+    return found is not None and int(found[1] or 0) <= _MAX_MINOR
 
 
 def _security_labels(namespace: Document, path: str, out: Causes) -> None:
@@ -130,13 +138,10 @@ def _security_labels(namespace: Document, path: str, out: Causes) -> None:
     if check_labels(found, "metadata.labels"):
         return
     for mode in ("enforce", "audit", "warn"):
+        label = f"pod-security.kubernetes.io/{mode}"
         for name, fits, detail in (
-            (f"pod-security.kubernetes.io/{mode}", _LEVELS.__contains__, f"must be one of {', '.join(_LEVELS)}"),
-            (
-                f"pod-security.kubernetes.io/{mode}-version",
-                lambda text: _SECURITY_VERSION.fullmatch(text) is not None,
-                'must be "latest" or "v1.x"',
-            ),
+            (label, SECURITY_LEVELS.__contains__, f"must be one of {', '.join(SECURITY_LEVELS)}"),
+            (f"{label}-version", is_security_version, 'must be "latest" or "v1.x"'),
         ):
             if name in found and not fits(str(found[name])):
                 out.append(invalid_value(f"metadata.labels[{name}]", quote(str(found[name])), detail))

@@ -1,0 +1,52 @@
+"""AppArmor profiles of containers, from annotations."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.kinds.app_armor import ANNOTATION, profile_of, set_app_armor_profiles
+from bayplan.base.plain_data import Document, part, parts
+
+LOCAL: Document = {"type": "Localhost", "localhostProfile": "a/b"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "want"),
+    [
+        pytest.param("unconfined", {"type": "Unconfined"}, id="none"),
+        pytest.param("runtime/default", {"type": "RuntimeDefault"}, id="the runtime's"),
+        pytest.param("localhost/a/b", LOCAL, id="a path"),
+        pytest.param("localhost/", None, id="no path"),
+        pytest.param("localhost/ a", None, id="a padded path"),
+        pytest.param(f"localhost/{'a' * 4096}", None, id="too long a path"),
+        pytest.param("unconfined/x", None, id="none, and more"),
+        pytest.param("", None, id="empty"),
+    ],
+)
+def test_an_annotation_stands_for_a_profile(annotation: str, want: Document | None) -> None:
+    assert profile_of(annotation) == want
+
+
+@pytest.mark.parametrize(
+    ("spec", "security", "want"),
+    [
+        pytest.param({}, {}, LOCAL, id="a container without a profile"),
+        pytest.param({}, {"appArmorProfile": {"type": "Unconfined"}}, {"type": "Unconfined"}, id="one with its own"),
+        pytest.param({"securityContext": {"appArmorProfile": LOCAL}}, {}, None, id="the profile of the pod"),
+        pytest.param(
+            {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}, {}, LOCAL, id="another one than the pod's"
+        ),
+        pytest.param({"os": {"name": "windows"}}, {}, None, id="a Windows pod"),
+    ],
+)
+def test_a_container_gets_the_profile_of_its_annotation(
+    spec: Document, security: Document, want: Document | None
+) -> None:
+    container = {"name": "c", "securityContext": security}
+    pod: Document = {
+        "metadata": {"annotations": {f"{ANNOTATION}c": "localhost/a/b"}},
+        "spec": {**spec, "containers": [container]},
+    }
+    set_app_armor_profiles(pod)
+    [found] = parts(part(pod, "spec"), "containers")
+    assert part(found, "securityContext").get("appArmorProfile") == want
