@@ -49,7 +49,7 @@ class Parsed(msgspec.Struct):
         line: the line where it starts, counted from 0.
         duplicates: (line, key) of keys that stand twice in one mapping.
         item_lines: the lines where the elements of a top-level list `items` start, counted from 0.
-        raw: the value as compact JSON where that is at hand, or None.
+        raw: the value as compact JSON if it is available, or None.
     """
 
     value: object

@@ -296,7 +296,7 @@ def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simula
 
 
 def objects_now(store: ObjectStore) -> Objects:
-    """Return the current objects. On the loop thread; takes milliseconds for 50,000."""
+    """Return the current objects. Call it on the loop's thread; it takes milliseconds for 50,000 objects."""
     found: Objects = {}
     for kind in store.kinds():
         found.update(zip(((kind, key) for key in store.keys(kind)), store.all(kind), strict=True))

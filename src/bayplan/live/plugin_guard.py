@@ -95,7 +95,7 @@ class GuardedRegistry(Registry):
 
 
 def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
-    """Replace a plugin's own methods by calls through a runner."""
+    """Wrap the methods of a plugin that run custom code, so that the runner makes each call."""
     guarded = cast("dict[str, object]", plugin.__dict__)
     for method, point in _POINTS.items():
         if _is_own(plugin, method):

@@ -360,7 +360,7 @@ class WeighedTerms(ScaledScoreRule):
         self._stamp = -1
 
     def refresh(self) -> bool:
-        """Bring the tables up to date; return whether pods came to, or left, a domain of several nodes."""
+        """Bring the tables up to date; return whether a domain of several nodes gained or lost pods."""
         weighed = self._plugin.weighed(self._spec, self._cluster)
         moved = False
         if weighed is not self._seen:

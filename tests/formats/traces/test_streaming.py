@@ -39,14 +39,18 @@ def batch_task(text: str | bytes, folder: Path, suffix: str = "") -> Path:
         pytest.param(f"{ROW}{ROW[:-1]},7\n", ":2 row: expected 9 columns, got 10", id="a long row"),
         pytest.param(
             ROW.replace(",100,", ",many,"),
-            ":1 column plan_cpu: expected a number, not negative, got 'many'",
+            ":1 column plan_cpu: expected a number from 0 to 1099511627776, got 'many'",
             id="a word",
         ),
         pytest.param(
-            ROW.replace(",100,", ",-100,"), ":1 column plan_cpu: expected a number, not negative", id="negative"
+            ROW.replace(",100,", ",-100,"),
+            ":1 column plan_cpu: expected a number from 0 to 1099511627776",
+            id="negative",
         ),
         pytest.param(
-            ROW.replace(",100,", ",nan,"), ":1 column plan_cpu: expected a number, not negative", id="no number"
+            ROW.replace(",100,", ",nan,"),
+            ":1 column plan_cpu: expected a number from 0 to 1099511627776",
+            id="no number",
         ),
         pytest.param(ROW.replace(",100,", ",1e30,"), ":1 column plan_cpu: expected a number", id="a giant"),
         pytest.param(

@@ -218,7 +218,7 @@ class VolumeBinding(
         return needs if isinstance(needs, Status) else (needs,)
 
     def score(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Ints:
-        """Return 0 to 100 by the storage that is used; 0 where no volume is chosen."""
+        """Return 0 to 100 by the storage that is used; 0 if no volume is chosen."""
         scores = np.zeros(len(rows), dtype=np.int64)
         if not params or not self._scores:
             return scores
