@@ -45,7 +45,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class _NoObject(InputError):
-    """A document that is not an object of Kubernetes: it does not say of which kind it is."""
+    """A document that is not a Kubernetes object: it lacks the kind or the apiVersion."""
 
 
 class ManifestLoader:

@@ -177,7 +177,7 @@ def _recalled(memory: _Memory[T], raw: bytes, decode: Callable[[bytes], T]) -> T
 
 
 def _digest(data: bytes) -> bytes:
-    """Return what stands for bytes as a key: a spec's own would take 1 to 2 kB, in each of two caches."""
+    """Return a digest to use as key in caches; the bytes of a spec would take 1 to 2 kB in each of two caches."""
     return blake2b(data, digest_size=16).digest()
 
 

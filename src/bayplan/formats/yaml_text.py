@@ -381,7 +381,7 @@ class _Builder:
         sources = list(reversed(item.value)) if is_list else [item]
         for source in sources:
             if source.__class__ is not MappingNode:
-                raise YamlError("'<<' before something that is no object", line)
+                raise YamlError("'<<' before a value that is not an object", line)
             fields = self.build(source, repeated)
             if isinstance(fields, dict):
                 result.update(fields)

@@ -172,7 +172,9 @@ class Forks:
         found = self._forks.get(fork_id)
         if found is None:
             known = ", ".join(self._forks) or "none"
-            raise Refusal(HTTPStatus.NOT_FOUND, "fork", got=f"'{fork_id}'", wanted=f"one of those there are: {known}")
+            raise Refusal(
+                HTTPStatus.NOT_FOUND, "fork", got=f"'{fork_id}'", wanted=f"one of the existing forks: {known}"
+            )
         return found
 
     def finished(self, fork_id: str) -> SimulationResult:
@@ -348,7 +350,7 @@ def changed_objects(
         struct = kinds.get(reference.kind.lower())
         key = f"{reference.namespace}/{reference.name}" if reference.namespace else reference.name
         if struct is None or objects.pop((struct, key), None) is None:
-            raise InputError("delete", got=f"{reference.kind} {key}", wanted="an object that is there")
+            raise InputError("delete", got=f"{reference.kind} {key}", wanted="an existing object")
     for number, document in enumerate(documents):
         item = default_object(decode(document, where=f"objects[{number}]"))
         objects[type(item), item.key] = item

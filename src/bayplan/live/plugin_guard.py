@@ -89,7 +89,7 @@ class GuardedRegistry(Registry):
         try:
             plugin = self.runner.call(name, "New", kind, arguments, handle)
         except PluginFailure as failure:
-            raise PluginError(f"plugin {name} can't be made", got=failure.text) from None
+            raise PluginError(f"plugin {name} can't be created", got=failure.text) from None
         guard(plugin, self.runner)
         return plugin
 

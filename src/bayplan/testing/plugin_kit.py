@@ -80,7 +80,7 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
     """
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise PluginFault(
-            f"{plugin!r} is no plugin class: expected a subclass of bayplan.PerNodePlugin or of an extension point"
+            f"{plugin!r} is not a plugin class: expected a subclass of bayplan.PerNodePlugin or of an extension point"
         )
     try:
         Registry({}).with_plugins(plugin)

@@ -130,7 +130,7 @@ def test_packed_files_are_unpacked_on_the_way_and_cut_ones_are_refused(tmp_path:
     assert len(load(batch_task(packed, tmp_path, ".gz")).pods) == 5000
     # Streams may follow one another, as parallel packers write them.
     assert len(load(batch_task(packed + gzip.compress(b"M2" + ROW[2:].encode()), tmp_path, ".gz")).pods) == 5001
-    with pytest.raises(InputError, match="expected whole compressed data"):
+    with pytest.raises(InputError, match="expected complete compressed data"):
         load(batch_task(packed[: len(packed) // 2], tmp_path, ".gz"))
 
 

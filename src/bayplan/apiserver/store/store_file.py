@@ -282,7 +282,10 @@ def store_problem(problem: Exception, path: Path) -> InputError:
     where = str(path)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return InputError(
-            _WHAT, where=where, got="a store that another process has open: locked", wanted="one of its own"
+            _WHAT,
+            where=where,
+            got="a store that another process has open: locked",
+            wanted="a store that no other process has open",
         )
     if name.startswith("SQLITE_FULL"):
         return InputError(_WHAT, where=where, got="no space left on the disk", wanted="a disk with free space")

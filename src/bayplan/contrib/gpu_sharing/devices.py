@@ -75,7 +75,7 @@ class DeviceTable:
                 del self._assignments[key]
 
     def assign(self, pod: Pod, row: int, numbers: tuple[int, ...]) -> None:
-        """Note the GPUs of a pod on a row."""
+        """Record the GPUs of a pod on a row."""
         self._assignments[pod_key(pod)] = (pod.metadata.uid, numbers)
         self._stale.add(row)
 

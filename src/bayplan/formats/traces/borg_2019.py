@@ -247,7 +247,7 @@ class Reader(TraceReader):
             read_as: the table as which it was read before; rows that were invalid then are already counted.
 
         Raises:
-            InputError: a line that is no such row, with file and line.
+            InputError: a line is not such a row; the error has file and line.
         """
         decoder = msgspec.json.Decoder(kind, strict=False)
         earlier = None if read_as is None else msgspec.json.Decoder(read_as, strict=False)

@@ -75,7 +75,7 @@ class Attributes:
 
 
 def _requirement(constraint: MachineConstraint) -> NodeSelectorRequirement | None:
-    """Return the requirement, None if it compares with something that is no whole number."""
+    """Return the requirement; None if it compares with a value that is not a whole number."""
     key, relation = _key(constraint.name), RELATIONS.get(constraint.relation, "EQUAL")
     if relation in ("PRESENT", "NOT_PRESENT"):
         return NodeSelectorRequirement(key=key, operator="Exists" if relation == "PRESENT" else "DoesNotExist")

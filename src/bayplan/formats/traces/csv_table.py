@@ -171,7 +171,7 @@ class CsvTable:
 
 
 def _number(text: str) -> float:
-    """Return a number, or one that is none; Python's separators of digits are not part of a table."""
+    """Return a number, or NaN if the text is not one. Underscores between digits, which Python allows, are not."""
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:

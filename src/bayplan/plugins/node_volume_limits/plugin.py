@@ -235,11 +235,11 @@ class AttachableVolumes(FilterRule):
         return moved
 
     def after_changes(self, params: Params | None) -> None:
-        """Look at the volumes of the pods that are there now."""
+        """Read the volumes of the pods that are on nodes now."""
         self._look()
 
     def after_undo(self, params: Params | None) -> None:
-        """Look at them again."""
+        """Read them again."""
         self._look()
 
     def _look(self) -> None:
