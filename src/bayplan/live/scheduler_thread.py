@@ -217,8 +217,7 @@ class SchedulerThread:
         """Return the result of a function of the scheduler; see `submit`.
 
         Raises:
-            EngineBusy: there was no result within `timeout` seconds, e.g. because a cycle took longer.
-            Exception: whatever the function raises.
+            EngineBusy: there was no result within `timeout` seconds. Exceptions of the function are raised, too.
         """
         future = self.submit(question)
         try:

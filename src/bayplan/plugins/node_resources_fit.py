@@ -319,13 +319,13 @@ class Room(FilterRule):
             found[i] |= lack(amount, flag, delegated, allocatable[start + i], used[start + i])
 
     def _lacking(self, place: int, row: int) -> int:
-        """Return what `lack` says of one request."""
+        """Return the result of `lack` for one request."""
         columns, number = self.columns, self._numbers[place]
         allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
         return lack(self._amounts[place], self._flags[place], self._delegated[place] != 0, allocatable, used)
 
     def _number(self, row: int) -> int:
-        """Return the number of the set of what is short."""
+        """Return the number of the set of resources that are short."""
         columns = self.columns
         lacking = [int(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
         lacking += [self._lacking(place, row) for place in range(self._count)]

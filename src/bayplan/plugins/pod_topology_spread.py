@@ -100,7 +100,7 @@ class PodTopologySpread(
         self._hints = PodTopologySpreadHints(self._constraints)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodTopologySpreadSpec:
-        """Keep what the constraints follow from; they are compiled when first asked for."""
+        """Store what the constraints depend on; they are compiled on first use."""
         metadata, spec = pod.metadata, pod.spec
         owner = metadata.controller()
         key = (

@@ -157,5 +157,5 @@ def tightest(free: list[int], request: GpuRequest) -> list[int] | None:
 
 
 def pod_key(pod: Pod) -> str:
-    """Return the key of a pod's assignment, which is that of its `PodInfo`."""
+    """Return the key of a pod's assignment: the same key as in its `PodInfo`."""
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -207,7 +207,7 @@ class VolumeBinding(
         return Reads.OBJECTS if self._scores and spec.has_claims else Reads.NOTHING
 
     def pre_score(self, spec: PodVolumes, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """SKIP unless storage capacity is scored; the params are those of Filter."""
+        """SKIP unless storage capacity is scored; the params are the same as Filter's."""
         if not self._scores:
             return SKIP
         if not self._pre_filters:
