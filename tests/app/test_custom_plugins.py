@@ -135,7 +135,7 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         pytest.param(
             "racks.py:Nothing",
             "{folder}/racks.py Nothing: expected a class that inherits from a plugin class, "
-            "got type Nothing, which is no plugin class",
+            "got type Nothing, which is not a plugin class",
             id="a class that is no plugin",
         ),
         pytest.param(

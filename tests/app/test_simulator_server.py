@@ -278,7 +278,7 @@ class TestPlugins:
             "    def __init__(self, *arguments): raise OSError('no disk')\n"
             "    def filter_node(self, pod, node): return None\n"
         )
-        with pytest.raises(PluginError, match=r"plugin Bad can't be made.*no disk"):
+        with pytest.raises(PluginError, match=r"plugin Bad can't be created.*no disk"):
             Server(replace(FULL, scheduler=SchedulerOptions(plugins=[f"{path}:Bad"])), Clock())
 
 
@@ -371,7 +371,7 @@ class TestSnapshots:
                 simulator.take_snapshot("a")
                 with pytest.raises(InputError, match="which is taken"):
                     simulator.take_snapshot("a")
-                with pytest.raises(InputError, match="one of those there are: a"):
+                with pytest.raises(InputError, match="one of the existing snapshots: a"):
                     simulator.restore_snapshot("b")
                 assert [it.name for it in simulator.snapshots()] == ["a"]
                 simulator.delete_snapshot("a")

@@ -150,7 +150,7 @@ def test_tasks_that_ask_for_the_same_share_everything_but_the_name(tmp_path: Pat
         pytest.param(f"{NODES}a,1,1,0\n", "t.csv:2 row: expected 5 columns, got 4", id="a column is missing"),
         pytest.param(
             f"{NODES}a,x,1,0,\n",
-            "t.csv:2 column cpu_milli: expected a whole number, not negative, got 'x'",
+            "t.csv:2 column cpu_milli: expected a whole number from 0 to 1099511627776, got 'x'",
             id="a word",
         ),
         pytest.param(

@@ -109,7 +109,7 @@ def test_a_kept_what_if_is_listed_until_it_is_deleted() -> None:
         assert (fork["id"], fork["name"]) == (kept["fork"], "zone b is lost")
         assert (await lab.send("DELETE", f"/what-if/{kept['id']}"))["items"] == []
         gone = await lab.get(f"/what-if/{kept['id']}", want=404)
-        assert gone["error"]["wanted"] == "one of those there are: none"
+        assert gone["error"]["wanted"] == "one of the existing what-ifs: none"
         assert (await lab.get("/forks"))["items"] == []
 
     run(test, *NODES, *PODS)

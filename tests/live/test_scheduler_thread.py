@@ -221,7 +221,7 @@ class TestReplacing:
 
         monkeypatch.setattr(Breakable, "handle", broken)
         cluster.host.replace(cluster.make)
-        assert [it.doing for it in cluster.host.status().engine_failures] == ["taking over"]
+        assert [it.doing for it in cluster.host.status().engine_failures] == ["replacing the scheduler"]
         assert cluster.host.ask(lambda scheduler: len(scheduler.pods)) == 1
 
     @pytest.mark.parametrize("threaded", [False, True], ids=["at once", "on a thread"])
@@ -297,7 +297,7 @@ class TestBugsOfOurs:
         assert cluster.nodes_of() == {"a": "n0", "worst": "", "b": "n1"}
         assert [it.doing for it in cluster.host.status().engine_failures] == [
             "taking in what was posted",
-            "making the scheduler anew",
+            "rebuilding the scheduler",
         ]
         monkeypatch.undo()
         cluster.add(small_pod("worst"))

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that collide, claims for one pod alone, what pods on trial change, hints."""
+"""VolumeRestrictions: disks that collide, claims for one pod alone, the effect of pods that are moved temporarily, hints."""
 
 import pytest
 from msgspec.structs import replace

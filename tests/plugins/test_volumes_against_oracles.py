@@ -85,7 +85,7 @@ def test_node_volume_limits(world: World) -> None:
     plugin = make_plugin(NodeVolumeLimits, state)
     want = reported(world, oracle.too_many_volumes, "Unschedulable")
     assert verdicts(plugin, world.pod, state) == want
-    # State cached between questions is updated when pods leave, for good or on trial.
+    # State cached between questions is updated when pods leave, for good or temporarily.
     for pod, _ in world.pods[:1]:
         fewer = World(world.nodes, world.pods[1:], world.objects, world.pod)
         with state.trial():

@@ -35,7 +35,7 @@ WRONG = [
     (
         "a division by zero",
         "{{DivideInt 1 0}}",
-        ("t:1 template {{DivideInt 1 0}}: expected two numbers, the second not 0, got a division"),
+        ("t:1 template {{DivideInt 1 0}}: expected two numbers, the second not 0, got 1 and 0"),
     ),
     ("a condition", "{{if .Index}}", "t:1 template {{if .Index}}: expected a number or one of"),
     (

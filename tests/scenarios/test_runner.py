@@ -242,7 +242,7 @@ BROKEN = [
     (
         "a budget that never allows a drain",
         "- apply: [budget.yaml]\n- drain: n1\n  timeout: 1m",
-        "n1 is not drained within 1m: default/web-",
+        "n1 was not drained within 1m: default/web-",
     ),
     (
         "a condition that never becomes true",

@@ -320,14 +320,14 @@ BROKEN = [
     (WrongType, "filter() returned int64["),
     (TooShort, "score() returned int64[0], not int64["),
     (OtherForOneRow, "an array of one row says 0 (passes)"),
-    (NoReasons, "are (), not texts"),
+    (NoReasons, "are (), not a list or tuple of non-empty strings"),
     (OnlyBits, "has no code of its own, only bits"),
     (TooHigh, "not from 0 to 100; feasible are"),
     (RawTooHigh, "not from 0 to 100; feasible are"),
     (NotElementwise, "it must work element by element"),
     (ScalesByAll, "scale() depends on scores of nodes that are not feasible"),
-    (Counting, "when asked"),
-    (Different, "when made and asked anew"),
+    (Counting, "when called"),
+    (Different, "when created and called again"),
     (Writes, "asking the plugin changed what pods take"),
     (MarksPods, "asking the plugin changed the pod"),
     (
@@ -383,7 +383,7 @@ def test_a_plugin_that_raises_is_told_that_it_must_not() -> None:
 
 
 def test_what_is_no_plugin_class_is_refused() -> None:
-    with pytest.raises(PluginFault, match="<class 'int'> is no plugin class: expected a subclass of"):
+    with pytest.raises(PluginFault, match="<class 'int'> is not a plugin class: expected a subclass of"):
         check_plugin(int)  # type: ignore[type-var, arg-type, unused-ignore]
 
 
@@ -396,5 +396,5 @@ def test_names_of_earlier_versions_are_refused() -> None:
     class Old(Right):
         scalar = True
 
-    with pytest.raises(PluginFault, match=r"Old defines scalar: .*nothing asks about plain numbers any more"):
+    with pytest.raises(PluginFault, match=r"Old defines scalar: .*nothing calls it any more"):
         check_plugin(Old)

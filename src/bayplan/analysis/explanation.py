@@ -247,7 +247,7 @@ class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
         fate: its outcome, in one sentence.
         verdicts: the results of all filters, including those after the first rejection; empty if PreFilter excluded the node.
         score: its scores, if it was feasible and nodes were scored.
-        advantages: how the chosen node beat it (or it the runner-up, if it was chosen).
+        advantages: the scores by which the chosen node beat it; for the chosen node, those by which it beat the runner-up.
         free: free amounts of the requested resources just before the attempt.
         requested: the pod's requests.
     """

@@ -43,7 +43,7 @@ ALWAYS_SHOWN = ("pods", "cpu", "memory")
 def print_report(result: SimulationResult, console: Console | None = None, *, facts: RunFacts | None = None) -> None:
     """Print the report on a run to a console (standard output by default), including real time.
 
-    `facts` are those of the result, if already computed.
+    `facts`: the facts of the result, if they are already computed.
     """
     console = console or report_console()
     print_parts(console, render_report(facts or run_facts(result), result.wall))

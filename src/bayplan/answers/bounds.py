@@ -1,4 +1,4 @@
-"""Bounds of how good an answer about nodes can be: by amounts only, and by packing whole pods with OR-tools.
+"""Bounds on how good an answer about nodes can be: by amounts only, and by packing whole pods with OR-tools.
 
 The relaxation considers amounts only: pods may be split and put anywhere. For each resource, the remaining nodes must offer
 (allocatable without what DaemonSets and mirror pods take there) as much as the other pods request. The fewest nodes that do are
@@ -50,12 +50,12 @@ _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
 class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
-    """A bound.
+    """An upper bound on how many nodes can be removed, and on what that saves.
 
     Attributes:
         nodes: maximum number that could be removed.
-        price: maximum saving.
-        resource: the resource that decides; "" if amounts would allow all candidates to be removed.
+        price: maximum saving, in the unit of the given prices.
+        resource: the resource that limits the number; "" if none does, or if packing gives a lower bound than amounts do.
         method: the method that found the bound, in words.
     """
 
@@ -70,7 +70,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
 
     Args:
         cluster: the current one.
-        candidates: nodes that no rule keeps.
+        candidates: the nodes that may be removed.
         prices: the prices by node; a node without a price counts 1.
     """
     state = cluster.state
@@ -183,7 +183,7 @@ def packed_removal_bound(
 
     Args:
         cluster: the current one.
-        candidates: nodes that no rule keeps.
+        candidates: the nodes that may be removed.
         prices: the prices by node; a node without a price counts 1.
         relaxed: the bound of the relaxation.
 

@@ -170,9 +170,9 @@ def _displace(pod: Pod, effect: Effect) -> None:
         return
     effect.displaced[pod.key] = pod
     if pod.metadata.controller() is None:
-        effect.notes["pods without a controller come back as copies; in a real cluster somebody has to make them"] = (
-            None
-        )
+        effect.notes[
+            "pods without a controller come back as copies; in a real cluster you have to create them yourself"
+        ] = None
 
 
 def _remove_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:

@@ -290,7 +290,7 @@ class _Removal:
             "pods of DaemonSets and mirror pods end with their node",
         ]
         if self._options.force:
-            found.append("pods without a controller come back as copies; somebody has to make them")
+            found.append("pods without a controller come back as copies, which you have to create yourself")
         if self._cluster.waiting:
             found.append(f"{len(self._cluster.waiting):,} pods that wait now are ignored")
         if not self._prices:

@@ -214,7 +214,7 @@ def equal_price(node: Node) -> float:
 def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeShape:
     """Return the shape of a node of a catalogue.
 
-    The annotation ``bayplan.io/price`` gives the price of one node, by default that of `price`.
+    The annotation ``bayplan.io/price`` gives the price of one node; the default is `price`.
     """
     text = node.metadata.annotations.get(PRICE)
     name = node.metadata.name

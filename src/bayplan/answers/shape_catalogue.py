@@ -39,7 +39,7 @@ class ShapeCatalogue:
 
     Args:
         trial: the cluster.
-        catalogue: available nodes, one for each shape; their names are those of the shapes.
+        catalogue: available nodes, one for each shape; each shape has the name of its node.
     """
 
     def __init__(self, trial: Trial, catalogue: Sequence[Node] = ()) -> None:
@@ -48,7 +48,7 @@ class ShapeCatalogue:
 
     @cached_property
     def shapes(self) -> list[NodeShape]:
-        """Return all shapes, the cheapest first; those of the catalogue alone, if there is one."""
+        """Return all shapes, the cheapest first; if a catalogue is given, only its shapes."""
         found = [shape_of(node, size_price) for node in self._given] or shapes_of(self._trial.state, size_price)
         if not found:
             node = Node(metadata=ObjectMeta(name="generic"), status=NodeStatus(allocatable=_GENERIC, capacity=_GENERIC))

@@ -72,7 +72,7 @@ class Step:
         evicts: keys of pods that are evicted.
         adds: new objects, in order.
         copies: creates the objects again for one more of them.
-        replaces: objects that replace those of the same names.
+        replaces: objects that replace existing objects of the same names.
         preempts: whether the pod preempts others.
         group: the group of equivalent steps, one of which is shown; "" for a step without such.
     """

@@ -44,15 +44,15 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rank: 1 for the first.
-        kind: the kind of the change, see `StepKind`; of a pair the riskier one.
+        kind: the kind of the change, see `StepKind`; of a pair of changes, the riskier one.
         text: the suggested action.
         risk: the possible effects on other pods.
         cost: the relative cost from 0 to 1, among suggestions of the same kind.
-        node: the node of the first waiting pod; "" if a different one gets the place.
-        placed: number of the waiting pods that get a node.
-        waiting: number of waiting pods.
-        moved: pods that leave their nodes and get other ones.
-        evicted: pods that leave and then wait, or do not come back.
+        node: the node that the pod in question gets; "" if only other waiting pods get one.
+        placed: number of waiting pods that get a node, excluding those that fit without the change.
+        waiting: number of waiting pods, counted likewise.
+        moved: the new places of pods that leave their nodes.
+        evicted: keys of pods that leave their nodes and then wait, or are not recreated.
         commands: the commands that make the change, as far as kubectl can.
         objects: documents that are new or changed.
         deleted: keys of pods that are deleted.

@@ -150,7 +150,7 @@ def replay_recording(options: ReplayOptions, progress: Callable[[SyncStatus], No
         progress: the function to call every second with the status.
 
     Raises:
-        InputError: the file is no recording, the cluster can't be reached.
+        InputError: the file is not a recording, or the cluster can't be reached.
     """
     with exit_on_sigterm():
         return asyncio.run(_replay(options, progress))

@@ -143,7 +143,7 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
         for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, Plugin) and each.__module__ == module.__name__
     ]
-    got = "no such name" if found is None else f"{type(found).__name__} {name}, which is no plugin class"
+    got = "no such name" if found is None else f"{type(found).__name__} {name}, which is not a plugin class"
     close = near_name(name, own) or (own[0] if len(own) == 1 else "")
     hint = f"'{path}:{close}'" if close else "" if own else "class MyPlugin(bayplan.PerNodePlugin): ..."
     raise PluginError(name, where=str(path), wanted="a class that inherits from a plugin class", got=got, hint=hint)

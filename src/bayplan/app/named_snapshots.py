@@ -57,7 +57,7 @@ class NamedSnapshots:
         found = self._kept.get(name)
         if found is None:
             known = ", ".join(self._kept) or "none"
-            raise InputError("snapshot", got=f"'{name}'", wanted=f"one of those there are: {known}")
+            raise InputError("snapshot", got=f"'{name}'", wanted=f"one of the existing snapshots: {known}")
         return found
 
     def take(self, name: str) -> NamedSnapshot:

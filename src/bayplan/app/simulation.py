@@ -188,7 +188,7 @@ def prepare_simulation(
 ) -> PreparedSimulation:
     """Assemble a simulation; see `simulate`.
 
-    `inputs`, `setup` and `files` are those of the options, if they have been read already.
+    Pass `inputs`, `setup` and `files` if those of the options have been read already.
     """
     start = perf_counter()
     # Read the scheduler's configuration before any large input, so that errors in it are reported at once.

@@ -209,7 +209,7 @@ class Consolidation:
         return sizes.get(group.name, 0) < group.max_size and (not most or sum(sizes.values()) < most)
 
     def _fits(self, cluster: QuestionCluster, candidates: Sequence[Candidate], added: NodeGroup | None) -> bool:
-        """Return whether the pods of nodes fit on the other ones, and on a new node of a group if one is given."""
+        """Return whether the pods of nodes fit on the other nodes, and on a new node of a group if one is given."""
         with cluster.trial(preempts=False) as trial:
             for each in candidates:
                 trial.put(replace(each.node, spec=replace(each.node.spec, unschedulable=True)))

@@ -113,7 +113,7 @@ class Clock:
         self._change(speed=_checked(speed))
 
     def jump(self, time_ns: int) -> None:
-        """Set it forward; a time in the past changes nothing."""
+        """Set the clock forward; a time in the past changes nothing."""
         if time_ns > self.now_ns():
             self._change(time_ns=time_ns)
 

@@ -160,7 +160,9 @@ class _Replay:
         body = template["body"] if template.get("body") is not None else request.get("body")
         data = body.encode() if isinstance(body, str) else b"" if body is None else msgspec.json.encode(body)
         headers = cast("dict[str, str]", request.get("headers") or {})
-        response = await send(self._application, str(request["method"]), path, headers, self._filled(data.decode()).encode())
+        response = await send(
+            self._application, str(request["method"]), path, headers, self._filled(data.decode()).encode()
+        )
         for name, pointer in cast("dict[str, str]", exchange.get("captures") or {}).items():
             found = at_pointer(response.get("body"), pointer)
             self._captured[name] = "" if found is None else found if isinstance(found, str) else json.dumps(found)
@@ -174,7 +176,7 @@ def at_pointer(document: Json, pointer: str) -> Json:
     """Return the value at a JSON pointer, or None if there is none.
 
     Raises:
-        InputError: it is no pointer.
+        InputError: it is not a JSON pointer.
     """
     if pointer and not pointer.startswith("/"):
         raise InputError("JSON pointer", got=repr(pointer), wanted="one that starts with /")

@@ -82,7 +82,7 @@ class _Replay:
             assert self._last is not None
             return self._last.pod
         if key not in self._pods:
-            raise InputError("operation", got=f'no pod "{key}"', wanted="one of those of the case")
+            raise InputError("operation", got=f'no pod "{key}"', wanted="a pod of the case")
         return self._pods[key]
 
     def _do(self, op: _Op) -> tuple[str, str]:
@@ -135,7 +135,7 @@ class _Replay:
                     queue.flush_unschedulable(tick_ms * MILLISECOND_NS)
             self._now_ms = end_ms
         else:
-            raise InputError("operation", got=repr(op.op), wanted="one of those of the README")
+            raise InputError("operation", got=repr(op.op), wanted="an operation from the README")
 
     def _state(self) -> JsonObject:
         queue = self._queue
@@ -145,10 +145,7 @@ class _Replay:
             "active": _names(queue.active()),
             "backoff": _names(queue.backing_off()),
             "unschedulable": _names(queue.unschedulable()),
-            "nominated": {
-                node: list[Json](queue.nominator.on_node(node).values())
-                for node in queue.nominator
-            },
+            "nominated": {node: list[Json](queue.nominator.on_node(node).values()) for node in queue.nominator},
             "backoffMap": {
                 key: {"attempts": attempts, "untilMs": (backoff.backoff_time_ns(key) or 0) // MILLISECOND_NS}
                 for key, attempts in backoff.attempts.items()

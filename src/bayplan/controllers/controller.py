@@ -127,4 +127,4 @@ class Controller(ABC):
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
         """Process an event of a pod that the object of this key controls; the object is reconciled afterwards anyway."""
-        raise AssertionError(f"{type(self).__name__} follows pods and does nothing about it")
+        raise AssertionError(f"{type(self).__name__} follows pods but does not handle their changes")

@@ -44,7 +44,7 @@ class DaemonSetController(Controller):
         self._memories: dict[str, DaemonMemory] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Note a change of a pod, so that its DaemonSet is checked on that node."""
+        """Record a change of a pod, so that its DaemonSet is checked on that node."""
         controller = event.object.metadata.controller()
         if controller is not None:
             self._memory(controller.uid).follow_pod(event)

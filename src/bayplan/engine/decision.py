@@ -223,7 +223,7 @@ class Decision:
         return next((plugin for plugin, names in narrowed if name not in names), "")
 
     def failures(self, row: int) -> tuple[Status, ...]:
-        """Return the statuses with which a node was rejected: the first failure or, with `check_all`, those of all failing filters.
+        """Return the statuses with which a node was rejected: the first failure or, with `check_all`, one for each failing filter.
 
         If nominated pods make a node infeasible, only the first failure is known.
         """

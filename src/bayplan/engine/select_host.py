@@ -124,7 +124,7 @@ class BestOfSample:
 
     def __getitem__(self, number: int) -> int:
         if not 0 <= number < self._count:
-            raise IndexError("there are fewer best rows")
+            raise IndexError("not so many rows have the highest total")
         return int(self._sample.nth(self._count, number))
 
     def __iter__(self) -> Iterator[int]:
@@ -286,7 +286,7 @@ class BestBlocks:
                     if number == 0:
                         return row
                     number -= 1
-        raise IndexError("there are fewer best rows")
+        raise IndexError("not so many rows have the highest total")
 
     def all(self, highest: int) -> Index:
         """Return all rows with the highest total (intp, ascending)."""

@@ -45,7 +45,7 @@ class PluginExtender:
         """Answer a filter verb: the nodes that fit the pod, and why the others do not.
 
         Raises:
-            InputError: the arguments are not those of the verb.
+            InputError: the arguments do not match the verb.
         """
         pod = _pod_of(arguments)
         names, items = self._nodes_of(arguments)

@@ -26,7 +26,7 @@ class Value:
     Args:
         text: the text of the value.
         line: the line on which it starts.
-        value: the data; UNSET reads it from the text whenever it is asked for: long lists take no more room than their text.
+        value: the data; UNSET parses it from the text on each access, so long lists take no more memory than their text.
     """
 
     __slots__ = ("_value", "line", "text")

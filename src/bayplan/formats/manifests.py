@@ -45,7 +45,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class _NoObject(InputError):
-    """A document that is not an object of Kubernetes: it does not say of which kind it is."""
+    """A document that is not a Kubernetes object: it lacks the kind or the apiVersion."""
 
 
 class ManifestLoader:
@@ -201,7 +201,7 @@ class ManifestLoader:
             self._warn(WarningKind.UNKNOWN_FIELD, where, what, "unknown field", "it has no effect", hint=hint)
 
     def _check_values(self, document: Document, value: dict[str, object]) -> None:
-        """Refuse values that kube-apiserver refuses because their field has other ones.
+        """Reject values that kube-apiserver rejects because they are not among the allowed values of their field.
 
         Raises:
             InputError: there is one.
@@ -289,7 +289,7 @@ class ManifestLoader:
     def _warn(
         self, kind: WarningKind, where: str, what: str, problem: str, consequence: str = "", *, hint: str = ""
     ) -> None:
-        """Note what is the matter and what comes of it; a strict load refuses it instead."""
+        """Record a warning: the problem and its consequence; raise InputError instead if the load is strict."""
         if self._strict and not kind.is_note:
             raise InputError(f"{what}: {problem}; refused because of --strict", where=where, hint=hint)
         problem = f"{problem}; {consequence}" if consequence else problem

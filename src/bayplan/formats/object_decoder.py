@@ -62,10 +62,10 @@ class _PodDocument(msgspec.Struct, gc=False):
 
 
 class _Memory(dict[bytes, T]):
-    """Values by the bytes that they were decoded from, or the digest of these, the more recent ones.
+    """A bounded cache of decoded values, by the bytes that they were decoded from or by a digest of the bytes.
 
     Args:
-        most: the maximum number that is kept.
+        most: the maximum number of values.
     """
 
     def __init__(self, most: int = _MOST) -> None:
@@ -73,7 +73,7 @@ class _Memory(dict[bytes, T]):
         self._most = most
 
     def keep(self, key: bytes, value: T) -> T:
-        """Keep a value; the oldest quarter goes when there are too many."""
+        """Cache a value and return it; a full cache first drops the quarter that was added first."""
         if len(self) >= self._most:
             for oldest in list(self)[: self._most // 4]:
                 del self[oldest]
@@ -177,12 +177,12 @@ def _recalled(memory: _Memory[T], raw: bytes, decode: Callable[[bytes], T]) -> T
 
 
 def _digest(data: bytes) -> bytes:
-    """Return what stands for bytes as a key: a spec's own would take 1 to 2 kB, in each of two caches."""
+    """Return a digest to use as key in caches; the bytes of a spec would take 1 to 2 kB in each of two caches."""
     return blake2b(data, digest_size=16).digest()
 
 
 def _without_node(raw: bytes) -> tuple[bytes, str]:
-    """Return the bytes of a spec without its node's name, and that name; the whole and "" where it is not plain to see.
+    """Return the bytes of a spec without its node name, and that name; all bytes and "" if the name is not found with certainty.
 
     A quote inside a text is escaped, so that what looks like the field is the field.
     """

@@ -77,7 +77,7 @@ class TypeFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class KindFacts(msgspec.Struct, frozen=True, gc=False):
-    """The type of a kind; its resource (plural, empty for lists and for what is no resource) and its scope."""
+    """The type of a kind; its resource (plural; empty for lists and other types that are not resources) and its scope."""
 
     type: str
     resource: str = ""

@@ -93,7 +93,7 @@ class _Fields:
         self._kind = kind
 
     def check(self, value: object, type_: inspect.Type, path: str) -> None:
-        """Refuse the first field that the type does not have, or that is missing, or has a value that is none of its own."""
+        """Reject the first field that is unknown or missing, or has a value that the type does not allow."""
         if isinstance(type_, inspect.Metadata):
             self.check(value, type_.type, path)
         elif isinstance(type_, inspect.UnionType):

@@ -49,7 +49,7 @@ class Parsed(msgspec.Struct):
         line: the line where it starts, counted from 0.
         duplicates: (line, key) of keys that stand twice in one mapping.
         item_lines: the lines where the elements of a top-level list `items` start, counted from 0.
-        raw: the value as compact JSON where that is at hand, or None.
+        raw: the value as compact JSON if it is available, or None.
     """
 
     value: object
@@ -381,7 +381,7 @@ class _Builder:
         sources = list(reversed(item.value)) if is_list else [item]
         for source in sources:
             if source.__class__ is not MappingNode:
-                raise YamlError("'<<' before something that is no object", line)
+                raise YamlError("'<<' before a value that is not an object", line)
             fields = self.build(source, repeated)
             if isinstance(fields, dict):
                 result.update(fields)

@@ -25,7 +25,7 @@ class ArrayFilterRule(FilterRule):
         self._plugin, self._spec, self._state = plugin, spec, state
 
     def filter(self, row: int) -> int:
-        """Filter one row."""
+        """Return the verdict for one row."""
         return int(self._plugin.filter(self._spec, self.params, Rows(self._state, _index([row])))[0])
 
     def filter_all(self, codes: Codes) -> None:

@@ -15,7 +15,7 @@ MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
 class AnswerError(ValueError):
-    """A response with a wrong type; the text is that of Go's decoder. Only `bayplan.framework.extender` handles it."""
+    """A response with a wrong type; the text is the message of Go's decoder. Only `bayplan.framework.extender` handles it."""
 
 
 class FilterAnswer(msgspec.Struct, frozen=True):

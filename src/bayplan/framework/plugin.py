@@ -87,13 +87,13 @@ S = TypeVar("S")
 
 
 REPLACED = {
-    "scalar": "remove it: nothing asks about plain numbers any more",
+    "scalar": "remove it: nothing calls it any more",
     "amounts_only": "declare `reads = Reads.NODES | Reads.USAGE`",
-    "filter_many": "remove it: `filter` is asked for each spec",
-    "score_many": "remove it: `score` is asked for each spec",
+    "filter_many": "remove it: `filter` is called for each spec",
+    "score_many": "remove it: `score` is called for each spec",
     "filter_columns": "declare what `filter` reads in `reads`",
     "score_columns": "declare what `score` reads in `reads`, or return it from score_reads()",
-    "filter_supposing": "count pods in params_after_changes(), which is asked while they are moved on trial",
+    "filter_supposing": "count pods in params_after_changes(), which is called while pods are moved temporarily",
     "params_on_bare_nodes": "read pods from `rows.state`, which has none when only nodes are known",
     "before_changes": "the name after_undo(): it is called when pods have been moved back",
 }

@@ -46,7 +46,7 @@ class Rule:
         self.reads_others = False
 
     def bind(self) -> None:
-        """Look up again what depends on the nodes and on the arrays; called when `Columns.version` has changed."""
+        """Look up everything that depends on the nodes and the arrays again; called when `Columns.version` has changed."""
 
     def refresh(self) -> bool:
         """Read what the rule needs of the cluster as a whole; return whether every row must be evaluated again.
@@ -56,7 +56,7 @@ class Rule:
         return False
 
     def after_changes(self, params: Params | None) -> None:
-        """Read the cluster again: pods were added or removed on trial since PreFilter returned `params`."""
+        """Read the cluster again: pods were added or removed temporarily since PreFilter returned `params`."""
         self.refresh()
 
     def after_undo(self, params: Params | None) -> None:

@@ -22,7 +22,7 @@ class WaitingPod:
         key: ``namespace/name``.
         pod: the pod, without a node in its spec.
         node_name: the node to bind it to.
-        deadlines: the deadline of each plugin that has not allowed the pod yet.
+        deadlines: the deadline of each plugin that has not allowed the pod yet, in nanoseconds on the scheduler's clock.
         timeouts: the maximum time that each plugin lets the pod wait, in nanoseconds.
         refusal: why it was rejected; None if it was not.
         decided: the list to which it adds its key when its wait is over.
@@ -38,7 +38,7 @@ class WaitingPod:
 
     @property
     def pending_plugins(self) -> tuple[str, ...]:
-        """Return the plugins that have not allowed it yet."""
+        """Return the plugins that have not allowed the pod yet."""
         return (*self.deadlines,)
 
     @property
@@ -48,7 +48,7 @@ class WaitingPod:
 
     @property
     def deadline_ns(self) -> int:
-        """Return the earliest deadline; 0, which means immediately, if the wait is over."""
+        """Return the earliest deadline in nanoseconds; 0, which means immediately, if the wait is over."""
         return 0 if self.is_decided else min(self.deadlines.values())
 
     def allow(self, plugin: str) -> None:

@@ -26,7 +26,7 @@ def json_answer(request: Request, document: msgspec.Struct | None, status: int =
 
 
 def bytes_answer(request: Request, body: bytes, status: int = 200, media_type: str = JSON) -> Response:
-    """Return a body as a response, or 304 if the client already has it."""
+    """Return a body as a response, or 304 if the client already has it. Large bodies are compressed if the client accepts gzip."""
     headers = {"cache-control": "no-cache", "vary": "accept-encoding"}
     if request.method in ("GET", "HEAD") and status == 200:
         tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'

@@ -244,7 +244,9 @@ def _known(observation: Observation, request: Request) -> str:
     names = [kept.name for kept in observation.subject.snapshots()]
     if name not in names:
         known = ", ".join(names) or "none"
-        raise Refusal(HTTPStatus.NOT_FOUND, "snapshot", got=f"'{name}'", wanted=f"one of those there are: {known}")
+        raise Refusal(
+            HTTPStatus.NOT_FOUND, "snapshot", got=f"'{name}'", wanted=f"one of the existing snapshots: {known}"
+        )
     return name
 
 

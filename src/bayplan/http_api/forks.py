@@ -172,7 +172,9 @@ class Forks:
         found = self._forks.get(fork_id)
         if found is None:
             known = ", ".join(self._forks) or "none"
-            raise Refusal(HTTPStatus.NOT_FOUND, "fork", got=f"'{fork_id}'", wanted=f"one of those there are: {known}")
+            raise Refusal(
+                HTTPStatus.NOT_FOUND, "fork", got=f"'{fork_id}'", wanted=f"one of the existing forks: {known}"
+            )
         return found
 
     def finished(self, fork_id: str) -> SimulationResult:
@@ -296,7 +298,7 @@ def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simula
 
 
 def objects_now(store: ObjectStore) -> Objects:
-    """Return the current objects. On the loop thread; takes milliseconds for 50,000."""
+    """Return the current objects. Call it on the loop's thread; it takes milliseconds for 50,000 objects."""
     found: Objects = {}
     for kind in store.kinds():
         found.update(zip(((kind, key) for key in store.keys(kind)), store.all(kind), strict=True))
@@ -348,7 +350,7 @@ def changed_objects(
         struct = kinds.get(reference.kind.lower())
         key = f"{reference.namespace}/{reference.name}" if reference.namespace else reference.name
         if struct is None or objects.pop((struct, key), None) is None:
-            raise InputError("delete", got=f"{reference.kind} {key}", wanted="an object that is there")
+            raise InputError("delete", got=f"{reference.kind} {key}", wanted="an existing object")
     for number, document in enumerate(documents):
         item = default_object(decode(document, where=f"objects[{number}]"))
         objects[type(item), item.key] = item

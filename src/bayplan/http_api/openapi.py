@@ -57,7 +57,7 @@ def _any_value(kind: type) -> Plain:
     """
     if kind is object:
         return {"description": "any JSON value"}
-    raise TypeError(f"{kind} is no type of JSON")
+    raise TypeError(f"{kind} has no JSON type")
 
 
 # --- responses --------------------------------------------------------------------------------------------------------

@@ -270,7 +270,9 @@ def _known(observation: Observation, request: Request) -> str:
     found: str = request.path_params["id"]
     if found not in observation.what_ifs:
         known = ", ".join(observation.what_ifs) or "none"
-        raise Refusal(HTTPStatus.NOT_FOUND, "what-if", got=f"'{found}'", wanted=f"one of those there are: {known}")
+        raise Refusal(
+            HTTPStatus.NOT_FOUND, "what-if", got=f"'{found}'", wanted=f"one of the existing what-ifs: {known}"
+        )
     return found
 
 

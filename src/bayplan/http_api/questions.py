@@ -289,7 +289,10 @@ class Questions:
                 return work(Inquiry(cluster, settings, runner))
         except (QuestionEnded, TrialEnded) as problem:
             raise Refusal(
-                HTTPStatus.SERVICE_UNAVAILABLE, "no answer", got=str(problem), hint="a smaller question"
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "no answer",
+                got=str(problem),
+                hint="a question about fewer pods or nodes",
             ) from problem
         finally:
             runner.close()

@@ -108,7 +108,7 @@ class QueueView:
                 self._is_forgotten = False
                 self._ask(begun)
             if self._copy is EMPTY:
-                raise EngineBusy("the scheduler is busy, and nothing is known of its queue yet")
+                raise EngineBusy("the scheduler is busy, and its queue has not been read yet")
             return self._copy
 
     def _ask(self, begun: float) -> None:

@@ -25,7 +25,7 @@ class EngineRecovery:
     """Counts failures: after the first one the engine is rebuilt immediately, after repeated ones with a growing pause.
 
     Attributes:
-        failures: the latest.
+        failures: the latest, oldest first; at most `MAX_FAILURES`.
         is_resting: whether the engine waits to be rebuilt and must not be used.
         is_broken: whether it can't be rebuilt.
     """
@@ -58,11 +58,11 @@ class EngineRecovery:
         self.is_resting, self.is_broken = not for_ever, for_ever
 
     def end(self) -> None:
-        """Mark the engine as rebuilt."""
+        """End the pause and clear `is_broken`. Called before the engine is rebuilt or replaced."""
         self.is_resting = self.is_broken = False
 
     def seconds_left(self) -> float:
-        """Return the rest of the pause."""
+        """Return the rest of the pause in seconds."""
         return max(self._until - time.monotonic(), 0.0)
 
 

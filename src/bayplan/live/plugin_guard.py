@@ -89,13 +89,13 @@ class GuardedRegistry(Registry):
         try:
             plugin = self.runner.call(name, "New", kind, arguments, handle)
         except PluginFailure as failure:
-            raise PluginError(f"plugin {name} can't be made", got=failure.text) from None
+            raise PluginError(f"plugin {name} can't be created", got=failure.text) from None
         guard(plugin, self.runner)
         return plugin
 
 
 def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
-    """Replace a plugin's own methods by calls through a runner."""
+    """Wrap the methods of a plugin that run custom code, so that the runner makes each call."""
     guarded = cast("dict[str, object]", plugin.__dict__)
     for method, point in _POINTS.items():
         if _is_own(plugin, method):

@@ -217,7 +217,7 @@ class SchedulerThread:
         """Return the result of a function of the scheduler; see `submit`.
 
         Raises:
-            EngineBusy: a cycle took longer than `timeout` seconds.
+            EngineBusy: there was no result within `timeout` seconds. Exceptions of the function are raised, too.
         """
         future = self.submit(question)
         try:
@@ -455,7 +455,7 @@ class SchedulerThread:
         self._recovery.end()
         self._replacing.append(future)
         # If that fails, it is rebuilt immediately without the object that broke it, and that attempt counts.
-        if self._guarded("taking over", lambda: self._load(successor, before)) is True:
+        if self._guarded("replacing the scheduler", lambda: self._load(successor, before)) is True:
             self._answer_replacing(None)
 
     def _answer_replacing(self, problem: EngineBusy | None) -> None:
@@ -494,7 +494,7 @@ class SchedulerThread:
         self._recovery.end()
         if remake is not None:
             problem = None
-            if self._guarded("making the scheduler anew", lambda: self._load(remake(), before)) is not True:
+            if self._guarded("rebuilding the scheduler", lambda: self._load(remake(), before)) is not True:
                 text = self._recovery.failures[-1].exception
                 problem = EngineBusy(f"the new scheduler failed on the objects of the cluster: {text}")
             self._answer_replacing(problem)

@@ -118,7 +118,7 @@ def _covers_pods(resource: str) -> bool:
 
 
 def claim_usage(storage: Quantity | None, storage_class: str, attributes_class: str) -> Usage:
-    """Return the usage of a claim.
+    """Return what a PersistentVolumeClaim uses of a quota.
 
     Args:
         storage: the requested amount of storage.

@@ -85,7 +85,7 @@ class TermTables:
 
 @dataclass(frozen=True)
 class InterPodAffinitySpec:
-    """The pod's own terms, and what terms of others are asked about.
+    """The pod's own terms, and its namespace and labels, which terms of other pods may match.
 
     Attributes:
         key: everything below.
@@ -135,7 +135,7 @@ class InterPodAffinity(
         """Compile the pod's terms."""
         terms = pod_terms(pod)
         labels = pod.metadata.labels
-        # The two kinds of reader differ in what else they depend on: terms of others are asked about namespace and labels.
+        # The two kinds of reader differ in what else they depend on: terms of other pods are matched against namespace and labels.
         key = (pod.metadata.namespace, tuple(sorted(labels.items())), terms)
         return InterPodAffinitySpec(key, pod.metadata.namespace, labels, terms, TermTables())
 
@@ -283,7 +283,7 @@ def _table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
 
 
 class RequiredTerms(FilterRule):
-    """The first of three rules that a node breaks: the pod's affinity, its anti-affinity, that of other pods."""
+    """The first of three rules that a node breaks: the pod's affinity, its anti-affinity, the anti-affinity of existing pods."""
 
     def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -360,7 +360,7 @@ class WeighedTerms(ScaledScoreRule):
         self._stamp = -1
 
     def refresh(self) -> bool:
-        """Bring the tables up to date; return whether pods came to, or left, a domain of several nodes."""
+        """Bring the tables up to date; return whether a domain of several nodes gained or lost pods."""
         weighed = self._plugin.weighed(self._spec, self._cluster)
         moved = False
         if weighed is not self._seen:

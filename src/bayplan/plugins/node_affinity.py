@@ -189,7 +189,7 @@ class RequiredAffinity(FilterRule):
                 matcher.bind()
 
     def filter(self, row: int) -> int:
-        """Ask the affinity that is enforced first, then the pod's own."""
+        """Check the affinity from the plugin's arguments first, then the pod's own."""
         if self._added is not None and not self._added.matches(row):
             return NOT_ENFORCED
         if self._labels is not None and not self._labels.matches(row):

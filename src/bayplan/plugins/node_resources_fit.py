@@ -273,7 +273,7 @@ class Room(FilterRule):
         self._found: Any = None
 
     def refresh(self) -> bool:
-        """Note which requests device classes stand for, as PreFilter found it."""
+        """Record which requests a device class may satisfy, as PreFilter found."""
         if self.params is not self._seen:
             self._seen = self.params
             for place in range(self._count):
@@ -319,13 +319,13 @@ class Room(FilterRule):
             found[i] |= lack(amount, flag, delegated, allocatable[start + i], used[start + i])
 
     def _lacking(self, place: int, row: int) -> int:
-        """Return what `lack` says of one request."""
+        """Return the result of `lack` for one request."""
         columns, number = self.columns, self._numbers[place]
         allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
         return lack(self._amounts[place], self._flags[place], self._delegated[place] != 0, allocatable, used)
 
     def _number(self, row: int) -> int:
-        """Return the number of the set of what is short."""
+        """Return the number of the set of resources that are short."""
         columns = self.columns
         lacking = [int(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
         lacking += [self._lacking(place, row) for place in range(self._count)]
@@ -341,7 +341,7 @@ class Room(FilterRule):
 def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -> int:
     """Return the flag of a request that lacks room, with `UNRESOLVABLE_BIT` if it is more than the whole node offers; else 0.
 
-    A delegated request may pass where the node has none of the resource.
+    A delegated request may pass on a node that has none of the resource.
     """
     verdict = flag | (UNRESOLVABLE_BIT if amount > allocatable else 0)
     verdict = verdict if amount > go.sub(allocatable, used) else 0

@@ -100,7 +100,7 @@ class PodTopologySpread(
         self._hints = PodTopologySpreadHints(self._constraints)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodTopologySpreadSpec:
-        """Keep what the constraints follow from; they are compiled when first asked for."""
+        """Store what the constraints depend on; they are compiled on first use."""
         metadata, spec = pod.metadata, pod.spec
         owner = metadata.controller()
         key = (
@@ -253,7 +253,7 @@ class HardSpread(FilterRule):
         self._tables: list[ConstraintTable] = []
 
     def refresh(self) -> bool:
-        """Bring the counts up to date; return whether more rows than those where pods came or went must be asked."""
+        """Bring the counts up to date; return whether rows that neither gained nor lost pods must be evaluated again, too."""
         tables = self._plugin.tables(self._spec, self._cluster).hard
         moved = tables is not self._seen
         self._seen = self._tables = tables
@@ -269,7 +269,7 @@ class HardSpread(FilterRule):
         return moved
 
     def after_changes(self, params: Params | None) -> None:
-        """Count again while pods are moved on trial."""
+        """Count again after pods were added or removed temporarily."""
         for number in range(len(self._tables)):
             table = self._tables[number]
             table.after_changes()
@@ -355,7 +355,7 @@ class SoftSpread(ScaledScoreRule):
             self._raw[group] = self._weigh(group)
 
     def _meet(self, feasible: Flags) -> int:
-        """Note which groups have feasible nodes; return how many feasible nodes are scored."""
+        """Record which groups have feasible nodes; return how many feasible nodes are scored."""
         groups = self._groups
         if len(self._raw) != len(groups.scored):
             self._raw = np.zeros(len(groups.scored), dtype=np.int64)

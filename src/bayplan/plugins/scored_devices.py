@@ -118,7 +118,7 @@ class ScoredDevices:
         return bool(self._names) and any(resource.is_scalar for resource in scored)
 
     def tallies(self, scored: Sequence[ScoredResource]) -> tuple[DeviceTally, ...]:
-        """Return the tallies of those resources for which a class stands; none where none stands for a configured one."""
+        """Return the tallies of the scored resources that a device class offers; empty if no class offers any."""
         if not self.may_count(scored) or not any(self._classes.get(name) is not None for name in self._names):
             return ()
         self._refresh()

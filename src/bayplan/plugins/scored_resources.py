@@ -90,7 +90,7 @@ class ResourceScore(ScoreRule):
         return False
 
     def allocatable(self, place: int, row: int) -> int:
-        """Return what a node offers of a resource, in devices if devices stand for it there."""
+        """Return what a node offers of a resource, in devices if devices provide it on that node."""
         own = self.columns.allocatable[self.numbers[place], row]
         if self.has_devices and own == 0:
             tally = self._tallies[place]

@@ -52,7 +52,7 @@ class ConstraintTable:
         self._exists: Any = np.zeros(1, dtype=np.uint8)
         self._domains = 0
         self._node_position = -1
-        # Of `others` what there was before pods were moved on trial.
+        # The sums of `others` before pods were moved temporarily.
         self._others_before: Any = np.zeros(0, dtype=np.int64)
         self._had_others = self._on_trial = False
         # Which domains were uneven when that was last asked, and for which nodes.
@@ -71,7 +71,7 @@ class ConstraintTable:
         self._find_smallest()
 
     def after_changes(self) -> None:
-        """Do the same while pods are moved on trial: of `others` those count that came or went since the last `refresh`."""
+        """Update the sums after pods were moved temporarily; those of `others` that came or went since `refresh` count, too."""
         self.sums.refresh()
         self._on_trial = self._had_others or self.others.counter.total != 0
         if self._on_trial:
@@ -109,7 +109,7 @@ class ConstraintTable:
         return self._sum(code) if self._exists[code] else 0
 
     def mark_uneven(self) -> bool:
-        """Note which domains are uneven; return whether one was not that is now, or the other way round."""
+        """Record which domains are uneven; return whether that changed for any domain."""
         moved = self._uneven_at != self._node_position
         if moved:
             self._uneven_at = self._node_position

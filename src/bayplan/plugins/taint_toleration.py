@@ -52,7 +52,7 @@ class TaintTable:
 
 @dataclass(frozen=True, slots=True)
 class TaintTolerationSpec:
-    """The pod's tolerations, and what they make of each taint set.
+    """The pod's tolerations, and their result for each taint set.
 
     Attributes:
         key: the tolerations, without their duration, which does not matter to scheduling.

@@ -65,7 +65,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Claims are looked at where there are any."""
+        """Return OBJECTS if the pod names claims: PreFilter reads them."""
         return Reads.OBJECTS if spec.has_named_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:

@@ -58,7 +58,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod, shared=self._pre_filters)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Claims and volumes are looked at where the pod names claims."""
+        """Return OBJECTS if the pod names claims: PreFilter reads them and their volumes."""
         return Reads.OBJECTS if spec.has_named_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
@@ -191,7 +191,7 @@ class VolumeZones(FilterRule):
             test.bind()
 
     def refresh(self) -> bool:
-        """Take the topologies that PreFilter found; without PreFilter look them up, as upstream does for each node."""
+        """Use the topologies that PreFilter found; without PreFilter, look them up, as upstream does for each node."""
         topologies = self.params
         self._verdict = 0
         if topologies is None:

@@ -23,7 +23,7 @@ def chart_section(name: str, title: str, text: str, figure: Figure) -> str:
 
 
 def table(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of texts that scrolls sideways where it is too wide; `name` is its id."""
+    """Return a table of texts that scrolls sideways if it is too wide; `name` is its id."""
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f'<div class="scroll"><table id="{name}"><tr>{head}</tr>{body}</table></div>'

@@ -26,15 +26,19 @@ def _number(value: Value) -> float:
         raise InputError("template", got=repr(value), wanted="a number") from None
 
 
+def _shown(values: Sequence[float]) -> str:
+    return " and ".join(f"{value:g}" for value in values) or "none"
+
+
 def _divide(values: Sequence[float]) -> float:
     if len(values) != 2 or not values[1]:
-        raise InputError("template", got="a division", wanted="two numbers, the second not 0")
+        raise InputError("template", got=_shown(values), wanted="two numbers, the second not 0")
     return values[0] / values[1]
 
 
 def _mod(values: Sequence[float]) -> float:
     if len(values) != 2 or not int(values[1]):
-        raise InputError("template", got="Mod", wanted="two numbers, the second not 0")
+        raise InputError("template", got=_shown(values), wanted="two integers, the second not 0")
     return math.fmod(int(values[0]), int(values[1]))
 
 

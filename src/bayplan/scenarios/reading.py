@@ -241,7 +241,7 @@ def _load(document: Document, items: Sequence[str | Mapping[str, object]], path:
             ) from None
         manifest = inputs.manifest
         if inputs.trace is not None and path != "$.cluster":
-            raise _refusal(document, path, "manifests (traces belong into cluster)", "a trace")
+            raise _refusal(document, path, "manifests (a trace belongs in `cluster`)", "a trace")
     inline = [document.part(f"{path}[{index}]", item) for index, item in enumerate(items) if not isinstance(item, str)]
     if inline:
         names = [node.metadata.name for node in manifest.nodes]

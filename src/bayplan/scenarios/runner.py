@@ -247,7 +247,7 @@ class ScenarioRun:
         left = drain_nodes(simulator, nodes, simulator.now_ns + plan.timeout_ns)
         if left:
             more = f" (and {len(left) - 1:,} more)" if len(left) > 1 else ""
-            raise _Broken(f"{nodes} is not drained within {plan.step.timeout}: {left[0]}{more}")
+            raise _Broken(f"{nodes} was not drained within {plan.step.timeout}: {left[0]}{more}")
 
     def _wait(self, plan: StepPlan) -> None:
         simulator = self._simulator

@@ -144,7 +144,9 @@ class _Maker:
         """Metrics are not collected, and every object is visible at once."""
 
     def _refuse(self, operation: Operation, index: int) -> None:
-        raise InputError("$.opcode", got=repr(operation.get("opcode")), wanted="an operation on objects alone")
+        raise InputError(
+            "$.opcode", got=repr(operation.get("opcode")), wanted="an operation that only creates or changes objects"
+        )
 
     def _create_nodes(self, operation: Operation, index: int) -> None:
         count = self._count(operation)

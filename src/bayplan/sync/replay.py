@@ -26,7 +26,8 @@ _encode = msgspec.json.encode
 class ReplayFeed:
     """A recording of a cluster as a feed; see `bayplan.sync.feed.Feed`.
 
-    Seeking forward emits all changes in between at once. Seeking back emits lists of that time, which removes later objects.
+    Seeking forward emits all changes in between at once. Seeking back emits each kind's objects at the new position as a list,
+    so objects that were created later disappear.
 
     Args:
         recording: a recording of a cluster, not of applied workloads.
@@ -48,7 +49,7 @@ class ReplayFeed:
         """Do nothing: the kinds are in the header."""
 
     async def run(self, take: Take) -> None:
-        """Emit all changes at their times."""
+        """Emit each change when the playback reaches its time, again after a seek back; return at the end of the recording."""
         again = False
         while not await self._run_once(take, again=again):
             again = True

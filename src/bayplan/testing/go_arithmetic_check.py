@@ -39,17 +39,17 @@ def float_result(name: str, a: float, b: float) -> float:
 
 
 def converted(x: float) -> int:
-    """Return `go.to_int64`."""
+    """Return `go.to_int64(x)`."""
     return go.to_int64(x)
 
 
 def small_float(a: int) -> float:
-    """Return `go.small_float`."""
+    """Return `go.small_float(a)`."""
     return go.small_float(a)
 
 
 def small_int64(x: float) -> int:
-    """Return `go.small_int64`."""
+    """Return `go.small_int64(x)`."""
     return go.small_int64(x)
 
 

@@ -53,7 +53,10 @@ def verdicts_have_reasons(make: Make, world: World) -> None:
         reasons = subject.plugin.reasons(subject.spec, params, verdict)
         texts = isinstance(reasons, tuple | list) and reasons and all(isinstance(it, str) and it for it in reasons)
         if not texts:
-            raise PluginFault(f"reasons() of verdict {verdict:#06x} ({subject.name(row)}) are {reasons!r}, not texts")
+            raise PluginFault(
+                f"reasons() of verdict {verdict:#06x} ({subject.name(row)}) are {reasons!r}, not a list or tuple of "
+                "non-empty strings"
+            )
 
 
 def answers_have_the_right_types(make: Make, world: World) -> None:
@@ -65,14 +68,14 @@ def answers_have_the_right_types(make: Make, world: World) -> None:
             raise PluginFault(f"pre_filter() returned {answer!r}, not a PreFilterResult or a Status")
         if isinstance(answer, Status) and answer.ok:
             raise PluginFault(
-                "pre_filter() returned SUCCESS; return a PreFilterResult (PROCEED) where the pod may go on"
+                "pre_filter() returned SUCCESS; return a PreFilterResult (PROCEED) if the pod may proceed"
             )
         if isinstance(answer, PreFilterResult):
             _check_params("pre_filter()", answer.params)
     if "pre_score" in subject.points:
         answer = subject.plugin.pre_score(subject.spec, subject.state, subject.alive)
         if isinstance(answer, Status) and answer.ok:
-            raise PluginFault("pre_score() returned SUCCESS; return params, () where there are none")
+            raise PluginFault("pre_score() returned SUCCESS; return params, () if there are none")
         if not isinstance(answer, Status):
             _check_params("pre_score()", answer)
     for point in ("filter", "score"):
@@ -149,10 +152,10 @@ def the_same_question_has_the_same_answer(make: Make, world: World) -> None:
     """A plugin returns the same when called twice, and when created again for the same cluster."""
     subject = make(world)
     first = subject.outcome()
-    _compare(first, subject.outcome(), "asked a second time")
+    _compare(first, subject.outcome(), "called a second time")
     again = make(world)
     again.outcome()
-    _compare(first, again.outcome(), "made and asked anew")
+    _compare(first, again.outcome(), "created and called again")
 
 
 def what_is_not_declared_has_no_influence(make: Make, world: World) -> None:

@@ -80,7 +80,7 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
     """
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise PluginFault(
-            f"{plugin!r} is no plugin class: expected a subclass of bayplan.PerNodePlugin or of an extension point"
+            f"{plugin!r} is not a plugin class: expected a subclass of bayplan.PerNodePlugin or of an extension point"
         )
     try:
         Registry({}).with_plugins(plugin)
@@ -101,10 +101,10 @@ def _implements(plugin: type[Plugin[Any]], point: str) -> bool:
 
 
 def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
-    """Check that the events of a plugin are registrations, and that a plugin that rejects pods has some.
+    """Check the events that a plugin registers; a plugin that can reject pods needs at least one.
 
     Raises:
-        PluginFault: they are not, or it has none: its pods would wait for the timer of the unschedulable pods, five minutes.
+        PluginFault: an entry is malformed, or a plugin that can reject pods has none.
     """
     events = plugin.events_to_register()
     for entry in events:
@@ -117,7 +117,8 @@ def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
     if rejecting and not events:
         point = sorted(rejecting)[0]
         raise PluginFault(
-            f"{kind.__name__} can reject pods ({point}) and registers no event: nothing would ever bring them back"
+            f"{kind.__name__} can reject pods ({point}) and registers no event: rejected pods would be retried "
+            "only by the timer, after five minutes"
         )
 
 

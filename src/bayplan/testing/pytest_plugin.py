@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def bayplan_cluster(request: pytest.FixtureRequest) -> ManifestCluster:
-    """Return the cluster of a test: that of its marker, or else of the settings; paths start at the root directory of pytest."""
+    """Return the cluster of a test, from its marker or else from the settings; paths start at the root directory of pytest."""
     from bayplan.testing.manifest_cluster import ManifestCluster
 
     paths: tuple[str, ...] = tuple(request.config.getini("bayplan_cluster"))

@@ -109,7 +109,7 @@ def score_rules_follow_what_changes(make: Make, world: World) -> None:
 
 
 def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
-    """While pods are moved on trial, a used rule agrees with a new one; after the trial, with its own earlier results."""
+    """While pods are moved temporarily, a used rule agrees with a new one; afterwards, with its own earlier results."""
     subject = make(world)
     state = subject.state
     params = subject.filter_params() if subject.filters else None
@@ -133,19 +133,19 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
             rule.after_undo(params)
             if got != want:
                 raise PluginFault(
-                    f"while {what} on trial, the filter rule says {got} of {subject.name(row)}, a new one says {want}: "
+                    f"while {what} temporarily, the filter rule says {got} of {subject.name(row)}, a new one says {want}: "
                     "after_changes() must read again all that pods can change"
                 )
             if want != counted:
                 raise PluginFault(
-                    f"while {what} on trial, filter() of {subject.name(row)} says {subject.describe(params, want)}, and "
+                    f"while {what} temporarily, filter() of {subject.name(row)} says {subject.describe(params, want)}, and "
                     f"{subject.describe(params, counted)} once PreFilter has been asked again: return the params for the "
                     "changed cluster from params_after_changes()"
                 )
             for other in subject.rows:
                 if rule.filter(other) != before[other]:
                     raise PluginFault(
-                        f"after {what} on trial, the filter rule says {rule.filter(other)} of {subject.name(other)}, "
+                        f"after {what} temporarily, the filter rule says {rule.filter(other)} of {subject.name(other)}, "
                         f"before it returned {before[other]}: after_undo() must restore the rule"
                     )
 

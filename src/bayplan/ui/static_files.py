@@ -43,7 +43,7 @@ class StaticFile:
     Attributes:
         content_type: the media type with the character set.
         body: the content of the file.
-        packed: the same in gzip, or b"" where that is no gain.
+        packed: the content compressed with gzip, or b"" if that is not smaller.
         etag: the strong ETag, in quotes, of the uncompressed content.
     """
 
@@ -102,10 +102,12 @@ def load_static_files() -> StaticFiles:
 
 
 def modules_of(page: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the names of the modules that a page needs, the given ones first and in their order.
+    """Return the names of the modules that a page imports, directly or not, in the order in which a browser finds them.
+
+    `main.js` is not among them: the shell loads it itself.
 
     Args:
-        page: the name of its module; "" for those of all pages.
+        page: the name of the page's module; "" for the modules that all pages need.
         texts: the source texts of all modules, by name.
     """
     found = dict.fromkeys([_FIRST_MODULE, f"pages/{page}.js"] if page else [_FIRST_MODULE])

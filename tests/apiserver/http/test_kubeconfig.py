@@ -163,7 +163,7 @@ def test_a_target_that_is_no_regular_file_is_left_alone(kind: str, tmp_path: Pat
         except PermissionError:
             path = Path("/dev/zero")
     before = path.lstat()
-    with pytest.raises(InputError, match="got no regular file"):
+    with pytest.raises(InputError, match="got something other than a regular file"):
         write_kubeconfig(path, ENTRY)
     after = path.lstat()
     assert (after.st_ino, after.st_mode, after.st_rdev) == (before.st_ino, before.st_mode, before.st_rdev)

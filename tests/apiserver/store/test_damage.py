@@ -143,7 +143,7 @@ def _foreign(path: Path) -> None:
         pytest.param(_newer, "format 99: made by a newer version", id="newer"),
         pytest.param(_foreign, "another program's database", id="another program's"),
         pytest.param(lambda path: path.write_text("hello, this is text\n" * 10), "begins with b'hello", id="text"),
-        pytest.param(lambda path: (path.unlink(), path.mkdir()), "no regular file", id="a folder"),
+        pytest.param(lambda path: (path.unlink(), path.mkdir()), "something other than a regular file", id="a folder"),
         pytest.param(lambda path: (path.unlink(), path.symlink_to("gone")), "a link to 'gone'", id="a link to nothing"),
         pytest.param(lambda path: path.with_name("store-wal").symlink_to("x"), "got a link", id="a planted log"),
         pytest.param(lambda path: path.parent.chmod(0o777), "everybody can change", id="a folder of everybody"),

@@ -68,7 +68,7 @@ class ApiWriter:
     def _stored(self, kind: type[T], key: str) -> T:
         stored = self._store.get(kind, key)
         if stored is None:
-            raise InvariantError(f"{kind.__name__} {key} has been written and is not there")
+            raise InvariantError(f"{kind.__name__} {key} was written and does not exist")
         return stored
 
     def update(self, new: T) -> T:

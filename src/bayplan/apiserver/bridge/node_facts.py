@@ -98,7 +98,9 @@ def _node_info(node: Node) -> NodeSystemInfo:
 
 
 def with_identity(node: Document, status: Document) -> Document:
-    """Return the status of a node with the identifiers that typed nodes do not hold, made from the uid.
+    """Return the status of a virtual node with its machine, system and boot IDs, which typed nodes lack; made from its uid.
+
+    IDs that the status already has stay. The status of any other node is returned unchanged.
 
     Args:
         node: the stored node.

@@ -59,7 +59,7 @@ class ObjectWriter:
             served = [each for each in registry.all() if each.table == table]
             found = next((each for each in served if each.converter is None), served[0] if served else None)
             if found is None:
-                raise InvariantError(f"nothing that is served is kept in {table}")
+                raise InvariantError(f"no served resource is stored in {table}")
             self._resources[table] = found
         return found
 

@@ -134,7 +134,7 @@ def _result(answering: Coroutine[object, object, Response]) -> Response:
 
 
 def is_direct(headers: list[tuple[bytes, bytes]]) -> bool:
-    """Return whether the headers of a write are those of a small one in a format that is read at once."""
+    """Return whether the headers announce a small write in a format that can be answered directly."""
     length, content_type = b"0", b""
     for name, value in headers:
         if name in _OTHERS:

@@ -129,12 +129,14 @@ def _read(path: Path) -> _Existing | None:
             hint = f"{os.path.realpath(path)}, if that is the file you mean"
             raise InputError(_OPTION, where=str(path), got="a symbolic link", wanted=wanted, hint=hint) from None
         if path.exists() and not path.is_file():
-            raise InputError(_OPTION, where=str(path), got="no regular file", wanted=wanted) from None
+            raise InputError(
+                _OPTION, where=str(path), got="something other than a regular file", wanted=wanted
+            ) from None
         raise
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
-        raise InputError(_OPTION, where=str(path), got="no regular file", wanted=wanted)
+        raise InputError(_OPTION, where=str(path), got="something other than a regular file", wanted=wanted)
     with open(descriptor, encoding="utf-8") as file:
         try:
             return _Existing(file.read(), status)

@@ -162,7 +162,7 @@ def _metric_to_v2(metric: Document, *, current: bool = False) -> Document:
 
 
 def _canonical(name: str, amount: object) -> object:
-    """Return an amount of a metric as storage returns it; one that is no quantity is rejected by validation."""
+    """Return an amount of a metric as storage returns it; validation rejects text that is not a quantity."""
     if name == "averageUtilization":
         return amount
     try:

@@ -56,8 +56,10 @@ def json_patch(document: object, operations: list[dict[str, object]]) -> object:
     document = msgspec.json.decode(msgspec.json.encode(document))
     for operation in operations:
         carry_out = _OPERATIONS.get(str(operation.get("op")))
-        if carry_out is None or not isinstance(operation.get("path"), str):
-            raise JsonPatchError(f"unexpected operation {operation.get('op')!r}")
+        if carry_out is None:
+            raise JsonPatchError(f"unknown operation {operation.get('op')!r}")
+        if not isinstance(operation.get("path"), str):
+            raise JsonPatchError(f"operation {operation.get('op')!r} lacks a path")
         document = carry_out(document, operation, work)
     return msgspec.json.decode(msgspec.json.encode(document)) if work.copied_bytes else document
 
@@ -159,7 +161,7 @@ def _find(document: object, tokens: list[str]) -> object:
         elif isinstance(document, list):
             document = _item(document, _index(document, token, insert=False))
         else:
-            raise JsonPatchError(f"nothing at {token!r}")
+            raise JsonPatchError(f"no member {token!r}")
     return document
 
 

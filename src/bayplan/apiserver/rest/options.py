@@ -78,7 +78,7 @@ def request_timeout(text: str) -> float:
 
 
 def check_timeout(text: str) -> None:
-    """Check the timeout of a request that is no watch.
+    """Check the timeout of a request that is not a watch.
 
     Raises:
         ApiError: it is not a duration.

@@ -127,7 +127,7 @@ class PlacedField(msgspec.Struct, frozen=True, gc=False):
 
 @cache
 def placed_fields(type_name: str) -> Mapping[str, PlacedField]:
-    """Return the fields of a struct by name, embedded structs flattened; none for a type that is no struct."""
+    """Return the fields of a struct by name, embedded structs flattened; empty for a type that is not a struct."""
     found: dict[str, PlacedField] = {}
     _place(type_name, found)
     return found

@@ -252,7 +252,7 @@ class _Reader:
         self._seen.add(page)
         try:
             if self.pages.kind(page) not in (INTERIOR_INDEX, LEAF_INDEX):
-                raise PageError("it is no page of documents")
+                raise PageError("it is not a page of documents")
             for cell in self.pages.cells(page):
                 if cell.child:
                     self._walk(cell.child, depth + 1)

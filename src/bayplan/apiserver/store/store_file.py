@@ -128,7 +128,11 @@ def _check_companion(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
-        got = "a link" if stat.S_ISLNK(status.st_mode) else "a file of another user, or no regular file"
+        got = (
+            "a link"
+            if stat.S_ISLNK(status.st_mode)
+            else "a file of another user, or something other than a regular file"
+        )
         raise InputError(_WHAT, where=str(path), got=got, wanted="a file of your own, or none")
 
 
@@ -157,12 +161,14 @@ def _check_file(path: Path) -> None:
             _WHAT, where=str(path), got=f"a link to {os.readlink(path)!r}, which is missing", wanted="a file, or none"
         ) from None
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(_WHAT, where=str(path), got="no regular file", wanted="a store, or a new file")
+        raise InputError(
+            _WHAT, where=str(path), got="something other than a regular file", wanted="a store, or a new file"
+        )
     if not status.st_size:
-        hint = "to remove it, if the cluster may begin empty"
+        hint = "removing it, if the cluster may start empty"
         raise InputError(_WHAT, where=str(path), got="an empty file: truncated", wanted="a store", hint=hint)
     if not os.access(path, os.R_OK, effective_ids=True):
-        raise InputError(_WHAT, where=str(path), got="a file that can't be read", wanted="a file of your own")
+        raise InputError(_WHAT, where=str(path), got="a file that can't be read", wanted="a readable file")
     with path.open("rb") as file:
         header = file.read(_HEADER)
     if len(header) < _HEADER and _MAGIC.startswith(header[: len(_MAGIC)]):
@@ -276,7 +282,10 @@ def store_problem(problem: Exception, path: Path) -> InputError:
     where = str(path)
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return InputError(
-            _WHAT, where=where, got="a store that another process has open: locked", wanted="one of its own"
+            _WHAT,
+            where=where,
+            got="a store that another process has open: locked",
+            wanted="a store that no other process has open",
         )
     if name.startswith("SQLITE_FULL"):
         return InputError(_WHAT, where=where, got="no space left on the disk", wanted="a disk with free space")

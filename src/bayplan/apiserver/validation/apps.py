@@ -48,7 +48,7 @@ _NO_MATCH = "`selector` does not match template `labels`"
 
 
 def template_labels(template: Document, path: str, out: Causes) -> None:
-    """Add the cause that a selector does not match the labels of its template."""
+    """Report that a selector does not match the labels of the pod template; the caller has compared them."""
     labels = sent(part(template, "metadata"), "labels")
     out.append(invalid_value(f"{path}.metadata.labels", shown(labels) if labels is not None else "null", _NO_MATCH))
 

@@ -1,7 +1,8 @@
 """The engine of validation: rules about fields, combined into tables that run in upstream's order.
 
-A `Rule` checks a struct, a `Check` one value, a `Change` an update. Each adds the causes it finds to a list. The tables of the
-kinds are in this package's other modules; they are built once, on import.
+A `Rule` checks a struct, a `Check` one value, a `Change` an update. Each adds the causes it finds to a list. Functions that return
+one of them are described by what the returned function does: ``at_least(1)`` reports a number below 1. The tables of the kinds are
+in this package's other modules; they are built once, on import.
 """
 
 from __future__ import annotations
@@ -271,7 +272,7 @@ def no(name: str, detail: str) -> Rule:
 
 
 def unique(name: str, *fields: str, at: str = "") -> Rule:
-    """Report structs of a list whose key fields equal those of an earlier one.
+    """Report each struct of a list whose key fields all equal those of an earlier one.
 
     Args:
         name: the name of the list.

@@ -255,7 +255,7 @@ def parse_cidr(text: str) -> Network | None:
 
 
 def ip_address(found: object, path: str, out: Causes) -> None:
-    """Check an address, which need not be in its canonical form."""
+    """Check an IP address: no leading zeros in IPv4, no IPv4-mapped IPv6; other IPv6 need not be in canonical form."""
     text = str(found)
     address = parse_ip(text)
     if address is None:
@@ -267,7 +267,7 @@ def ip_address(found: object, path: str, out: Causes) -> None:
 
 
 def cidr(found: object, path: str, out: Causes) -> None:
-    """Check a CIDR, which need not be in its canonical form."""
+    """Check a CIDR: no leading zeros in IPv4, no bits beyond the prefix length; IPv6 need not be in canonical form."""
     text = str(found)
     network = parse_cidr(text)
     if network is None:

@@ -98,7 +98,9 @@ def scheduler_name_assumption(
     if not names:
         return None
     shown = ", ".join(f"{name} ({count:,})" for name, count in sorted(names.items()))
-    return Assumption("configuration", f"nothing is known of the schedulers that other waiting pods ask for: {shown}")
+    return Assumption(
+        "configuration", f"the configuration of the schedulers that other waiting pods name is unknown: {shown}"
+    )
 
 
 def unread_assumptions(unread: Sequence[UnreadKind]) -> Iterator[Assumption]:

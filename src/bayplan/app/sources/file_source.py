@@ -56,7 +56,7 @@ _FOR_ADMISSION = (Namespace, PriorityClass, LimitRange, ResourceQuota, Node)
 
 
 def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None, inputs: Inputs | None = None) -> ClusterSource:
-    """Open files as a source; `inputs` are those of the options, if they have been read already.
+    """Open files as a source; pass `inputs` if the files have been read already.
 
     Raises:
         InputError: see `bayplan.formats.inputs.load_inputs` and `bayplan.app.scheduler_setup.read_setup`.

@@ -65,12 +65,12 @@ def all_match(terms: Sequence[AffinityTerm], namespace: str, labels: dict[str, s
 
 
 def table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
-    """Return the sums of the pods that one term matches, over its topology key."""
+    """Return how many pods a term matches in each domain of its topology key."""
     return tables_of_all((term,), cluster)[0][1]
 
 
 def tables_of_all(terms: Sequence[AffinityTerm], cluster: ClusterState) -> list[tuple[str, DomainTable]]:
-    """Return per topology key of some terms the sums of the pods that match all of them."""
+    """Return each topology key of the terms, with the number of pods per domain that match all terms."""
     if not terms:
         return []
     key = ("classic terms", tuple(sorted({(tuple(sorted(term.namespaces)), repr(term.selector)) for term in terms})))

@@ -36,10 +36,10 @@ class WeighedResource(msgspec.Struct, frozen=True):
     """A weighted resource of a score.
 
     Attributes:
-        number: the number of the resource, or None if nodes don't count it.
-        basic: whether requests count with defaults (CPU, memory).
-        request: the request of the pod.
-        weight: the weight in the mean.
+        number: the number of the resource in the cluster's arrays; None if this release does not count it.
+        basic: whether containers without a request count with a default (CPU and memory).
+        request: the pod's request, in millicores, bytes, or pieces.
+        weight: the weight of the resource in the mean.
     """
 
     number: int | None

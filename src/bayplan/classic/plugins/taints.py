@@ -52,7 +52,7 @@ class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
         return _spec(pod, verdict)
 
     def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
-        """Return the current rule, over a table of 1.16."""
+        """Return TaintToleration's rule; the spec's table holds the verdicts of Kubernetes 1.16."""
         return TaintFilter(spec, cluster)
 
     def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ class DeviceTable:
                 del self._assignments[key]
 
     def assign(self, pod: Pod, row: int, numbers: tuple[int, ...]) -> None:
-        """Note the GPUs of a pod on a row."""
+        """Record the GPUs of a pod on a row."""
         self._assignments[pod_key(pod)] = (pod.metadata.uid, numbers)
         self._stale.add(row)
 
@@ -157,5 +157,5 @@ def tightest(free: list[int], request: GpuRequest) -> list[int] | None:
 
 
 def pod_key(pod: Pod) -> str:
-    """Return the key of a pod's assignment, which is that of its `PodInfo`."""
+    """Return the key of a pod's assignment: the same key as in its `PodInfo`."""
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -109,7 +109,7 @@ def _amount(fields: Mapping[str, object], name: str, default: float) -> float:
     number = fields.get(name, default)
     if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
         raise ConfigurationError(
-            f"pluginConfig of FGD: typicalPods: {name}", got=repr(number), wanted="a number from 0"
+            f"pluginConfig of FGD: typicalPods: {name}", got=repr(number), wanted="a number of at least 0"
         )
     return float(number)
 

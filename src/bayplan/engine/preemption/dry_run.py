@@ -117,7 +117,7 @@ class DryRun:
         return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows, start, visited))
 
     def _refused(self, rows: Index, start: int, visited: int) -> list[tuple[Status, list[int]]]:
-        """Return why evaluated rows are no candidates, with the rows of each status."""
+        """Return the statuses of evaluated rows that are not candidates, each with its rows."""
         refused: dict[Status, list[int]] = {}
         of_reason: dict[object, list[int]] = {}
         order, found = rows, self._found
@@ -210,7 +210,7 @@ class DryRun:
         return self._trial.first_failure(row)
 
     def _status_of(self, reason: Any) -> Status:
-        """Return the status of a row that is no candidate; an Error has the message with which it would end a cycle."""
+        """Return the status of a row that is not a candidate; an Error has the message with which it would end a cycle."""
         if isinstance(reason, Status):
             return reason
         if reason == _NO_VICTIMS:

@@ -71,7 +71,17 @@ class EventKey(msgspec.Struct, gc=False):
 
 
 class InstanceEvent(msgspec.Struct, gc=False):
-    """An instance event, with the fields that are read."""
+    """An instance event, reduced to the fields that pods are made from.
+
+    Attributes:
+        collection_id: the collection (a job or an alloc set) of the instance.
+        instance_index: its number in the collection.
+        time: in microseconds; the module describes the origin.
+        type: a number or a name, see `EVENT_TYPES`.
+        priority: the higher, the more important.
+        resource_request: shares of the largest machine; None if the event has none.
+        constraint: constraints on the attributes of machines.
+    """
 
     collection_id: int
     instance_index: int
@@ -237,7 +247,7 @@ class Reader(TraceReader):
             read_as: the table as which it was read before; rows that were invalid then are already counted.
 
         Raises:
-            InputError: a line that is no such row, with file and line.
+            InputError: a line is not such a row; the error has file and line.
         """
         decoder = msgspec.json.Decoder(kind, strict=False)
         earlier = None if read_as is None else msgspec.json.Decoder(read_as, strict=False)

@@ -33,7 +33,7 @@ class MachineConstraint(msgspec.Struct, gc=False):
 
 
 class MachineAttribute(msgspec.Struct):
-    """An attribute of a machine from a time on."""
+    """The value of a machine's attribute from `time` on, in microseconds; or its deletion."""
 
     machine_id: int
     name: str
@@ -50,11 +50,11 @@ class Attributes:
         self._values: dict[int, dict[str, tuple[int, str]]] = {}
 
     def need(self, constraints: Iterable[MachineConstraint]) -> None:
-        """Note the names in constraints, before `add`."""
+        """Record the attributes that constraints name. Call it before `add`."""
         self._needed.update([each.name for each in constraints])
 
     def add(self, attribute: MachineAttribute) -> None:
-        """Take an attribute, unless no constraint names it."""
+        """Store an attribute if a constraint names it and it is not deleted; the earliest value for a machine counts."""
         if attribute.name not in self._needed or attribute.deleted:
             return
         values = self._values.setdefault(attribute.machine_id, {})
@@ -67,7 +67,7 @@ class Attributes:
         return {_key(name): _valid(value) for name, (_, value) in self._values.get(machine, {}).items()}
 
     def requirements(self, constraints: Iterable[MachineConstraint]) -> tuple[NodeSelectorRequirement, ...]:
-        """Return node affinity for constraints; without attributes none, since no node would have the labels."""
+        """Return the node affinity terms for constraints; none if no attributes were read, since no node would have the labels."""
         if not self._values:
             return ()
         found = [_requirement(each) for each in constraints]
@@ -75,7 +75,7 @@ class Attributes:
 
 
 def _requirement(constraint: MachineConstraint) -> NodeSelectorRequirement | None:
-    """Return the requirement, None if it compares with something that is no whole number."""
+    """Return the requirement; None if it compares with a value that is not a whole number."""
     key, relation = _key(constraint.name), RELATIONS.get(constraint.relation, "EQUAL")
     if relation in ("PRESENT", "NOT_PRESENT"):
         return NodeSelectorRequirement(key=key, operator="Exists" if relation == "PRESENT" else "DoesNotExist")

@@ -75,7 +75,7 @@ class CsvTable:
         """Yield the rows below a header, each with the values of the columns in their order; empty lines are left out.
 
         Raises:
-            InputError: no CSV, not UTF-8, another header or another number of columns; a file without rows.
+            InputError: the text is not CSV or not UTF-8, the header or the number of columns is wrong, or there are no rows.
         """
         reader, width = self._reader, 0
         pick: _Picked | None = None
@@ -105,19 +105,19 @@ class CsvTable:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def whole(self, text: str, column: str) -> int:
-        """Return a whole number that is not negative; ``8.0`` is one."""
+        """Return a whole number from 0 to `MAX_AMOUNT`; ``8.0`` is one."""
         if text.isdigit() and text.isascii() and len(text) <= 12:
             return int(text)
         number = _number(text)
         if not (0 <= number <= MAX_AMOUNT and number.is_integer()):
-            raise self.refusal(column, text, wanted="a whole number, not negative")
+            raise self.refusal(column, text, wanted=f"a whole number from 0 to {MAX_AMOUNT}")
         return int(number)
 
     def amount(self, text: str, column: str) -> float:
-        """Return a number that is not negative."""
+        """Return a number from 0 to `MAX_AMOUNT`."""
         number = _number(text)
         if not 0 <= number <= MAX_AMOUNT:
-            raise self.refusal(column, text, wanted="a number, not negative")
+            raise self.refusal(column, text, wanted=f"a number from 0 to {MAX_AMOUNT}")
         return number
 
     def time_ns(self, text: str, column: str) -> int | None:
@@ -131,7 +131,7 @@ class CsvTable:
         except InvalidOperation:
             raise self.refusal(column, text, wanted="a time in seconds") from None
         if not seconds.is_finite() or not -LAST_SECOND <= seconds <= LAST_SECOND:
-            raise self.refusal(column, text, wanted=f"a time in seconds, at most {LAST_SECOND}")
+            raise self.refusal(column, text, wanted=f"a time in seconds from -{LAST_SECOND} to {LAST_SECOND}")
         return int(seconds * SECOND_NS)
 
     # --- lines --------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class CsvTable:
 
 
 def _number(text: str) -> float:
-    """Return a number, or one that is none; Python's separators of digits are not part of a table."""
+    """Return a number, or NaN if the text is not one. Underscores between digits, which Python allows, are not."""
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:

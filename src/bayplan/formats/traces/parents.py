@@ -19,7 +19,7 @@ class Parent(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str]
 
     def instance(self, name: str, arrival_ns: int, end_ns: int | None) -> Task:
-        """Return an instance with times of its own; None: it had not ended."""
+        """Return an instance with its own times; `end_ns` is None if it had not ended."""
         run_time_ns = None if end_ns is None else end_ns - arrival_ns
         return Task(
             name=name,

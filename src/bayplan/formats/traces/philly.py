@@ -213,7 +213,7 @@ class _Items:
             return item
 
     def _next(self) -> str:
-        """Return the next character that is no space, without taking it; "" at the end."""
+        """Return the next character that is not a space, without consuming it; "" at the end."""
         while True:
             at = self._at
             while at < len(self._text) and self._text[at] in _SPACES:

@@ -15,7 +15,7 @@ from bayplan.objects.pod import Pod, PodSpec
 
 
 def timed_pods(tasks: Iterable[Task]) -> list[TimedPod]:
-    """Return the pods of tasks. Pods with equal requests share one spec, those of one job their annotations.
+    """Return the pods of tasks. Pods with equal requests share a spec; pods of one job share their annotations.
 
     Names are those of the trace in the form that Kubernetes allows; a name that exists already gets a number.
     """

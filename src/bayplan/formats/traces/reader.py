@@ -139,7 +139,7 @@ class TraceReader(ABC):
         self.skipped[self._files[-1], what] += 1
 
     def began(self, file: InputFile) -> None:
-        """Note a file that is not read by `read_csv`."""
+        """Record a file that is not read by `read_csv`."""
         self._files.append(file.name)
 
     def shape(self, key: Hashable, make: Callable[[], Shape]) -> Shape:

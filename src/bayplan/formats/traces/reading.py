@@ -51,7 +51,7 @@ def recognised(file: InputFile) -> TraceTable | None:
     """Return which table of a trace a file is, by its name, and by its first row; None if it has the name of a manifest.
 
     Raises:
-        InputError: a table that is not read, a CSV file or database that is no table of a trace, or an unreadable file.
+        InputError: the file is a table that Bayplan does not read, is not a table of a trace, or is unreadable.
     """
     if file.path is None:
         return None

@@ -40,7 +40,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         amounts: requests, and limits with `limited`.
         annotations: the annotations of each pod.
         requirements: the requirements of required node affinity.
-        priority: the priority of the pod; None for that of its class.
+        priority: the priority of the pod; None to use its PriorityClass.
     """
 
     amounts: Amounts

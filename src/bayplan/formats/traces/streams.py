@@ -77,7 +77,7 @@ def blocks(stream: ByteStream, name: str, *, size: int = BLOCK_BYTES) -> Iterato
         try:
             block = stream.read(size)
         except (OSError, EOFError, zlib.error) as problem:
-            raise InputError(name, wanted="whole compressed data", got=str(problem).lower()) from None
+            raise InputError(name, wanted="complete compressed data", got=str(problem).lower()) from None
         if not block:
             return
         yield block

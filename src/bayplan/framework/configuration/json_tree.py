@@ -78,7 +78,7 @@ def parse_json(text: str) -> JsonNode:
     """Parse one JSON text.
 
     Raises:
-        JsonSyntaxError: the text is not JSON; the message is that of Go's ``encoding/json``.
+        JsonSyntaxError: the text is not JSON; the message comes from Go's ``encoding/json``.
     """
     if problem := json_problem(text):
         raise JsonSyntaxError(problem)

@@ -1,4 +1,4 @@
-"""Convert a Policy file of the classic scheduler to a v1 configuration, as far as today's plugins allow.
+"""Convert a Policy file of the classic scheduler to a v1 configuration, as far as current plugins allow.
 
 The decisions are those of today's plugins (scores of 0 to 100, normalised): similar, but not the same. To run the classic
 scheduler itself with a Policy file, use ``--mode classic``.

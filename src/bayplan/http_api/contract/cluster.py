@@ -72,7 +72,13 @@ class UsagePoint(Answer, frozen=True, kw_only=True):
 
 
 class FailedPlugin(Answer, frozen=True, kw_only=True):
-    """A failure of a plugin."""
+    """A failure of a plugin.
+
+    Attributes:
+        plugin: its name.
+        point: the extension point, e.g. ``Filter``.
+        message: what happened.
+    """
 
     plugin: str
     point: str

@@ -23,10 +23,12 @@ class QueueRow(Answer, frozen=True, kw_only=True):
 
     Attributes:
         position: the position in the list.
+        attempts: how often it was tried.
+        tier: ``active``, ``backoff``, ``unschedulable`` or ``gated``.
         since: when it entered its tier, or last failed.
-        retry_at: when its backoff ends.
+        retry_at: when its backoff ends; null unless it backs off.
         rejected_by: plugins that rejected it or hold it back.
-        message: the message of the plugin that holds it back.
+        message: the message of the plugin that holds it back, or empty.
         wakes_on: labels of the events that make those plugins reconsider it.
     """
 

@@ -223,7 +223,7 @@ class Allocator:
         return fits(device.source.capacity, wish.wish.capacity, self._use.consumed(device.id), consuming)
 
     def _take(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
-        """Take a device if it is free, untainted and meets the constraints; return how to give it back, or None.
+        """Take a device if it is free, untainted and meets the constraints; return the calls that give it back, or None.
 
         Raises:
             AllocationFailed: with `must`, if a constraint is not satisfied.

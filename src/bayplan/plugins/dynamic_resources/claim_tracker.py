@@ -1,8 +1,8 @@
-"""The claims as the scheduler knows them: those of the cluster, newer versions of its own making, and allocations in flight.
+"""The claims as the scheduler knows them: those of the cluster, newer versions that it wrote itself, and allocations in flight.
 
 Reserve chooses devices long before the API gets the allocation. Until PreBind has written it, it is *in flight*: no other pod
-may use the claim or its devices. What PreBind wrote stands in for the claim until the cluster brings a newer version. Both lie in
-the catalog, so that all profiles of a scheduler see them and a fork of the state takes them along.
+may use the claim or its devices. What PreBind wrote replaces the claim until the cluster has a newer version. Both are in
+the catalog, so that all profiles of a scheduler see them, and forks of the state contain them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 
 
 def uid_of(claim: ResourceClaim) -> str:
-    """Return what identifies a claim: its UID, or its key where a document came without one."""
+    """Return what identifies a claim: its UID, or its key if it has no UID."""
     return claim.metadata.uid or claim.key
 
 
@@ -25,9 +25,9 @@ class InFlightClaim(msgspec.Struct, frozen=True):
 
     Attributes:
         claim: the claim with the allocation.
-        sharers: how many pods wait for that.
-        written_as: the key under which a claim that the cluster does not know is being written; "" until then.
-        version: the version of all claims when that began.
+        sharers: how many pods wait for the allocation.
+        written_as: the key under which a claim is being created; "" before that, and for claims that the cluster has.
+        version: the version of all claims when its creation began.
     """
 
     claim: ResourceClaim
@@ -86,7 +86,7 @@ class ClaimTracker:
         return claim
 
     def assume(self, claim: ResourceClaim) -> None:
-        """Let a version that is being written stand in for the claim of the cluster; none where the cluster has no such claim."""
+        """Use a version of a claim until the cluster has a newer one; do nothing if the cluster has no such claim."""
         base = self._catalog.get(ResourceClaim, claim.key)
         if base is not None:
             self._catalog.put(claim.key, AssumedClaim(base, claim))
@@ -128,14 +128,14 @@ class ClaimTracker:
         return written is None or entry.written_as in written
 
     def write(self, uid: str, key: str) -> None:
-        """Note under which key a claim in flight is being written that the cluster does not know; it ends once that does."""
+        """Record the key of a claim in flight that is being created; it is in flight until the cluster has a claim of that key."""
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is not None:
             version = self._catalog.version(ResourceClaim)
             self._catalog.put(uid, msgspec.structs.replace(entry, written_as=key, version=version))
 
     def signal(self, claim: ResourceClaim) -> None:
-        """Note an allocation in flight; of several for one claim the first counts."""
+        """Record an allocation in flight for one more pod; if the claim already has one, that one stays."""
         uid = uid_of(claim)
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:
@@ -144,7 +144,10 @@ class ClaimTracker:
             self._catalog.put(uid, InFlightClaim(entry.claim, entry.sharers + 1))
 
     def release(self, uid: str, *, force: bool = False) -> bool:
-        """Let one pod go of an allocation in flight; return whether it ended, as it does with the last pod or by force."""
+        """Remove one pod from an allocation in flight; return whether the allocation is no longer in flight.
+
+        That is the case after the last pod, and with `force`.
+        """
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:
             return False

@@ -78,7 +78,7 @@ class ClaimHints:
 
     @hint(ResourceClaim, new=True)
     def is_schedulable_after_claim_change(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
-        """Queue a pod whose claims all exist where one of them came or changed, or where any claim gave its devices back."""
+        """Queue a pod whose claims all exist, if one of them is new or its status changed, or if any claim was deallocated."""
         try:
             claims = pod_claims(pod, self._tracker)
         except ClaimsUnusable:

@@ -165,7 +165,7 @@ class NodeAllocator:
         return (catalog.version(DeviceClass), catalog.version(ResourceSlice), rules)
 
     def refresh(self) -> None:
-        """Read what changed in the cluster. Call it before nodes are asked about."""
+        """Read what changed in the cluster. Call it before asking about nodes."""
         version = self.version
         rows: list[int] | None = None
         if version != self._seen:
@@ -191,7 +191,7 @@ class NodeAllocator:
                 self.log.append(row)
 
     def _find_pools(self, row: int) -> None:
-        """Note which pools the node in a row can use."""
+        """Record which pools the node in a row can use."""
         for pool in self._pools_at.pop(row, ()):
             del self._rows_with[pool][row]
         node = self._cluster.nodes.nodes[row]

@@ -169,7 +169,10 @@ class NodeFilter:
         return self._allocator.solutions(variant.claims, variant.signature)
 
     def _search_failure(self, cycle: CycleClaims, node: Node, lacking: tuple[str, ...]) -> int:
-        """Return the verdict on a node where the search fails: it names the claim, which others with its solutions don't share."""
+        """Search again on a node where the search failed, and return the verdict, which names the claim.
+
+        The solutions don't name it, because claims of other names share them.
+        """
         try:
             self._allocator.search(node, self._variant(cycle, lacking).claims)
         except AllocationFailed as problem:
@@ -191,7 +194,7 @@ STATE_MISSING = 0x2000 | ERROR_BIT
 class ClaimsFit(FilterRule):
     """Whether the claims can be allocated or used on a node.
 
-    All nodes are asked whenever anything about claims changed; that costs a search only on those that changed.
+    All rows are evaluated again after any change of claims, but devices are searched again only on nodes that changed.
     """
 
     def __init__(self, nodes: NodeFilter, cluster: ClusterState) -> None:

@@ -147,7 +147,7 @@ class DynamicResources(
     def pre_filter(
         self, spec: DynamicResourcesSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Find the pod's claims; reject it where they can't be allocated at all, SKIP where it has none."""
+        """Find the pod's claims; reject the pod if they can't be allocated on any node; SKIP if it has none."""
         self._pre_filters = True
         if spec.pod is None:
             return SKIP
@@ -238,7 +238,7 @@ class DynamicResources(
     # Reserve and PreBind.
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Put the allocations that Filter found for the node in flight."""
+        """Record the allocations that Filter found for the node as in flight."""
         cycle = state.read(STATE_KEY, CycleClaims)
         if cycle is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)

@@ -194,7 +194,7 @@ class Preparation:
         return None
 
     def _look_at_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
-        """Note the claims whose devices failed or took too long, and when the next one will have."""
+        """Record the claims whose devices failed or took too long, and the next deadline of a claim."""
         unready = set[int]()
         for place, claim in enumerate(cycle.claims):
             failed = binding_failed(claim)

@@ -1,4 +1,4 @@
-"""Ask the selectors of classes and requests about devices, each (expression, device) once."""
+"""The selectors of device classes and requests: evaluated once for each expression and device."""
 
 from __future__ import annotations
 

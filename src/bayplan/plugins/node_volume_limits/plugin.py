@@ -158,7 +158,7 @@ class Wanted:
         in_use: the unique names of those that some pod on a node uses; they are not attached a second time there.
         problem: the verdict about all nodes if the volumes are unknown, else 0.
         needed: drivers that must be installed.
-        drivers: the driver by unique name, for pods that are moved on trial; not compared.
+        drivers: the driver by unique name, for pods that are moved temporarily; not compared.
     """
 
     def __init__(
@@ -235,11 +235,11 @@ class AttachableVolumes(FilterRule):
         return moved
 
     def after_changes(self, params: Params | None) -> None:
-        """Look at the volumes of the pods that are there now."""
+        """Read the volumes of the pods that are on nodes now."""
         self._look()
 
     def after_undo(self, params: Params | None) -> None:
-        """Look at them again."""
+        """Read them again."""
         self._look()
 
     def _look(self) -> None:

@@ -59,7 +59,7 @@ class AssumedObjects(Generic[T]):
         return item
 
     def assume(self, key: str, item: T) -> None:
-        """Let a version stand in for the object that the cluster has under a key."""
+        """Use a version of an object until the cluster has a newer one; do nothing if the cluster has no object of this key."""
         base = self._catalog.get(self._kind, key)
         if base is not None:
             if len(self._assumed) >= self._sweep_at:
@@ -133,7 +133,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 def volume_for_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Return a volume that is meant for a claim: the very one where it was already."""
+    """Return a volume whose ``claimRef`` is a claim; the same object if it needs no change."""
     metadata, reference = claim.metadata, volume.spec.claim_ref
     bound = is_bound_to(volume, claim)
     if reference is None or not bound or reference.uid != metadata.uid:
@@ -152,6 +152,6 @@ def volume_for_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> 
 
 
 def claim_for_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """Return a claim that asks for its volume to be made where a node can reach it."""
+    """Return a claim with the annotation that requests provisioning for a node."""
     annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
     return replace(claim, metadata=replace(claim.metadata, annotations=annotations))

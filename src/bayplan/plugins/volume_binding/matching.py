@@ -87,7 +87,7 @@ class ReachableRows:
         return self.rows_of(self.reach_of(affinity))
 
     def by_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Index:
-        """Return intp, the rows that match one of a class's allowed topologies; all where it has none."""
+        """Return intp, the rows that match one of a class's allowed topologies; all rows if it has none."""
         if not terms:
             return self._kept(None, ())
         compiled = []
@@ -99,7 +99,7 @@ class ReachableRows:
         return self._kept(key, [selector.requirements for selector in compiled])
 
     def by_labels(self, selector: LabelSelector | None) -> Index:
-        """Return intp, the rows whose labels match; none where there is no selector, or one with a mistake."""
+        """Return intp, the rows whose labels match; none if the selector is missing or invalid."""
         try:
             compiled = compile_label_selector(selector)
         except SelectorError:

@@ -207,7 +207,7 @@ class VolumeBinding(
         return Reads.OBJECTS if self._scores and spec.has_claims else Reads.NOTHING
 
     def pre_score(self, spec: PodVolumes, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """SKIP unless storage capacity is scored; the params are those of Filter."""
+        """SKIP unless storage capacity is scored; the params are the same as Filter's."""
         if not self._scores:
             return SKIP
         if not self._pre_filters:
@@ -218,7 +218,7 @@ class VolumeBinding(
         return needs if isinstance(needs, Status) else (needs,)
 
     def score(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Ints:
-        """Return 0 to 100 by the storage that is used; 0 where no volume is chosen."""
+        """Return 0 to 100 by the storage that is used; 0 if no volume is chosen."""
         scores = np.zeros(len(rows), dtype=np.int64)
         if not params or not self._scores:
             return scores

@@ -82,7 +82,7 @@ class Solution:
         self._verdicts: Codes | None = None
 
     def verdicts(self, number_of: Callable[[str], int]) -> Codes:
-        """Return uint16 per row, 0 where the pod's volumes are all right; `number_of` gives the text of an error a number.
+        """Return uint16 per row, 0 if all volumes of the pod are available; `number_of` gives the text of an error a number.
 
         The same array each time, and the solution must not change any more.
         """

@@ -199,7 +199,7 @@ def solve(
 def _check_bound_claims(
     claims: VolumeNeeds, cluster: ClusterState, reachable: ReachableRows, solution: Solution
 ) -> None:
-    """Note on which nodes a bound volume can't be reached or is missing; the first claim that fails is the last looked at."""
+    """Record the nodes where a bound volume is missing or unreachable; after a node's first failure, later claims are skipped."""
     going = np.ones(cluster.nodes.count, dtype=np.bool_)
     for volume in claims.bound:
         if volume.missing:
@@ -289,7 +289,7 @@ def _check_provision(
     reachable: ReachableRows,
     solution: Solution,
 ) -> Bools:
-    """Note where a claim's volume can't be made; return the nodes on which later claims are still looked at."""
+    """Record the nodes where a claim's volume can't be provisioned; return those where later claims are still checked."""
     wanted = wanted & going
     if storage_class.provisioner in ("", NO_PROVISIONER):
         solution.flags[wanted] |= BIND_CONFLICT
