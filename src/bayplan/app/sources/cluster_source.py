@@ -26,7 +26,7 @@ class SourceKind(StrEnum):
     DUMP = "dump"
     MANIFESTS = "manifests"
     RESULT = "result directory"
-    SERVER = "running Bayplan"
+    SERVER = "Bayplan server"
     CLUSTER = "live cluster"
 
 
