@@ -1,4 +1,4 @@
-"""The present state of a cluster, with all assumptions of an answer about it; see `bayplan.app.sources.opening.open_source`."""
+"""The current state of a cluster, with all assumptions of an answer about it; see `bayplan.app.sources.opening.open_source`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class UnreadKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The present state of a cluster.
+    """The current state of a cluster.
 
     Attributes:
         name: the name as the user gave it: paths, a URL, a context.
