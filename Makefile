@@ -40,7 +40,7 @@ compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does
 
 test: $(VENV)/.ready-dev ## do all that continuous integration does
 	@$(MAKE) --no-print-directory -j2 lint compiled
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-lowest: $(VENV)/.ready ## install the lowest versions of all dependencies in an environment of their own, and run a selection of tests
 	@$(BIN)/python scripts/lowest.py build/lowest

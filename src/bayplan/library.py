@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """A cluster with a scheduler, without time: `schedule` places waiting pods and binds them at once.
+    """A cluster in memory with a scheduler and no clock: `schedule` places waiting pods and binds them at once.
 
     Args:
         objects: the nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
@@ -124,7 +124,7 @@ class Cluster:
             record_level: the detail of recorded decisions.
 
         Raises:
-            InputError: the source can't be read, or a plugin is not named.
+            InputError: the source can't be read, or needs a plugin that is not in `plugins`.
         """
         for plugin in options.get("plugins", ()):
             if not isinstance(plugin, str):
@@ -231,7 +231,7 @@ class Cluster:
 
         Args:
             target: a pod (name, ``namespace/name``), or a workload: its first waiting pod, or its first pod if none waits.
-            node: the node to follow through all plugins, with the smallest change that would avoid each rejection.
+            node: the node to explain plugin by plugin, with the smallest change that would avoid each rejection.
             best: the number of nodes whose scores are compared.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Names that docs/glossary.md rules out, in the package's identifiers; and the list of older names, which only shrinks.
+"""Names that docs/wording.md rules out, in the package's identifiers; and the list of older names, which only shrinks.
 
 `python -m tests.project.glossary` removes fixed names from the list.
 """

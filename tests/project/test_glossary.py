@@ -1,4 +1,4 @@
-"""Identifiers and command-line options keep to docs/glossary.md, except a shrinking list of older names."""
+"""Identifiers and command-line options keep to docs/wording.md, except a shrinking list of older names."""
 
 import re
 
@@ -34,7 +34,7 @@ def test_all_names_that_a_module_defines_are_checked() -> None:
 
 
 def test_identifiers_keep_to_the_glossary() -> None:
-    assert sorted(ruled_out_names() - exceptions()) == [], "see docs/glossary.md for the right word"
+    assert sorted(ruled_out_names() - exceptions()) == [], "see docs/wording.md for the right word"
 
 
 def test_fixed_names_leave_the_list_of_exceptions() -> None:

@@ -194,7 +194,7 @@ def test_reports_of_several_seeds(folder: Path, capfd: pytest.CaptureFixture[str
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"pluginConfig": [scoring]}],
     }
-    (folder / "most-allocated.yaml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
+    (folder / "packed.yaml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
     (made,) = lines("reports", "mkdir")
     (folder / made.split()[-1]).mkdir()
     seeds = re.findall(r"^for seed in ([\d ]+); do$", "\n".join(blocks("reports", SHELL)), re.MULTILINE)

@@ -252,13 +252,13 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
         parts.append(table)
         covered = format_share(facts.common_pods / facts.pods)
         shapes = min(max((row.shapes for row in idle), default=0), facts.shapes)
-        typical = "most common shape" if shapes == 1 else f"{shapes:,} most common shapes"
+        typical = "most common size" if shapes == 1 else f"{shapes:,} most common sizes"
         parts.append(Text(f"typical: the {typical}, {covered} of the pods", style="dim"))
     lacking = [shape for shape in facts.waiting if shape.allowed and shape.requests]
     parts += [Text(_shape_text(shape)) for shape in lacking[:SHOWN_SHAPES]]
     hidden = len(lacking) - SHOWN_SHAPES
     if hidden > 0:
-        parts.append(Text(f"... and {hidden:,} more shapes of waiting pods", style="dim"))
+        parts.append(Text(f"... and {hidden:,} more sizes of waiting pods", style="dim"))
     return parts
 
 

@@ -28,7 +28,7 @@ def compare(
         str,
         typer.Argument(metavar="A", help="Dump, result directory, URL or context:NAME; with --on a configuration."),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="Second cluster or configuration, given like A.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Second cluster or configuration, in the same form as A.")],
     on: Annotated[
         list[str] | None,
         typer.Option("--on", metavar="SOURCE", help="Cluster for comparing two configurations. [default: none]"),

@@ -1,4 +1,4 @@
-"""The command ``explain``: explain one pod of a stored result, of a simulation, or of a cluster in its present state."""
+"""The command ``explain``: explain one pod of a stored result, of a simulation, or of a cluster in its current state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ from bayplan.cli.simulation_options import (
     SourceConfig,
     SourceFeatureGates,
     Strict,
-    Until,
     configuration_file,
     parse_duration,
     run,
@@ -82,22 +81,27 @@ def explain(
     feature_gates: SourceFeatureGates = "",
     plugin: Plugins = None,
     seed: Seed = 0,
-    until: Until = "",
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="Virtual time to simulate: 90s, 1h30m, 7d. [default: 1m; traces to their end]"
+        ),
+    ] = "",
     max_pods: MaxPods = DEFAULT_MAX_PODS,
     creation_times: CreationTimes = False,
     strict: Strict = False,
 ) -> None:
     """Show why a pod waits, or why it got its node.
 
-    The first line is the verdict; if one filter rejects every node, it gives that filter's reason. Then come the attempts, one
-    of them in full: which nodes failed at which plugin and why, the best nodes with the scores of every plugin, the nodes with
-    equal scores, and what made the chosen node win. If no node was found, changes that would help are listed, each tried in a
-    copy of the cluster (bayplan unblock lists all). With --node, each filter that rejects the pod there is shown with the
-    smallest change that lets it pass. For a workload, its pods are listed.
+    The first line is the verdict: where the pod is, or why it is pending. Then come the attempts, one of them in full: which
+    nodes failed at which plugin and why, the best nodes with the scores of every plugin, the nodes with equal scores, and what
+    made the chosen node win. If no node was found, changes that would help are listed, each tried in a copy of the cluster
+    (bayplan unblock lists all). With --node, each filter that rejects the pod there is shown with the smallest change that lets
+    it pass. For a workload, its pods are listed.
 
-    Dumps, running Bayplans and live clusters are explained in their present state; a pod with a node is scheduled again in a copy.
-    Manifests that never were in a cluster are applied and simulated for a minute, as for all questions, or up to --until; a dump
-    is simulated only with --until or --creation-times, a trace to its end.
+    Dumps, Bayplan servers and live clusters are explained in their current state; a pod with a node is scheduled again in a copy.
+    Manifests that were never in a cluster are applied and simulated for a minute of virtual time, or up to --until. A dump is
+    simulated only with --until or --creation-times; a trace is simulated to its end.
 
     Example: bayplan explain shop/year-in-memory $(bayplan example)
     """

@@ -66,7 +66,7 @@ DeleteEmptyDirData: TypeAlias = Annotated[
 ]
 DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
 BoundOption: TypeAlias = Annotated[
-    Bound, typer.Option("--bound", help="Limit for any answer: relaxation, or packing (tighter; needs OR-Tools).")
+    Bound, typer.Option("--bound", help="Bound on the best answer: relaxation, or packing (tighter; needs OR-Tools).")
 ]
 Preempt: TypeAlias = Annotated[
     bool, typer.Option("--preempt", help="Evict pods of lower priority to place waiting pods (add).")

@@ -48,8 +48,8 @@ def replay(
     """Replay a recording into a Bayplan server.
 
     Changes are applied with their recorded timing, scaled by --speed. Standard input takes one command per line: pause, resume,
-    speed X, seek TIME, where (prints the position). For a SimKube trace the workloads are applied,
-    and Bayplan's controllers create the pods. Start Bayplan with bayplan up first.
+    speed X, seek TIME, where (prints the position). For a SimKube trace, the workloads are applied, and Bayplan's controllers
+    create the pods. Start the server with bayplan up first.
 
     Example: bayplan replay monday.jsonl.gz --speed 60
     """

@@ -50,7 +50,7 @@ def when(
     bayplan.io/run-time, or that of finished pods of the same Job or CronJob, or else --assume-run-time if its restart policy
     is Never or OnFailure.
 
-    Exit code: 0 if it starts in the --within time, 1 otherwise, 2 on bad input.
+    Exit code: 0 if it starts within --within, 1 otherwise, 2 on bad input.
 
     Example: bayplan when job/train --assume-run-time 2h --context prod
     """

@@ -1,1 +1,1 @@
-"""Sources of clusters for questions: files, result directories, running Bayplans and live clusters."""
+"""Sources of clusters for questions: files, result directories, Bayplan servers and live clusters."""

@@ -1,4 +1,4 @@
-"""The present state of a cluster, with all assumptions of an answer about it; see `bayplan.app.sources.opening.open_source`."""
+"""The current state of a cluster, with all assumptions of an answer about it; see `bayplan.app.sources.opening.open_source`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SourceKind(StrEnum):
     DUMP = "dump"
     MANIFESTS = "manifests"
     RESULT = "result directory"
-    SERVER = "running Bayplan"
+    SERVER = "Bayplan server"
     CLUSTER = "live cluster"
 
 
@@ -89,7 +89,7 @@ class UnreadKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The present state of a cluster.
+    """The current state of a cluster.
 
     Attributes:
         name: the name as the user gave it: paths, a URL, a context.

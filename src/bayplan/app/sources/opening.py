@@ -43,7 +43,7 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
 
 
 def open_source(options: SourceOptions, *, stdin: BinaryIO | None = None) -> ClusterSource:
-    """Read the present state of a cluster.
+    """Read the current state of a cluster.
 
     Objects that were in a cluster stay unchanged; new manifests are applied, and run for `options.applied_ns` of virtual
     time, so that controllers create their pods and the scheduler places them.
