@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
 
-from bayplan.apiserver.http.direct import MAX_DIRECT_BYTES, is_direct
+from bayplan.apiserver.http.direct import MAX_DIRECT_BYTES, DirectCycle, is_direct
 from bayplan.apiserver.http.server import ApiServer
+from bayplan.apiserver.rest.messages import Response
 from tests.apiserver.client import pod
-from tests.apiserver.serving import PATIENCE, serving
+from tests.apiserver.serving import PATIENCE, call, serving
 
+MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
 OTHER_WAY = "; charset=utf-8"
@@ -143,3 +147,75 @@ def test_a_rate_limit_and_tokens_hold() -> None:
         connection.sendall(request("POST", PODS, of("a"), "application/json", "Authorization: Bearer secret"))
         assert answer(connection).startswith(b"HTTP/1.1 201")
         assert server.connections.direct == 2
+
+
+def test_a_client_that_does_not_read_is_answered_the_other_way() -> None:
+    """Otherwise, each small patch of a large object would add the object to the server's buffer."""
+    large = {"metadata": {"name": "large"}, "data": {"a": "x" * 900_000}}
+    with serving() as server, connect(server) as connection:
+        call(server, "POST", MAPS, large)
+        before = server.connections.direct
+        patch = request("PATCH", f"{MAPS}/large", b'{"metadata":{"labels":{"a":"b"}}}', MERGE)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.sendall(patch * 40)
+        assert call(server, "GET", f"{MAPS}/large")["metadata"]["labels"] == {"a": "b"}
+        assert server.connections.direct - before < 20
+
+
+class Broken:
+    """An application whose own code fails."""
+
+    def __init__(self, fails: str) -> None:
+        self.fails = fails
+
+    async def answer_write(self, _scope: object, _body: bytes) -> Response:
+        if self.fails == "to answer":
+            raise KeyError("a bug")
+        return Response(799 if self.fails == "to name a status" else 201, b"{}")
+
+    def settled(self, _response: Response) -> asyncio.Future[None] | None:
+        if self.fails != "to store":
+            return None
+        waiting = asyncio.get_running_loop().create_future()
+        waiting.cancel()
+        return waiting
+
+    def unsettled(self, _problem: BaseException) -> Response:
+        return Response(500, b"{}")
+
+
+@pytest.mark.parametrize(
+    ("fails", "want"),
+    [
+        pytest.param("to answer", [], id="an exception ends the connection"),
+        pytest.param("to name a status", [], id="an unknown status ends the connection"),
+        pytest.param("to store", [b"HTTP/1.1 500 Internal Server Error"], id="a cancelled write is not acknowledged"),
+    ],
+)
+def test_failures_of_the_server_are_no_bad_requests(
+    fails: str, want: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Transport:
+        def __init__(self) -> None:
+            self.written: list[bytes] = []
+            self.aborted = False
+
+        def write(self, data: bytes) -> None:
+            self.written.append(data.partition(b"\r\n")[0])
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    async def answered() -> Transport:
+        transport = Transport()
+        scope: Any = {"method": "POST", "path": PODS}
+        cycle = DirectCycle(
+            scope, cast("Any", transport), cast("Any", Broken(fails)), [], keep_alive=True, on_response=list
+        )
+        cycle.answer()
+        await asyncio.sleep(0)
+        return transport
+
+    transport = asyncio.run(answered())
+    assert transport.written == want
+    assert transport.aborted == (not want) == bool(caplog.records)

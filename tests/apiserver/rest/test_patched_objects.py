@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.apiserver.codec.bodies import Parsed, parse_yaml
+from bayplan.apiserver.rest import decoding
 from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client, Document
 
 MAP = "/api/v1/namespaces/default/configmaps/a"
@@ -90,3 +92,17 @@ def test_a_changed_runtime_class_is_checked_as_a_new_one(client: Client) -> None
     answer = client.patch(f"{path}/r", {"scheduling": {"tolerations": [{"operator": "Equal"}]}})
     assert answer.status == 422
     assert answer.at("details.causes.0.field") == "scheduling.tolerations[0].operator"
+
+
+def test_an_applied_configuration_is_parsed_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+
+    def parse(body: bytes) -> Parsed:
+        parsed.append(body)
+        return parse_yaml(body)
+
+    monkeypatch.setattr(decoding, "parse_yaml", parse)
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "z"}}
+    path = f"{MAP}?fieldManager=me&force=true&fieldValidation=Strict"
+    assert client.patch(path, body, APPLY).status == 200
+    assert len(parsed) == 1

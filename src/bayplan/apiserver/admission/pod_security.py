@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from bayplan.apiserver.admission.attributes import Server
 from bayplan.apiserver.admission.pod_security_checks import (
     BASELINE,
@@ -169,9 +171,7 @@ def _namespace_warnings(server: Server, new: Document, old: Document) -> list[st
     if enforce.level == PRIVILEGED or eased:
         return []
     name = str(part(new, "metadata").get("name"))
-    pods = _first_of_controllers(
-        [each for each in server.all("pods") if part(each, "metadata").get("namespace") == name]
-    )
+    pods = _first_of_controllers([msgspec.json.decode(each.raw) for each in server.store.between("pods", name)])
     violating: dict[str, list[str]] = {}
     for pod in pods[:_MAX_PODS]:
         if found := enforce.find(pod):

@@ -1,12 +1,14 @@
 """Small writes, answered as soon as their last byte is received: without a task, an event, and messages of ASGI.
 
-A write waits for nothing but the disk, unless webhooks are called. Uvicorn's way costs as much as a third of a create. All
-other requests go that way: reads (large lists are sent in pieces), watches, long, chunked or YAML bodies, other applications.
+A write waits for nothing but the disk, unless webhooks are called. Uvicorn's task and events take as much as a third of the
+time of a create. All other requests use them: reads (large lists are sent in pieces), watches, long, chunked or YAML bodies,
+other applications, and clients that do not read their responses.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Protocol
@@ -24,7 +26,9 @@ METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _BODIES = (b"application/json", b"application/merge-patch+json", b"application/strategic-merge-patch+json",
     b"application/json-patch+json", b"application/vnd.kubernetes.protobuf")  # fmt: skip
 _OTHERS = frozenset((b"transfer-encoding", b"content-encoding", b"expect", b"upgrade"))
-_HEADS = {code.value: f"HTTP/1.1 {code.value} {code.phrase}\r\n".encode() for code in HTTPStatus}
+_PHRASES = {code.value: code.phrase for code in HTTPStatus}
+_HEADS = {code: f"HTTP/1.1 {code} {_PHRASES.get(code, '')}\r\n".encode() for code in range(100, 600)}
+_log = logging.getLogger(__name__)
 
 
 class DirectApplication(Protocol):
@@ -44,7 +48,7 @@ class DirectApplication(Protocol):
 
 
 class _NoEvent:
-    """Takes the place of an event for which nobody waits."""
+    """Takes the place of an event that no task awaits."""
 
     def set(self) -> None:
         """Do nothing."""
@@ -86,20 +90,38 @@ class DirectCycle:
         self._application = application
 
     def answer(self) -> None:
-        """Answer the request, now or when its write is durable. Its body is complete."""
+        """Answer the request, now or when its write is durable. Its body is complete.
+
+        If that fails, the connection ends: the parser would take an exception for a bad request.
+        """
         self.more_body = False
-        response = _result(self._application.answer_write(self.scope, bytes(self.body)))
-        waiting = self._application.settled(response)
+        try:
+            response = _result(self._application.answer_write(self.scope, bytes(self.body)))
+            waiting = self._application.settled(response)
+        except Exception:
+            self._fail()
+            return
         if waiting is None:
             self._send(response)
         else:
             waiting.add_done_callback(lambda done: self._settled(response, done))
 
     def _settled(self, response: Response, done: asyncio.Future[None]) -> None:
-        problem = None if done.cancelled() else done.exception()
+        problem = asyncio.CancelledError() if done.cancelled() else done.exception()
         self._send(response if problem is None else self._application.unsettled(problem))
 
     def _send(self, response: Response) -> None:
+        try:
+            self._write(response)
+        except Exception:
+            self._fail()
+
+    def _fail(self) -> None:
+        _log.exception("%s %s", self.scope["method"], self.scope["path"])
+        self.response_complete = True
+        self.transport.abort()
+
+    def _write(self, response: Response) -> None:
         self.response_complete = True
         if self.disconnected:
             return

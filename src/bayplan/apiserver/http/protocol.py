@@ -264,6 +264,8 @@ class LimitedProtocol(HttpToolsProtocol):
         direct, method = self._direct, self.parser.get_method().decode("ascii")
         if direct is None or method not in METHODS or self._answering() or not is_direct(self.headers):
             return False
+        if self.flow.write_paused:  # The client does not read: uvicorn's way waits until it does.
+            return False
         if self.parser.get_http_version() != "1.1":
             return False
         url = httptools.parse_url(self.url)

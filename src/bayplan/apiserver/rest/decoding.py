@@ -71,10 +71,14 @@ def yaml_of(request: Request) -> Parsed:
     Raises:
         BodyError: it is not YAML.
     """
-    parsed = request.parsed
-    if isinstance(parsed, BodyError):
-        raise parsed
-    return parsed if isinstance(parsed, Parsed) else parse_yaml(request.body)
+    if not isinstance(request.parsed, Parsed | BodyError):
+        try:
+            request.parsed = parse_yaml(request.body)
+        except BodyError as problem:
+            request.parsed = problem
+    if isinstance(request.parsed, BodyError):
+        raise request.parsed
+    return cast("Parsed", request.parsed)
 
 
 async def read_ahead(request: Request) -> None:

@@ -19,7 +19,7 @@ class Request(msgspec.Struct):
         headers: the headers, names in lower case.
         body: the whole body.
         user: the user of the request.
-        parsed: the value in a long YAML body, if it is already parsed.
+        parsed: the value in a YAML body, or what is wrong with it, once it is parsed.
         warnings: the warnings about its body, once decoded, and of hooks; error responses have them, too.
         waits: whether the caller can wait; otherwise a needed external call results in a 503, and the next attempt finds the
             response.
