@@ -20,7 +20,7 @@ def rare_collections() -> Iterator[None]:
 
     For hosts around a run and for the command line. The settings apply to the whole process, and are restored at the end: then
     the garbage of the block is collected. If collections were ended within the block (`end_collections`), they stay disabled.
-    A block within another one changes nothing.
+    A block within another one changes nothing: what is alive when the outer one begins is ignored.
     """
     thresholds = gc.get_threshold()
     if thresholds[0] >= RARE_THRESHOLD:

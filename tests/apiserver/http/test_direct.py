@@ -210,7 +210,7 @@ def test_failures_of_the_server_are_no_bad_requests(
         transport = Transport()
         scope: Any = {"method": "POST", "path": PODS}
         cycle = DirectCycle(
-            scope, cast("Any", transport), cast("Any", Broken(fails)), [], keep_alive=True, on_response=list
+            scope, cast("Any", transport), cast("Any", Broken(fails)), [], keep_alive=True, on_response=lambda: None
         )
         cycle.answer()
         await asyncio.sleep(0)

@@ -30,8 +30,8 @@ def settle_addresses(pod: Document) -> None:
     first, every = status.get("podIP"), parts(status, "podIPs")
     if first and (not every or every[0].get("ip") != first):
         status["podIPs"] = [{"ip": first}]
-    elif every:
-        status["podIP"] = every[0].get("ip")
+    elif every and (address := every[0].get("ip")):
+        status["podIP"] = address
 
 
 class PodStrategy(Strategy):

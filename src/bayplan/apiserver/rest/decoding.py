@@ -78,7 +78,7 @@ def yaml_of(request: Request) -> Parsed:
             request.parsed = problem
     if isinstance(request.parsed, BodyError):
         raise request.parsed
-    return cast("Parsed", request.parsed)
+    return request.parsed
 
 
 async def read_ahead(request: Request) -> None:
