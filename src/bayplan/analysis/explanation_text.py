@@ -70,7 +70,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
 
 
 def _messages(found: Explanation) -> list[str]:
-    """Return the scheduler's message; if another one wrote it, with its name and time, and compared with Bayplan's."""
+    """Return the scheduler's message. A recorded one has the scheduler's name, its time, and Bayplan's own if that differs."""
     if not found.reported_at:
         return [found.message] if found.message and found.message not in found.verdict else []
     lines = [f"{found.scheduler_name} reported at {found.reported_at}: {found.message}"]

@@ -10,6 +10,7 @@ needs the time takes it as ``now_ns``, nanoseconds since the epoch, never going 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -54,6 +55,7 @@ _LABEL_FORCE_ACTIVATE = FORCE_ACTIVATE.label
 _SCALE_DOWN = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCALE_DOWN)
 
 PreCheck: TypeAlias = Callable[[Pod], bool]
+Accepts: TypeAlias = Callable[[QueuedPod], bool]
 """Whether an event may move a pod at all."""
 
 
@@ -290,13 +292,14 @@ class SchedulingQueue(QueueTiers):
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        movers = self._movers(match, old, new, now_ns, pre_check) if len(self._unschedulable) else ()
+        accepts = None if pre_check is None else lambda queued: pre_check(queued.pod)
+        movers = self._movers(match, old, new, now_ns, accepts) if len(self._unschedulable) else ()
         return self._move(movers, event, old, new, now_ns)
 
     def _movers(
-        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, pre_check: PreCheck | None = None
+        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, accepts: Accepts | None
     ) -> list[tuple[QueuedPod, Strategy]]:
-        """Return the unschedulable pods that an event may help, as far as `pre_check` allows."""
+        """Return the unschedulable pods that an event may help, and that `accepts`, if given, returns True for."""
         movers: list[tuple[QueuedPod, Strategy]] = []
         for group in self._unschedulable.groups:
             members = group.members
@@ -314,7 +317,7 @@ class SchedulingQueue(QueueTiers):
                 movers += [(queued, AFTER_BACKOFF) for queued in members if hint(queued.pod, old, new)]
             else:
                 movers += [(queued, interest.ask(queued.pod, old, new)) for queued in members]
-        return movers if pre_check is None else [mover for mover in movers if pre_check(mover[0].pod)]
+        return movers if accepts is None else [mover for mover in movers if accepts(mover[0])]
 
     def _move(
         self,
@@ -359,9 +362,8 @@ class SchedulingQueue(QueueTiers):
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        movers = self._movers(match, old, new, now_ns)
-        helped = [mover for mover in movers if may_be_helped(mover[0], new, namespace_labels)]
-        return self._move(helped, event, old, new, now_ns)
+        accepts = partial(may_be_helped, assigned=new, namespace_labels=namespace_labels)
+        return self._move(self._movers(match, old, new, now_ns, accepts), event, old, new, now_ns)
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
         """Move pods to the active queue immediately, at the request of plugins; return how many moved.

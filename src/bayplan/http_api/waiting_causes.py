@@ -20,7 +20,7 @@ from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools
 
 MAX_JUDGED = 1_000
-"""Maximum number of waiting pods whose causes are sought for the overview, which the page requests often."""
+"""Maximum number of waiting pods whose causes are examined for the overview, which the page requests often."""
 
 MAX_CACHED = 10_000
 """Maximum number of cached causes; then all are dropped."""
@@ -54,8 +54,8 @@ class WaitingCauses:
     tried again, or nodes come or go.
 
     Attributes:
-        found: how many causes were sought.
-        cached: how many were known.
+        found: the number of causes that were computed.
+        cached: the number that came from the cache.
     """
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ _TEMPLATES = {
     "batch/jobs": ("spec", "template"),
     "batch/cronjobs": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Where the kinds that make pods have their template, by table."""
+"""Path of the pod template of each kind that creates pods, by table."""
 _POD_SUBRESOURCES = ("", "ephemeralcontainers")
 
 
@@ -61,7 +61,7 @@ class LevelVersion(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """What a namespace demands of its pods."""
+    """The policy of a namespace for its pods."""
 
     enforce: LevelVersion
     warn: LevelVersion

@@ -18,7 +18,7 @@ LATEST = "latest"
 
 
 class Violation(NamedTuple):
-    """What a check finds wrong with a pod.
+    """A violation that a check found in a pod.
 
     Attributes:
         reason: what is wrong, in few words, the same for many pods.

@@ -12,6 +12,7 @@ from typing import Any, cast
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from bayplan.base.go_text.json import yaml_number
 from bayplan.formats.yaml_scalars import resolve
 
 _TEXT = "tag:yaml.org,2002:str"
@@ -21,6 +22,7 @@ _TIMESTAMP = re.compile(
     r"(?:[Tt][0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[-+][0-9]{2}:[0-9]{2})"
     r"| [0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?)?"
 )
+_DIGITS = "0123456789"
 _NUMBER = re.compile(r"[0-9]*")
 
 
@@ -50,7 +52,7 @@ def _node(value: object) -> Node:
         return _scalar(value)
     if value is None or isinstance(value, bool):
         return ScalarNode(_TEXT, {None: "null", True: "true", False: "false"}[value])
-    return ScalarNode(_TEXT, repr(value))
+    return ScalarNode(_TEXT, yaml_number(value) if isinstance(value, float) else repr(value))
 
 
 def _scalar(text: str) -> ScalarNode:
@@ -79,12 +81,14 @@ def _compare_keys(one: str, two: str) -> int:
 
 def _compare_numbers(one: str, two: str, at: int) -> int:
     first, second = (cast("re.Match[str]", _NUMBER.match(each, at))[0] for each in (one, two))
-    before = re.search(r"[0-9]*$", one[:at])
+    before = one[:at][len(one[:at].rstrip(_DIGITS)) :]
     # Digits in common before a zero make the zero count.
-    lead = "1" if "0" in (one[at], two[at]) and before is not None and before[0].strip("0") else "0"
-    numbers = int(lead + first), int(lead + second)
-    if numbers[0] != numbers[1]:
-        return -1 if numbers[0] < numbers[1] else 1
+    if not ("0" in (one[at], two[at]) and before.strip("0")):
+        first, second = first.lstrip("0"), second.lstrip("0")
+    # Compared as texts: runs of digits may be longer than `int` reads.
+    if (len(first), first) != (len(second), second):
+        return -1 if (len(first), first) < (len(second), second) else 1
+    first, second = (cast("re.Match[str]", _NUMBER.match(each, at))[0] for each in (one, two))
     if len(first) != len(second):
         return len(first) - len(second)
     return -1 if one[at] < two[at] else 1

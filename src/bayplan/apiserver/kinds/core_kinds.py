@@ -128,7 +128,7 @@ class ServiceStrategy(Strategy):
         spec = part(new, "spec")
         drop_unused(spec, part(old, "spec"))
         if spec.get("type") == "ExternalName":
-            # Upstream keeps it and shows it to nobody.
+            # Upstream stores it and never returns it.
             spec.pop("internalTrafficPolicy", None)
 
 

@@ -57,7 +57,7 @@ def _value(priority_class: Document) -> int:
     return found if isinstance(found, int) else 0
 
 
-_TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
 
 def admit_topology(context: Context, pod: Document) -> None:
@@ -69,7 +69,7 @@ def admit_topology(context: Context, pod: Document) -> None:
     if found is None:
         return
     labels = part(found, "metadata", "labels")
-    copied = {name: labels[name] for name in _TOPOLOGY_LABELS if name in labels}
+    copied = {name: labels[name] for name in TOPOLOGY_LABELS if name in labels}
     if copied:
         metadata = part(pod, "metadata")
         metadata["labels"] = {**part(metadata, "labels"), **copied}

@@ -125,7 +125,7 @@ def _merge_value(facts: FieldFacts | None, original: object, value: object) -> o
         return _in_order(facts, merged, value, original)
     if isinstance(value, list) and (original is None or facts is None or "merge" in facts.strategy):
         return [_item_without_directives(item) for item in value if not _is_directive(item)]
-    # A list that replaces another is taken as it is.
+    # A list that replaces another is stored unchanged.
     return value
 
 

@@ -88,7 +88,7 @@ class MetaEndpoints:
         else:
             found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
         if found is not None:
-            # What the aggregator answers does not depend on the method.
+            # The aggregator's answer does not depend on the method.
             if request.method not in ("GET", "HEAD") and (segments[0] == "api" or len(segments) > 2):
                 raise method_not_allowed()
             # The aggregator answers for a group, the framework for its versions.

@@ -41,7 +41,7 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     if len(rest) >= 3 and rest[0] == "namespaces" and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
         namespace, rest = rest[1], rest[2:]
     if rest[2:3] == ["proxy"]:
-        # What follows is the path at the other end.
+        # The rest is the path at the other end.
         rest = rest[:3]
     if not rest or len(rest) > 3 or "" in rest:
         raise no_such_path()

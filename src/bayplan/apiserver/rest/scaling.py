@@ -84,7 +84,7 @@ def scale_paths(resource: Resource) -> Scale:
 
 _VERSION = "autoscaling/v1"
 _UNSET = -(2**31)
-"""What upstream takes for the replicas of a custom resource that has none."""
+"""The replicas that upstream assumes for a custom resource without the field."""
 _SCALE = Target(_VERSION, "Scale", "io.k8s.api.autoscaling.v1.Scale")
 
 
@@ -126,7 +126,7 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     new = paths.with_replicas(old, replicas)
     field = _field(paths)
-    # Fields that nobody manages are not tracked later.
+    # Fields without a manager are not tracked later.
     if not replicas:
         # Zero replicas are the absence of the field, which nobody owns then.
         managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}

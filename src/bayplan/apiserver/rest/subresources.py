@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from bayplan.apiserver.fields import managed
+from bayplan.apiserver.kinds.pod_admission import TOPOLOGY_LABELS
 from bayplan.apiserver.model.errors import (
     ApiError,
     bad_request,
@@ -32,7 +33,6 @@ _BINDING = Target("v1", "Binding", _CORE + "Binding")
 _EVICTION = Target("policy/v1", "Eviction", "io.k8s.api.policy.v1.Eviction", older="policy/v1beta1")
 _SCALE = Target("autoscaling/v1", "Scale", "io.k8s.api.autoscaling.v1.Scale")
 _BUDGETS = "policy/poddisruptionbudgets"
-_TOPOLOGY_LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 _MAX_DISRUPTED_PODS = 2000
 SUCCESS: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
@@ -90,7 +90,7 @@ def _assign(backend: Backend, info: RequestInfo, binding: Document, options: Wri
     node = str(part(binding, "target")["name"])
     part(pod, "spec")["nodeName"] = node
     # The plugin PodTopologyLabels acts on the subresource, not on the older resource.
-    names = _TOPOLOGY_LABELS if info.subresource and part(binding, "target").get("kind") == "Node" else ()
+    names = TOPOLOGY_LABELS if info.subresource and part(binding, "target").get("kind") == "Node" else ()
     _merge_metadata(backend, pod, metadata, node, names)
     status = pod["status"] = dict(part(old, "status"))
     status.pop("nominatedNodeName", None)

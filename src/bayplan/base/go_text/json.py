@@ -76,6 +76,18 @@ def json_float(value: float) -> str:
     return f"{mantissa}e{exponent}"
 
 
+def yaml_number(value: float) -> str:
+    """Write a finite float64 as go-yaml does what ``json.Marshal`` wrote: whole numbers as integers, others by ``strconv``'s %g.
+
+    Shortest digits; exponents below 1e-4, and from 1e6 on for numbers with a fraction or an exponent.
+    """
+    text = json_float(value)
+    if text.lstrip("-").isdigit():
+        return text
+    power = int(_scientific(value).partition("e")[2])
+    return _positional(value) if -4 <= power < 6 else _scientific(value)
+
+
 def float32(value: float) -> float:
     """Round to a float32 and return the float64 whose shortest digits are those of the float32.
 

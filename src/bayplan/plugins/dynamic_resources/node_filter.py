@@ -39,7 +39,7 @@ TEXTS = {UNSOLVED: CANNOT_ALLOCATE, INVALID: INVALID_POOLS}
 
 
 class NodeFilter:
-    """Asks nodes about claims.
+    """Evaluates the claims of a pod on nodes.
 
     Args:
         cluster: whose nodes.
