@@ -210,6 +210,23 @@ def test_changed_node_is_searched_alone() -> None:
     assert searches(world) == 20 + 1
 
 
+def test_all_nodes_are_evaluated_once_however_many_rows_are_asked_for() -> None:
+    world = many_nodes(20)
+    world.put(claim("c", request()))
+    assert world.filter(claiming("c")) == {}
+    spec, state, columns = world.plugin.compile(claiming("c"), world.state), CycleState(), world.state.columns
+    answer = world.plugin.pre_filter(spec, world.state, state)
+    assert isinstance(answer, PreFilterResult)
+    rule = world.plugin.filter_rule(spec, world.state)
+    ready(rule, answer.params, columns)
+    rows = list(world.state.nodes.row_of.values())
+    assert [rule.filter(row) for row in rows] == [0] * 20
+    assert world.plugin._node_filter.evaluations == 1
+    world.state.update_node(make_node("n3", labels={"name": "n3", "more": "x"}))
+    assert [rule.filter(row) for row in rows] == [0] * 20
+    assert world.plugin._node_filter.evaluations == 2
+
+
 def test_devices_of_a_written_special_claim_are_free_once_it_is_deleted() -> None:
     world = World(["n1"], [device_class(extendedResourceName=GPU), device_slice("n1", [device("d0")])])
     first, second = make_pod("e0", {GPU: "1"}), make_pod("e1", {GPU: "1"})

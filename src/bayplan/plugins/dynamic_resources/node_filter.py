@@ -45,9 +45,13 @@ class NodeFilter:
         cluster: whose nodes.
         allocator: chooses devices; it must be up to date.
         classes: the device class of each extended resource.
+
+    Attributes:
+        evaluations: how many times the verdicts on all nodes were computed. Rules ask for each row, so they are kept in the cycle.
     """
 
     def __init__(self, cluster: ClusterState, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:
+        self.evaluations = 0
         self._cluster = cluster
         self._allocator = allocator
         self._classes = classes
@@ -57,6 +61,7 @@ class NodeFilter:
         version = (self._cluster.node_log.end, self._allocator.log.end, self._allocator.epoch)
         known = cycle.verdicts
         if known is None or known.version != version:
+            self.evaluations += 1
             kinds, lacking = self._nodes_by_kind(cycle)
             codes: Codes = np.zeros(len(kinds), dtype=np.uint16)
             if cycle.special is not None and cycle.special.spec.devices.requests:
