@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.base.errors import PluginError
-from bayplan.engine.records import Decision
+from bayplan.engine.records import Decision, RecordLevel
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import Plugin, Reads
@@ -103,6 +103,56 @@ def test_scores_outside_of_0_to_100_fail_the_cycle() -> None:
         'applying score defaultWeights on Score plugins: plugin "LikesBig" returns an invalid score 110, '
         "it should in the range of [0, 100] after normalizing"
     )
+
+
+class CountsCalls(PerNodePlugin):
+    """Score from the node's label, counting the calls; results depend on nodes alone."""
+
+    name = "CountsCalls"
+    reads = Reads.NODES
+    calls = 0
+
+    def sign_pod(self, pod: Pod) -> Hashable:
+        return ()
+
+    def score_node(self, pod: Pod, node: NodeInfo) -> int:
+        type(self).calls += 1
+        return int(node.labels["score"])
+
+
+SAMPLED = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "percentageOfNodesToScore": 50,
+}
+
+
+def sampled_cluster(score: int, of: int) -> Cluster:
+    """Return 200 nodes, of which node `of` has this score; each cycle searches for 100 feasible nodes."""
+    objects = [
+        make_node(f"node-{number:03}").capacity(cpu="4").label(score=str(score if number == of else 50)).obj()
+        for number in range(200)
+    ]
+    return Cluster(objects, plugins=[CountsCalls], configuration=SAMPLED, record_level=RecordLevel.SUMMARY)
+
+
+def test_sampled_cycles_score_only_changed_nodes() -> None:
+    cluster, CountsCalls.calls = sampled_cluster(100, of=20), 0
+    cluster.schedule(*[make_pod(f"p{number}").label(app="a").obj() for number in range(3)])
+    assert [record.feasible_nodes for record in cluster.records] == [100, 100, 100]
+    assert cluster.records[0].node == "node-020"
+    assert CountsCalls.calls == 200
+
+
+@pytest.mark.parametrize(
+    ("of", "fails"), [pytest.param(20, True, id="sampled"), pytest.param(120, False, id="not sampled")]
+)
+def test_an_invalid_score_fails_a_sampled_cycle_only_if_the_node_is_sampled(of: int, fails: bool) -> None:
+    cluster = sampled_cluster(101, of)
+    cluster.schedule(make_pod("p").obj())
+    (record,) = cluster.records
+    assert record.feasible_nodes == 100
+    assert ("returns an invalid score 101" in record.message) is fails
 
 
 @pytest.mark.parametrize(

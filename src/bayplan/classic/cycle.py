@@ -259,7 +259,8 @@ def prioritize_nodes(
     if common.failure is not None:
         return
     counts_nominated = common.nominated_failures is not None
-    if common.sample is not None and common.extended is None and not counts_nominated and plan.scores_samples:
+    checked = settings.custom or not state.small
+    if common.sample is not None and not (common.extended or counts_nominated or checked) and plan.scores_samples:
         common.total, found = plan.score_sample(Sample(result.order))
         in_order: Index = result.order[np.isin(result.order, list(found))]
         common.row, common.ties = settings.pick(state, in_order), found

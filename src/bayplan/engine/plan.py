@@ -206,7 +206,11 @@ class Plan:
         if self._has_custom_scores or not self.state.small:
             totals, count = self.totals, self.state.nodes.count
             scores = [(result.name, totals.normalized(number)[:count]) for number, result in enumerate(totals.results)]
-            failure = invalid_score(self.state, scores, self.filtered.feasible[:count])
+            feasible = self.filtered.feasible[:count]
+            if sample is not None:
+                feasible = np.zeros(count, dtype=np.bool_)
+                feasible[sample.array()] = True
+            failure = invalid_score(self.state, scores, feasible)
             if failure is not None:
                 self.failure = failure
                 self._pre_score_seen = None
@@ -256,7 +260,7 @@ class Plan:
     @property
     def scores_samples(self) -> bool:
         """Return whether `score_sample` may be called: PreScore must not depend on which nodes are feasible."""
-        return not self.pre_scores.reads_feasible and not self._has_custom_scores and self.state.small
+        return not self.pre_scores.reads_feasible
 
     def score_sample(self, sample: Sample) -> tuple[int, BestOfSample]:
         """Return the highest total among some feasible rows, as if no others were feasible, and the rows that have it.
