@@ -24,7 +24,7 @@ SHAPES = (("250m", "512Mi"), ("500m", "1Gi"), ("250m", "512Mi"), ("1", "2Gi"))
 
 SCHEDULED = {"small": (200, 20), "large": (5000, 100)}
 RECORDED = {"small": (100, 100), "large": (2000, 1000)}
-PEER = {"small": ((107, 10), (100, 100)), "large": ((1067, 100), (1000, 1000))}
+KSS = {"small": ((107, 10), (100, 100)), "large": ((1067, 100), (1000, 1000))}
 NOTHING_RUNS = ["--no-kubelet", "--no-controllers"]
 
 
@@ -40,8 +40,8 @@ def figures(size: str) -> Iterator[Figure]:
             yield _scheduled(folder, f"{title}, {nodes} nodes", pods, nodes, options)
         pods, nodes = RECORDED[size]
         yield _scheduled(folder, f"scheduled, full records, {nodes:,} nodes", pods, nodes, [*NOTHING_RUNS])
-        for pods, nodes in PEER[size]:
-            yield from _as_the_peer(folder, pods, nodes)
+        for pods, nodes in KSS[size]:
+            yield from _as_in_kss(folder, pods, nodes)
 
 
 def _scheduled(folder: Path, title: str, pods: int, nodes: int, options: list[str]) -> Figure:
@@ -57,7 +57,7 @@ def _scheduled(folder: Path, title: str, pods: int, nodes: int, options: list[st
         return Figure(name=title, value=pods / seconds, unit="pods/s", decisions_hash=nodes_hash(port), note=note)
 
 
-def _as_the_peer(folder: Path, pods: int, nodes: int) -> Iterator[Figure]:
+def _as_in_kss(folder: Path, pods: int, nodes: int) -> Iterator[Figure]:
     """Measure from the first create until every pod is bound, and then how long it takes to ask for every result."""
     title = f"{pods:,} pods on {nodes:,} nodes"
     with serving(folder, [_node_file(folder, nodes)]) as port:

@@ -54,7 +54,7 @@ OTHER_TEXTS = (
     ),
 )
 WRONG_WEIGHTS = ("weights-score", "weights-score-decides", "two-profiles")
-"""Scenarios in which the peer shows weights that did not decide."""
+"""Scenarios in which kube-scheduler-simulator shows weights that did not decide."""
 
 PLURALS = {"PriorityClass": "priorityclasses", "StorageClass": "storageclasses"}
 MAPS = ("filter-result", "score-result", "finalscore-result", "postfilter-result")
@@ -155,7 +155,7 @@ def test_recorded_scenarios_give_the_recorded_annotations(name: str, tmp_path: P
         for key in found.keys() - {HISTORY} - set(differs):
             if key.endswith("finalscore-result") and name in WRONG_WEIGHTS:
                 continue
-            # The peer's pods are tried more often, so an attempt of ours may be an earlier one of its.
+            # Its pods are tried more often, so an attempt of ours may be an earlier one of its.
             reported = [comparable(key, entry[key]) for entry in history_of(recorded)] + [
                 comparable(key, recorded[key])
             ]
@@ -165,7 +165,7 @@ def test_recorded_scenarios_give_the_recorded_annotations(name: str, tmp_path: P
 
 
 def check_form(found: dict[str, str]) -> None:
-    """Check that values are written as the peer writes them, fit the limit, and explain the choice."""
+    """Check that values are written as kube-scheduler-simulator writes them, fit the limit, and explain the choice."""
     results = decode(found)
     assert encode(results) == {key: text for key, text in found.items() if key != HISTORY}
     assert history_of(found)[-1] == encode(results)

@@ -100,17 +100,26 @@ FAULTS = (
     Fault("changed usage is overlooked", ChangedRows, "__init__", ", plan.state.usage_log]", "]", values),
     Fault("nominations are overlooked", ChangedRows, "__init__", "[nominations, ", "[", values),
     Fault("the last change is overlooked", ChangedRows, "take", "range(count)", "range(count - 1)", values),
-    Fault("the row of an earlier nominee is overlooked", ChangedRows, "take", "(own_row, crowd", "(crowd", alike),
-    Fault("the pod's own nomination is overlooked", ChangedRows, "take", ", crowd.own_row)", ",)", alike),
+    Fault(
+        "the row of an earlier nominee is overlooked", ChangedRows, "take", "(own_row, nominated", "(nominated", alike
+    ),
+    Fault("the pod's own nomination is overlooked", ChangedRows, "take", ", nominated.own_row)", ",)", alike),
     Fault("rules that read other rows are overlooked", ChangedRows, "take", "part.rule.reads_others or", "", others),
     Fault("changed nodes are overlooked", ChangedRows, "take", "(stamp, filtered.combined)", "(stamp, 0)", values),
     Fault("changed budgets are overlooked", ChangedRows, "take", "(stamp, filtered", "(0, filtered", budgets),
-    Fault("overrides stay", FirstFailures, "_ask", "self.overrides.pop(row, None)", "pass", values),
-    Fault("shut rows stay", FirstFailures, "_ask", "self.shut.pop(row, None)", "pass", values),
-    Fault("the count of the earlier value stays", FirstFailures, "_ask", "self._count(before, -1)", "pass", values),
-    Fault("rows stay feasible", FirstFailures, "_ask", "self._feasible[row] = value", "_ = value", values),
+    Fault("overrides stay", FirstFailures, "_evaluate", "self.overrides.pop(row, None)", "pass", values),
+    Fault("shut rows stay", FirstFailures, "_evaluate", "self.shut.pop(row, None)", "pass", values),
     Fault(
-        "the pod's own failure wins", FirstFailures, "_ask", "value = counting", "value = max(counting, own)", values
+        "the count of the earlier value stays", FirstFailures, "_evaluate", "self._count(before, -1)", "pass", values
+    ),
+    Fault("rows stay feasible", FirstFailures, "_evaluate", "self._feasible[row] = value", "_ = value", values),
+    Fault(
+        "the pod's own failure wins",
+        FirstFailures,
+        "_evaluate",
+        "value = counting",
+        "value = max(counting, own)",
+        values,
     ),
     Fault("what runs has started is overlooked", DryRun, "search", "for row in started:", "for row in ():", starts),
     Fault(

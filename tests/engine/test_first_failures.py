@@ -96,12 +96,12 @@ def test_values_follow_every_change(seed: int) -> None:
         change(random, scheduler, pods, step)
         pod = random.choice(random.choice((pods, pods[:2])))
         plan = ready(scheduler, pod)
-        crowd = scheduler.nominated_pods(pod)
-        got = first_failures(plan, crowd, scheduler.nominated_pods.log)
+        nominated = scheduler.nominated_pods(pod)
+        got = first_failures(plan, nominated, scheduler.nominated_pods.log)
         fresh = FirstFailures(plan, RowLog())
-        fresh.refresh(crowd)
+        fresh.refresh(nominated)
         assert reported(got) == reported(fresh)
-        check_against_filters(plan, got, {row: crowd.pods_at(row) for row in crowd.rows.tolist()})
+        check_against_filters(plan, got, {row: nominated.pods_at(row) for row in nominated.rows.tolist()})
         shut += len(got.shut)
         scheduler.state.check_invariants()
     assert shut > 5
@@ -141,12 +141,12 @@ def test_a_change_of_one_row_asks_that_row_alone() -> None:
         nominate(scheduler, preemptor("1", 200, f"nominee{number}").obj(), f"n{number:02}")
     plan, log = ready(scheduler, pod), scheduler.nominated_pods.log
     found = first_failures(plan, scheduler.nominated_pods(pod), log)
-    asked, passes = found.asked_rows, found.full_passes
+    asked, passes = found.evaluated_rows, found.full_passes
     assert passes == 1
     scheduler.handle(None, running("r", "1", 0, "n03").obj(), 0)
     assert first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log) is found
-    assert (found.asked_rows - asked, found.full_passes) == (1, 1)
+    assert (found.evaluated_rows - asked, found.full_passes) == (1, 1)
     scheduler.queue.nominate(pod, "n05")
     first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log)
     assert found.full_passes == 1
-    assert found.asked_rows - asked <= 4
+    assert found.evaluated_rows - asked <= 4

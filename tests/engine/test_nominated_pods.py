@@ -116,7 +116,7 @@ def test_kept_sums_follow_every_change_of_nominations(seed: int) -> None:
             scheduler.handle(known, None, 0)
             scheduler.handle(None, known, 0)
         asking = random.choice(pods)
-        crowd = scheduler.nominated_pods(asking)
+        nominated = scheduler.nominated_pods(asking)
         want: dict[int, list[str]] = {}
         for name, row in scheduler.state.nodes.row_of.items():
             keys = [*scheduler.queue.nominator.on_node(name).values()]
@@ -127,8 +127,8 @@ def test_kept_sums_follow_every_change_of_nominations(seed: int) -> None:
             ]
             if counting:
                 want[row] = counting
-        assert crowd.rows.tolist() == sorted(want)
-        assert {row: [info.key for info in crowd.pods_at(row)] for row in crowd.rows.tolist()} == want
+        assert nominated.rows.tolist() == sorted(want)
+        assert {row: [info.key for info in nominated.pods_at(row)] for row in nominated.rows.tolist()} == want
 
 
 def test_records_of_nominees_are_made_once() -> None:

@@ -344,5 +344,5 @@ def test_a_placement_asks_each_rule_about_one_row() -> None:
         scheduler.handle(None, pod(f"p{number}", cpu="1m").obj(), 0)
         assert scheduler.schedule_one(0) is not None
     plan = plan_of((scheduler.plans, scheduler.profiles["default-scheduler"]), pod(cpu="1m").obj())
-    asked = {result.name: (result.epoch, result.asked_rows) for result in plan.filtered.results}
+    asked = {result.name: (result.epoch, result.evaluated_rows) for result in plan.filtered.results}
     assert asked == {"NodeResourcesFit": (1, 9), "TaintToleration": (1, 0)}

@@ -101,8 +101,8 @@ def _told(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tuple[list[st
 
 def _searched(scheduler: Scheduler, plan: Plan, pod: Pod, rows: Index, wanted: int) -> Shortlist:
     """Search with a dry run that knows nothing yet."""
-    crowd, budgets = scheduler.nominated_pods(pod), DisruptionBudgets(scheduler.state.catalog)
-    return DryRun(plan, RowLog()).search(rows, 0, wanted, crowd, budgets)
+    nominated, budgets = scheduler.nominated_pods(pod), DisruptionBudgets(scheduler.state.catalog)
+    return DryRun(plan, RowLog()).search(rows, 0, wanted, nominated, budgets)
 
 
 @settings(max_examples=150, deadline=None)
@@ -239,12 +239,12 @@ def test_rows_are_played_through_once_until_they_change() -> None:
     preempt(scheduler, preemptor("1").obj())
     dry_run = cached_plan(scheduler, preemptor("1").obj()).dry_run
     assert isinstance(dry_run, DryRun)
-    assert (dry_run.asked_rows, dry_run.known_rows) == (9, 0)
+    assert (dry_run.evaluated_rows, dry_run.known_rows) == (9, 0)
     scheduler.handle(None, running("more", "1", 1, "n4").obj(), 0)
     preempt(scheduler, preemptor("1").obj())
-    assert (dry_run.asked_rows, dry_run.known_rows) == (10, 8)
+    assert (dry_run.evaluated_rows, dry_run.known_rows) == (10, 8)
     preempt(scheduler, preemptor("1").obj())
-    assert (dry_run.asked_rows, dry_run.known_rows) == (10, 17)
+    assert (dry_run.evaluated_rows, dry_run.known_rows) == (10, 17)
 
 
 def crowded_pod(random: Random, name: str, priority: int) -> Pod:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from bayplan.framework.diagnosis import Diagnosis, told_reasons
+from bayplan.framework.diagnosis import Diagnosis, format_reasons
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT, Code, Status, error, unresolvable, verdict_code
 
 TEXTS = {
@@ -108,8 +108,8 @@ def test_messages(diagnosis: Diagnosis, want: str) -> None:
 
 
 def test_reasons_without_nodes_tell_nothing() -> None:
-    assert told_reasons({}) == ""
-    assert told_reasons({"b": 1, "a": 1}) == " 1 a, 1 b."
+    assert format_reasons({}) == ""
+    assert format_reasons({"b": 1, "a": 1}) == " 1 a, 1 b."
 
 
 def test_the_status_of_a_node() -> None:

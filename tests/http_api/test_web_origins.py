@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bayplan.base.web_origin import FORM_TYPES, SAFE_METHODS
-from bayplan.http_api import peer_api
+from bayplan.http_api import kss_api
 from bayplan.http_api.application import STREAM
 from bayplan.http_api.operations import OPERATIONS, ROOT
 from tests.http_api.lab import Lab, node, pod, run
@@ -29,12 +29,12 @@ def _writes() -> Iterator[tuple[str, str]]:
     for operation in OPERATIONS:
         if operation.method not in SAFE_METHODS:
             yield operation.method, ROOT + re.sub(r"\{\w+\}", "x", operation.path)
-    for name, methods in peer_api.OPERATIONS.items():
+    for name, methods in kss_api.OPERATIONS.items():
         for method in methods:
             if method not in SAFE_METHODS:
-                yield method, f"{peer_api.ROOT}{name}"
-    for verb in peer_api.VERBS:
-        yield "POST", f"{peer_api.ROOT}extender/{verb}/0"
+                yield method, f"{kss_api.ROOT}{name}"
+    for verb in kss_api.VERBS:
+        yield "POST", f"{kss_api.ROOT}extender/{verb}/0"
 
 
 WRITES = sorted(_writes())

@@ -62,7 +62,7 @@ def test_recorded_values_come_back_from_the_decision_record() -> None:
         extended = results.extenders is not None
         points = store.late_points(0)
         assert points is not None
-        again = encode(attempt_results(store.decision(0), points, store.said_later(0), extended=extended))
+        again = encode(attempt_results(store.decision(0), points, store.late_results(0), extended=extended))
         assert again.keys() == entry.keys()
         for key, text in entry.items():
             place = (name, pod, number, key.removeprefix(PREFIX))
@@ -279,7 +279,7 @@ def test_a_plugin_that_waited_for_its_permit_is_no_refusal() -> None:
     results = SchedulingResults(filter={"n1": {"F": "passed"}}, selected_node="n1", permit={"P": "wait"})
     store = store_of(results)
     assert len(store) == 1
-    assert [(each.plugin, each.status.code) for each in store.said_later(0)] == [("P", Code.WAIT)]
+    assert [(each.plugin, each.status.code) for each in store.late_results(0)] == [("P", Code.WAIT)]
 
 
 # The store.

@@ -172,11 +172,11 @@ def test_what_plugins_said_on_the_way_to_the_binding_is_kept_where_it_is_not_pla
     cluster.refuses.add("default/p")
     cluster.add(small_pod("p"), small_pod("q"))
     cluster.run()
-    said = [cluster.decisions.said_later(number) for number in cluster.decisions.numbers_of("default/p")]
+    said = [cluster.decisions.late_results(number) for number in cluster.decisions.numbers_of("default/p")]
     assert [(it.point, it.plugin, it.status.message) for it in said[0]] == [
         ("Bind", "DefaultBinder", "the cluster refuses it")
     ]
-    assert cluster.decisions.said_later(cluster.decisions.numbers_of("default/q")[0]) == ()
+    assert cluster.decisions.late_results(cluster.decisions.numbers_of("default/q")[0]) == ()
 
 
 @pytest.mark.parametrize("limits", [{"summaries": 0}, {"full": -1}, {"full_bytes": -1}])

@@ -1,17 +1,13 @@
-"""Names that docs/wording.md rules out, in the package's identifiers; and the list of older names, which only shrinks.
-
-`python -m tests.project.glossary` removes fixed names from the list.
-"""
+"""Names that docs/wording.md rules out, in the package's identifiers."""
 
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-from tests.project.tree import ROOT, name_of, python_files
+from tests.project.tree import name_of, python_files
 
-LIMIT = re.compile(r"^_?(MOST|LEAST|LONGEST|SHORTEST|LARGEST|FEW|MANY)_[A-Z]")
-"""Prefixes of constants that should be MAX_ or MIN_."""
+LIMIT = re.compile(r"^_?(MOST|LEAST|LONGEST|SHORTEST|LARGEST|FEW|MANY)_(?!ALLOCATED$)[A-Z]")
+"""Prefixes of constants that should be MAX_ or MIN_; MostAllocated and LeastAllocated are scoring strategies of Kubernetes."""
 
 WORDS = frozenset(
     {
@@ -22,7 +18,9 @@ WORDS = frozenset(
         "convoy",
         "convoys",
         "crowd",
+        "crowds",
         "flock",
+        "flocks",
         "hardly",
         "hopeless",
         "house",
@@ -47,8 +45,6 @@ WORDS = frozenset(
     }
 )
 """Words that no name contains."""
-
-EXCEPTIONS = Path(__file__).with_name("glossary_exceptions.txt")
 
 
 def words_of(name: str) -> set[str]:
@@ -82,14 +78,3 @@ def ruled_out_names() -> set[str]:
         names = {path.stem, *identifiers(path.read_bytes())}
         found |= {f"{package} {name}" for name in names if is_ruled_out(name)}
     return found
-
-
-def exceptions() -> set[str]:
-    """Return the older names that are still allowed, each as ``package name``."""
-    return set(EXCEPTIONS.read_text(encoding="utf-8").splitlines())
-
-
-if __name__ == "__main__":
-    left = exceptions() & ruled_out_names()
-    EXCEPTIONS.write_text("".join(f"{each}\n" for each in sorted(left)), encoding="utf-8")
-    print(f"{len(left)} names left in {EXCEPTIONS.relative_to(ROOT)}")

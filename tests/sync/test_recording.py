@@ -1,4 +1,4 @@
-"""Tests of recordings: our own, the peer's JSON lines, SimKube's traces."""
+"""Tests of recordings: our own, kube-scheduler-simulator's JSON lines, SimKube's traces."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ BAD = [
     ("a later format", b'{"bayplan_recording": 2}\n', "expected version 1, got version 2; try a newer bayplan"),
     ("a bad line", b'{"bayplan_recording": 1, "started_ns": 1}\n{"ns": "x"}\n', ":2 recording: "),
     (
-        "an event that the peer does not have",
+        "an event that kube-scheduler-simulator does not have",
         b'{"time":"2025-04-28T10:00:00Z","event":"Bump","resource":{}}\n',
         "event: expected Add, Update or Delete, got 'Bump'",
     ),

@@ -186,7 +186,7 @@ class ScalesByAll(Right):
 
 
 class Counting(Right):
-    """Remembers how often it was asked about everything."""
+    """Counts the calls for all rows."""
 
     def __init__(self, arguments: object, handle: Any) -> None:
         super().__init__(arguments, handle)
@@ -319,7 +319,7 @@ BROKEN = [
     (ListAsKey, "the key of the spec is not hashable: [1000]"),
     (WrongType, "filter() returned int64["),
     (TooShort, "score() returned int64[0], not int64["),
-    (OtherForOneRow, "an array of one row says 0 (passes)"),
+    (OtherForOneRow, "an array of one row returns 0 (passes)"),
     (NoReasons, "are (), not a list or tuple of non-empty strings"),
     (OnlyBits, "has no code of its own, only bits"),
     (TooHigh, "not from 0 to 100; feasible are"),
@@ -379,7 +379,7 @@ def test_a_plugin_that_raises_is_told_that_it_must_not() -> None:
     with pytest.raises(PluginFault) as found:
         check_plugin(Raising)
     assert "KeyError in filter_node(), line " in str(found.value)
-    assert "The contract: Whatever a plugin is asked, it answers, and raises nothing." in str(found.value)
+    assert "The contract: No call raises an exception." in str(found.value)
 
 
 def test_what_is_no_plugin_class_is_refused() -> None:

@@ -169,14 +169,14 @@ BROKEN = [
     (SilentRefresh, "and refresh() did not report that other rows must be evaluated again"),
     (DeafInTrials, "after_changes() must read again all that pods can change"),
     (StaysInTrials, "after_undo() must restore the rule"),
-    (OtherForAll, "when asked about this one"),
+    (OtherForAll, "when called for this one"),
     (CountsOnce, "return the params for the changed cluster from params_after_changes()"),
     (
         ScoredOnce,
         "reads declares Reads.NODES only, and refresh() did not report that other rows must be evaluated again",
     ),
     (NormalizesOtherwise, "normalize_all() of a rule must agree with it"),
-    (ScoresAllOtherwise, "when asked about all rows, and"),
+    (ScoresAllOtherwise, "when called for all rows, and"),
 ]
 
 

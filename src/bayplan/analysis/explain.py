@@ -65,7 +65,7 @@ def explain(
         if source.records[chosen.number].frame >= 0:
             notes.append(NOT_KEPT_HINT)
         else:
-            notes.append("no plugin was asked in this attempt" if _has_full(source) or skipped else FULL_RECORDS_HINT)
+            notes.append("no plugin ran in this attempt" if _has_full(source) or skipped else FULL_RECORDS_HINT)
     if source.level is RecordLevel.OFF:
         notes.append("this run was not recorded; run it again with --records full")
     start_ns = source.start_ns

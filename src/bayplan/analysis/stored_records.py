@@ -17,7 +17,7 @@ from bayplan.analysis.record_writer import NOT_NORMALIZED
 from bayplan.analysis.result_layout import FILTER, SCORE
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Frame
-from bayplan.engine.extenders import ExtenderSaid
+from bayplan.engine.extenders import ExtenderResult
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import Code, Status
@@ -119,7 +119,7 @@ class StoredRecords:
             status_of(row["pre_filter"]),
             row["only"],
             None if row["sample"] is None else (row["sample"][0], row["sample"][1]),
-            _decoded(row.get("extenders"), tuple[ExtenderSaid, ...]),
+            _decoded(row.get("extenders"), tuple[ExtenderResult, ...]),
             _decoded(row.get("preemption"), PreemptionAccount),
             # Older results have no such column.
             bool(row.get("check_all")),

@@ -174,13 +174,13 @@ class _Addition:
 
     def _settled(self, shapes: Sequence[NodeShape]) -> _Outcome:
         """Return the outcome of adding nodes of some shapes until scheduling everything from the beginning leaves no more."""
-        chosen, hopeless = self._grow([], shapes)
+        chosen, unplaceable = self._grow([], shapes)
         found = self._schedule(chosen)
         for _ in range(MAX_ROUNDS):
             # With all nodes there from the beginning pods may go elsewhere, and leave less room for others.
-            if found.left <= hopeless:
+            if found.left <= unplaceable:
                 break
-            chosen, hopeless = self._grow(chosen, shapes)
+            chosen, unplaceable = self._grow(chosen, shapes)
             found = self._schedule(chosen)
         return found
 
@@ -268,11 +268,11 @@ class _Addition:
 
     def _place(self, trial: Trial, keys: Sequence[str]) -> list[str]:
         """Schedule pods one by one; return those that find no node. Pods that differ only in name are tried once."""
-        left, hopeless = [], set[int]()
+        left, unplaceable = [], set[int]()
         for key in keys:
             place = self._place_of[key]
-            if self._alike[place] in hopeless or not trial.place(self._items[place]):
-                hopeless.add(self._alike[place])
+            if self._alike[place] in unplaceable or not trial.place(self._items[place]):
+                unplaceable.add(self._alike[place])
                 left.append(key)
                 if key in trial.scheduler.pods:
                     self._messages[key] = trial.messages.get(key, "")

@@ -132,7 +132,7 @@ class Annotator:
         points = decisions.late_points(first)
         if points is None:
             raise LookupError(f"the full record of decision {first} of {record.pod} was dropped")
-        results = attempt_results(decision, points, decisions.said_later(first), extended=self.extended)
+        results = attempt_results(decision, points, decisions.late_results(first), extended=self.extended)
         return write(results, present, by_interest=partial(nodes_by_interest, decision))
 
     def _fail(self, key: str, problem: str) -> None:

@@ -16,7 +16,7 @@ from bayplan.classic.trial import NodeTrial
 from bayplan.engine.cycle import NominatedFailures, ScheduleResult
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.full_pass import score_over
-from bayplan.engine.nominated_pods import Crowd, NominatedPods
+from bayplan.engine.nominated_pods import NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.select_host import NodeSampling, Pick, Sample
 from bayplan.framework.cycle_state import CycleState
@@ -67,7 +67,7 @@ def schedule_pod(
     plan: Plan,
     pod: Pod,
     cycle_state: CycleState,
-    nominated_pods: NominatedPods,
+    nominated_pods: NominatedPodLister,
     settings: CycleSettings,
     extenders: Sequence[Extender] = (),
 ) -> ClassicResult:
@@ -136,13 +136,13 @@ def run_pre_filter_plugins(plan: Plan, pod: Pod, cycle_state: CycleState) -> Sta
     return None
 
 
-def find_nodes_that_fit(plan: Plan, crowd: Crowd, result: ClassicResult, settings: CycleSettings) -> None:
+def find_nodes_that_fit(plan: Plan, nominated: NominatedPods, result: ClassicResult, settings: CycleSettings) -> None:
     """Record the verdicts of predicates on every node, including nominated pods, and the feasible nodes."""
     state, common = plan.state, result.common
     common.check_all = settings.always_check_all_predicates
     result.failing = _verdicts_that_count(plan, settings)
-    if crowd:
-        _with_nominated_pods(plan, crowd, result, settings)
+    if nominated:
+        _with_nominated_pods(plan, nominated, result, settings)
     feasible: Bools = state.nodes.alive & ~result.failing.any(axis=0)
     order = state.nodes.tree.order(state.nodes.row_of)
     sampling = settings.sampling
@@ -186,13 +186,13 @@ def _keep_first(failing: Codes, numbers: Sequence[int]) -> None:
         seen |= failing[number] != 0
 
 
-def _with_nominated_pods(plan: Plan, crowd: Crowd, result: ClassicResult, settings: CycleSettings) -> None:
+def _with_nominated_pods(plan: Plan, nominated: NominatedPods, result: ClassicResult, settings: CycleSettings) -> None:
     """Run the predicates again on nodes with nominated pods, as if these ran there; their failures take precedence."""
     rows, first, verdicts = [], [], []
-    for row in crowd.rows.tolist():
+    for row in nominated.rows.tolist():
         trial = NodeTrial(plan, row, settings.custom)
         try:
-            with trial.with_nominated(crowd.pods_at(row)):
+            with trial.with_nominated(nominated.pods_at(row)):
                 found = trial.verdicts(check_all=settings.always_check_all_predicates)
         finally:
             trial.close()

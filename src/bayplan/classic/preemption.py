@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.classic.fit_error import FitError
 from bayplan.classic.trial import NodeTrial
-from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
 from bayplan.framework.extender import Extender, ExtenderFailure
@@ -54,14 +54,19 @@ NOTHING = Preemption({})
 
 
 def preempt(
-    pod: Pod, fit_error: FitError, crowd: Crowd, *, non_preempting: bool, custom: frozenset[str] = frozenset()
+    pod: Pod,
+    fit_error: FitError,
+    nominated: NominatedPods,
+    *,
+    non_preempting: bool,
+    custom: frozenset[str] = frozenset(),
 ) -> Preemption:
     """Find nodes on which a pod without a feasible node could preempt others.
 
     Args:
         pod: the newest version of the pod.
         fit_error: the reasons why it has no feasible node.
-        crowd: the nominated pods that count for it.
+        nominated: the nominated pods that count for it.
         non_preempting: the gate NonPreemptingPriority.
         custom: the names of custom plugins.
     """
@@ -74,7 +79,7 @@ def preempt(
     budgets = _budgets(state.catalog)
     candidates: dict[int, Victims] = {}
     for row in potential.tolist():
-        victims = select_victims_on_node(fit_error.plan, pod, row, crowd.pods_at(row), budgets, custom)
+        victims = select_victims_on_node(fit_error.plan, pod, row, nominated.pods_at(row), budgets, custom)
         if victims is not None:
             candidates[row] = victims
     return Preemption(candidates, pick_one_node_for_preemption(candidates))

@@ -142,11 +142,11 @@ class ClassicScheduler(Scheduler):
         newest = self.pods.get(key_of(pod))
         if newest is None:
             return NOTHING
-        crowd = self.nominated_pods(newest)
+        nominated = self.nominated_pods(newest)
         found = preempt(
             newest,
             result.fit_error,
-            crowd,
+            nominated,
             non_preempting=self._non_preempting,
             custom=self.settings.custom,
         )

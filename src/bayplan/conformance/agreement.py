@@ -22,7 +22,7 @@ from bayplan.conformance.summary import Summary
 FILE_NAME = "agreement.json"
 
 OTHER_RECORDINGS = ("annotations/backend-api.jsonl.gz",)
-"""Files that `tests/http_api/test_peer_api.py` compares with Bayplan's server."""
+"""Files that `tests/http_api/test_kss_api.py` compares with Bayplan's server."""
 
 _PART = re.compile(rb'\{\s+("checks": \d+),\s+("agreed": \d+)\s+\}')
 

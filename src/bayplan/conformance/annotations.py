@@ -48,10 +48,10 @@ def answer_annotation_case(case: JsonObject) -> JsonObject:
             for step in cast("list[Json]", case["steps"]):
                 run.take_step(cast("list[JsonObject]", step if isinstance(step, list) else [step]))
             run.pass_time(AFTERWARDS_SECONDS)
-            told = json.dumps(run.attempts()).replace(address, "127.0.0.1:8890")
+            attempts = json.dumps(run.attempts()).replace(address, "127.0.0.1:8890")
         finally:
             run.close()
-    return {"id": case["id"], "attempts": json.loads(told)}
+    return {"id": case["id"], "attempts": json.loads(attempts)}
 
 
 @contextmanager
@@ -156,7 +156,7 @@ class _Run(E2eRun):
             points = decisions.late_points(number)
             if record.frame < 0 or points is None:
                 continue
-            outputs, extended = decisions.said_later(number), bool(self._connections.extenders)
+            outputs, extended = decisions.late_results(number), bool(self._connections.extenders)
             results = attempt_results(decisions.decision(number), points, outputs, extended=extended)
             found.setdefault(record.pod.partition("/")[2], []).append(cast("Json", encode(results)))
         return cast("JsonObject", found)

@@ -55,8 +55,8 @@ def answer_extender_case(case: JsonObject) -> JsonObject:
             return answer
         with world.connections:
             cycles = [world.run(key, server) for key in world.objects.pods_to_schedule]
-        told: Json = json.loads(json.dumps(cycles).replace(server.address, script["address"]))
-    answer["extended"] = told
+        extended: Json = json.loads(json.dumps(cycles).replace(server.address, script["address"]))
+    answer["extended"] = extended
     return answer
 
 
@@ -103,7 +103,7 @@ class _World:
             scheduler.sampling,
             scheduler.extenders,
         )
-        told: JsonObject = {
+        recorded: JsonObject = {
             "pod": key,
             "host": None,
             "hosts": [],
@@ -115,20 +115,20 @@ class _World:
             "bound": None,
         }
         if result.row < 0:
-            told |= _failed(scheduler, pod, result, state)
+            recorded |= _failed(scheduler, pod, result, state)
         else:
             names = scheduler.state.nodes.names
             host = names[result.row] or ""
             hosts = list[Json](sorted(names[row] or "" for row in np.asarray(result.ties).tolist()))
-            told |= {"host": host, "hosts": hosts}
-            told |= {"evaluated": result.evaluated_nodes, "feasible": result.feasible_nodes}
+            recorded |= {"host": host, "hosts": hosts}
+            recorded |= {"evaluated": result.evaluated_nodes, "feasible": result.feasible_nodes}
             binder, status = bind_by_extenders(scheduler.extenders, pod, host)
-            told["bound"] = bool(binder)
+            recorded["bound"] = bool(binder)
             if status.message:
-                told["bindError"] = status.message
+                recorded["bindError"] = status.message
             scheduler.assume(plan, pod, key, result.row)
-        told["exchanges"] = [{"path": path, "request": names_of(request)} for path, request in server.take()]
-        return as_compared(told)
+        recorded["exchanges"] = [{"path": path, "request": names_of(request)} for path, request in server.take()]
+        return as_compared(recorded)
 
 
 def _failed(scheduler: Scheduler, pod: Pod, result: ScheduleResult, state: CycleState) -> JsonObject:
@@ -145,15 +145,15 @@ def _failed(scheduler: Scheduler, pod: Pod, result: ScheduleResult, state: Cycle
     }
 
 
-def as_compared(told: JsonObject) -> JsonObject:
+def as_compared(result: JsonObject) -> JsonObject:
     """Return the result of a pod without what upstream leaves open.
 
     A cleared nomination equals none; errors of dry runs and requests for scores may come in any order.
     """
-    exchanges: Any = told["exchanges"]
-    message = told["message"]
-    compared: JsonObject = dict(told)
-    compared["nominated"] = told["nominated"] or None
+    exchanges: Any = result["exchanges"]
+    message = result["message"]
+    compared: JsonObject = dict(result)
+    compared["nominated"] = result["nominated"] or None
     compared["message"] = re.sub(r"\[(.*)\]", _sorted_list, message) if isinstance(message, str) else None
     compared["exchanges"] = sorted(exchanges, key=_scoring_last)
     return compared

@@ -46,16 +46,16 @@ def _schedule(scheduler: Scheduler, pod: Pod, host: Json) -> JsonObject:
     profile = scheduler.profiles[pod.spec.scheduler_name]
     plan = scheduler.plans.plan_for(profile, pod)
     result = schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, take(host), scheduler.sampling)
-    told: JsonObject = {"pod": key, "host": None, "hosts": [], "evaluated": 0, "feasible": 0, "message": None}
+    recorded: JsonObject = {"pod": key, "host": None, "hosts": [], "evaluated": 0, "feasible": 0, "message": None}
     if result.failure is not None:
-        told["message"] = result.diagnosis.message() if result.diagnosis is not None else result.failure.message
-        return told
+        recorded["message"] = result.diagnosis.message() if result.diagnosis is not None else result.failure.message
+        return recorded
     names = scheduler.state.nodes.names
-    told["host"] = names[result.row]
-    told["hosts"] = list[Json](sorted(names[row] or "" for row in map(int, result.ties)))
-    told["evaluated"], told["feasible"] = result.evaluated_nodes, result.feasible_nodes
+    recorded["host"] = names[result.row]
+    recorded["hosts"] = list[Json](sorted(names[row] or "" for row in map(int, result.ties)))
+    recorded["evaluated"], recorded["feasible"] = result.evaluated_nodes, result.feasible_nodes
     scheduler.assume(plan, pod, key, result.row)
-    return told
+    return recorded
 
 
 def take(host: Json) -> Pick:

@@ -19,7 +19,7 @@ from bayplan.engine.extenders import bind_by_extenders
 from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.engine.records import Outcome
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import PostFilterResult, told_reasons
+from bayplan.framework.diagnosis import PostFilterResult, format_reasons
 from bayplan.framework.events import ASSIGNED_POD_DELETE
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
@@ -83,14 +83,14 @@ class BindingCycle:
         for reserver in profile.reserve:
             status = reserver.reserve(cycle_state, pod, node_name)
             if status is not SUCCESS and not status.ok:
-                self._scheduler.records.tell(queued.key, "Reserve", reserver.name, status)
+                self._scheduler.records.report(queued.key, "Reserve", reserver.name, status)
                 return rejected_or_error(status, reserver.name, "Reserve")
         timeouts: dict[str, int] = {}
         for permitter in profile.permit:
             status, timeout_ns = permitter.permit(cycle_state, pod, node_name)
             if status is SUCCESS:
                 continue
-            self._scheduler.records.tell(queued.key, "Permit", permitter.name, status, timeout_ns)
+            self._scheduler.records.report(queued.key, "Permit", permitter.name, status, timeout_ns)
             if status.code is _WAIT:
                 timeouts[permitter.name] = min(timeout_ns, MAX_PERMIT_TIMEOUT_NS)
             elif not status.ok:
@@ -129,7 +129,7 @@ class BindingCycle:
             except PluginFailure as problem:
                 status, items = error(problem.text), ()
             if status is not SUCCESS and not status.ok:
-                scheduler.records.tell(queued.key, "PreBind", binder.name, status)
+                scheduler.records.report(queued.key, "PreBind", binder.name, status)
                 return self.failed(binding, rejected_or_error(status, binder.name, "PreBind"), now_ns)
             if items:
                 updates += [Update(pod, node_name, item) for item in items]
@@ -138,7 +138,7 @@ class BindingCycle:
         if not extender:
             status = _run_bind_plugins(profile, cycle_state, pod, node_name)
         if extender or (status is not SUCCESS and not status.ok):
-            scheduler.records.tell(queued.key, "Bind", extender or status.plugin, status)
+            scheduler.records.report(queued.key, "Bind", extender or status.plugin, status)
         if status is not SUCCESS and not status.ok:
             return self.failed(binding, status, now_ns)
         self.pending[queued.key] = binding
@@ -152,8 +152,8 @@ class BindingCycle:
         if binding is None:
             return []
         cycle_state, node_name = binding.cycle_state, binding.node_name
-        for told in binding.profile.post_bind:
-            told.post_bind(cycle_state, pod, node_name)
+        for plugin in binding.profile.post_bind:
+            plugin.post_bind(cycle_state, pod, node_name)
         self._activate_pods(cycle_state, now_ns)
         note = f"Successfully assigned {binding.queued.key} to {node_name}"
         # The event is about the version that was scheduled, as upstream's.
@@ -188,7 +188,7 @@ class BindingCycle:
         outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
         message, rejecting, pending = status.message, tuple[str, ...](), tuple[str, ...]()
         if rejected:
-            message = f"0/1 nodes are available:{told_reasons(Counter(status.reasons))}"
+            message = f"0/1 nodes are available:{format_reasons(Counter(status.reasons))}"
             rejecting = (status.plugin,)
             pending = rejecting if status.code is Code.PENDING else ()
         scheduler.record(queued, outcome, None, None, now_ns, message=message)
@@ -213,7 +213,7 @@ class BindingCycle:
             status = waiting.refusal
             if not status.reasons:
                 status = unschedulable("pod was rejected while waiting on permit")
-            scheduler.records.tell(waiting.key, "Permit", status.plugin, status)
+            scheduler.records.report(waiting.key, "Permit", status.plugin, status)
             actions += self.failed(binding, status, now_ns, waited=True).actions
         return actions
 

@@ -21,7 +21,7 @@ cpdef ScheduleResult schedule_pod(
 
 @cython.locals(narrowed=bint, count=Py_ssize_t)
 cpdef object find_nodes_that_fit_pod(
-    Plan plan, object crowd, object nominations, ScheduleResult result, NodeSampling sampling=*
+    Plan plan, object nominated, object nominations, ScheduleResult result, NodeSampling sampling=*
 )
 
 @cython.locals(

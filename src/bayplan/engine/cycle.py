@@ -10,7 +10,7 @@ import numpy as np
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.nominated_pods import NOBODY, Crowd, NominatedPods
+from bayplan.engine.nominated_pods import NO_NOMINATED_PODS, NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import NO_ROWS, NodeSampling, Pick, Sample, Ties, tie_set
@@ -103,7 +103,7 @@ def schedule_pod(
     plan: Plan,
     pod: Pod,
     cycle_state: CycleState,
-    nominated_pods: NominatedPods,
+    nominated_pods: NominatedPodLister,
     pick: Pick,
     sampling: NodeSampling | None = None,
     extenders: Sequence[Extender] = (),
@@ -125,20 +125,20 @@ def schedule_pod(
             cycle_state.write(PLAN, plan)
         return result
     plan.refresh_filters()
-    crowd = nominated_pods(pod)
+    nominated = nominated_pods(pod)
     if (
         pod.status.nominated_node_name
-        and evaluate_nominated_node(plan, pod, crowd, result)
+        and evaluate_nominated_node(plan, pod, nominated, result)
         and (not extenders or nominated_node_passes_extenders(plan, pod, extenders, result))
     ):
         return result
-    feasible = find_nodes_that_fit_pod(plan, crowd, nominated_pods.log, result, sampling)
+    feasible = find_nodes_that_fit_pod(plan, nominated, nominated_pods.log, result, sampling)
     if extenders and result.failure is None:
         feasible = pass_extenders(plan, pod, extenders, feasible, result, sampling)
     if result.failure is not None:
         return result
     if result.feasible_nodes == 0:
-        failures = result.first_failures or first_failures(plan, crowd, nominated_pods.log)
+        failures = result.first_failures or first_failures(plan, nominated, nominated_pods.log)
         result.diagnosis = diagnose(plan, result, failures)
         # The message comes from the diagnosis, after PostFilter has run.
         result.failure = _UNSCHEDULABLE
@@ -159,7 +159,7 @@ def schedule_pod(
 
 def find_nodes_that_fit_pod(
     plan: Plan,
-    crowd: Crowd,
+    nominated: NominatedPods,
     nominations: RowLog,
     result: ScheduleResult,
     sampling: NodeSampling | None = None,
@@ -173,8 +173,8 @@ def find_nodes_that_fit_pod(
     count = int(np.count_nonzero(plan.examined())) if narrowed else len(state.nodes.row_of)
     feasible = plan.filtered.feasible
     result.feasible_nodes = plan.filtered.count
-    if crowd is not NOBODY and crowd:
-        failures = first_failures(plan, crowd, nominations)
+    if nominated is not NO_NOMINATED_PODS and nominated:
+        failures = first_failures(plan, nominated, nominations)
         _count_nominated_pods(plan, failures, result)
         if failures.shut:
             feasible = failures.feasible
@@ -188,11 +188,11 @@ def find_nodes_that_fit_pod(
     return feasible
 
 
-def first_failures(plan: Plan, crowd: Crowd, nominations: RowLog) -> FirstFailures:
+def first_failures(plan: Plan, nominated: NominatedPods, nominations: RowLog) -> FirstFailures:
     """Return the first failing filter by row when nominated pods count; the plan's filters must be up to date."""
     if not isinstance(plan.first_failed, FirstFailures):
         plan.first_failed = FirstFailures(plan, nominations)
-    plan.first_failed.refresh(crowd)
+    plan.first_failed.refresh(nominated)
     return plan.first_failed
 
 
@@ -263,13 +263,13 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
     sampling.advance(result.evaluated_nodes, nodes)
 
 
-def evaluate_nominated_node(plan: Plan, pod: Pod, crowd: Crowd, result: ScheduleResult) -> bool:
+def evaluate_nominated_node(plan: Plan, pod: Pod, nominated: NominatedPods, result: ScheduleResult) -> bool:
     """Try the nominated node first and alone; return whether it is chosen."""
     row = plan.state.nodes.row_of.get(pod.status.nominated_node_name)
     result.nominated_node = pod.status.nominated_node_name
     if row is None:
         return False
-    counting = crowd.pods_at(row)
+    counting = nominated.pods_at(row)
     failure = first_failure_with(plan, row, counting) if counting else PASSES
     if failure == PASSES:
         number, verdict = plan.filtered.first_failure_at(row)

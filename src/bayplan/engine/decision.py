@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct, structs
 
 from bayplan.base.html_table import table
-from bayplan.engine.extenders import ExtenderSaid
-from bayplan.engine.preparation import PreFilterSaid
+from bayplan.engine.extenders import ExtenderResult
+from bayplan.engine.preparation import PreFilterRecord
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import UNRESOLVABLE_BIT, Code, Status
@@ -126,10 +126,10 @@ class Frame(NamedTuple):
     pre_filter: Status | None
     only: int = -1
     sample: tuple[int, int] | None = None
-    extenders: tuple[ExtenderSaid, ...] | None = None
+    extenders: tuple[ExtenderResult, ...] | None = None
     preemption: PreemptionAccount | None = None
     check_all: bool = False
-    pre_filters: tuple[PreFilterSaid, ...] = ()
+    pre_filters: tuple[PreFilterRecord, ...] = ()
     pre_scores: tuple[tuple[str, Code], ...] = ()
 
 
@@ -180,10 +180,10 @@ class Decision:
     absent: Status | None
     statuses: dict[tuple[int, int], Status]
     overrides: dict[int, tuple[int, int]]
-    extenders: tuple[ExtenderSaid, ...] = ()
+    extenders: tuple[ExtenderResult, ...] = ()
     preemption: PreemptionAccount | None = None
     check_all: bool = False
-    pre_filters: tuple[PreFilterSaid, ...] = ()
+    pre_filters: tuple[PreFilterRecord, ...] = ()
     pre_scores: tuple[tuple[str, Code], ...] = ()
 
     def _repr_html_(self) -> str:
@@ -219,7 +219,7 @@ class Decision:
             return "" if status is None else status.plugin
         # If several plugins narrowed the nodes together, the status names none: find the first that excluded this node.
         name = self.names[row]
-        narrowed = ((said.plugin, said.node_names) for said in self.pre_filters if said.node_names is not None)
+        narrowed = ((each.plugin, each.node_names) for each in self.pre_filters if each.node_names is not None)
         return next((plugin for plugin, names in narrowed if name not in names), "")
 
     def failures(self, row: int) -> tuple[Status, ...]:
@@ -289,7 +289,7 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     if frame.extenders is None:
         return decision
     floor = keyframe.floor if frame.scored else 0
-    return with_extenders(decision, [said.moved(place) for said in frame.extenders], floor)
+    return with_extenders(decision, [result.moved(place) for result in frame.extenders], floor)
 
 
 @lru_cache(maxsize=16)
@@ -304,35 +304,35 @@ def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], In
     return tuple(names[row] or "" for row in kept), rows, place
 
 
-def with_extenders(decision: Decision, extenders: Sequence[ExtenderSaid], floor: int) -> Decision:
+def with_extenders(decision: Decision, extenders: Sequence[ExtenderResult], floor: int) -> Decision:
     """Return a decision with the extenders' results after the plugins'; rows are those of the decision.
 
     `floor` is the score of each node without extenders if no plugin scores; with extenders it is 0.
     """
     codes, statuses = list(decision.codes), dict(decision.statuses)
-    for number, said in enumerate(extenders, start=len(decision.filters)):
+    for number, result in enumerate(extenders, start=len(decision.filters)):
         verdicts = np.zeros(len(decision.names), dtype=np.uint16)
         known: dict[Status, int] = {}
-        for row, status in said.refused:
+        for row, status in result.refused:
             verdict = known.setdefault(status, len(known) + 1)
             verdicts[row] = verdict | (UNRESOLVABLE_BIT if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else 0)
             statuses[number, int(verdicts[row])] = status
         codes.append(verdicts)
-    scoring = [said for said in extenders if said.scores is not None]
+    scoring = [result for result in extenders if result.scores is not None]
     raw = np.zeros((len(scoring), len(decision.names)), dtype=np.int64)
-    for number, said in enumerate(scoring):
-        for row, score in said.scores or ():
+    for number, result in enumerate(scoring):
+        for row, score in result.scores or ():
             raw[number, row] = score
     own = decision.total
     feasible = decision.feasible & ~np.any(codes[len(decision.filters) :], axis=0)
-    weights = np.array([said.weight for said in scoring], dtype=np.int64).reshape(-1, 1)
-    scaled = raw * np.array([said.scale for said in scoring], dtype=np.int64).reshape(-1, 1)
+    weights = np.array([result.weight for result in scoring], dtype=np.int64).reshape(-1, 1)
+    scaled = raw * np.array([result.scale for result in scoring], dtype=np.int64).reshape(-1, 1)
     scored = own - floor + (scaled * weights).sum(axis=0)
     return replace(
         decision,
-        filters=(*decision.filters, *(said.name for said in extenders)),
-        scorers=(*decision.scorers, *(said.name for said in scoring)),
-        weights=(*decision.weights, *(said.weight for said in scoring)),
+        filters=(*decision.filters, *(result.name for result in extenders)),
+        scorers=(*decision.scorers, *(result.name for result in scoring)),
+        weights=(*decision.weights, *(result.weight for result in scoring)),
         codes=np.array(codes, dtype=np.uint16).reshape(-1, len(decision.names)),
         raw=np.concatenate((decision.raw, raw)),
         normalized=np.concatenate((decision.normalized, scaled)),

@@ -11,7 +11,7 @@ When the last node has gone it brings back every pod, because an attempt then en
 way.
 
 Events are handled in the same spirit. Most that wake a pod don't help it: they free too little room, or room on the wrong node.
-With a retry predictor (`bayplan.engine.retry_predictor`), an event wakes a flock of similar pods by sending one of them ahead,
+With a retry predictor (`bayplan.engine.retry_predictor`), an event wakes a plan group of similar pods by sending one of them ahead,
 and only if the plan has found a node for it. The others follow one by one while there is room, then fail together.
 The order in which pods get nodes is that of upstream's queue, where all would be woken and all but the first fail.
 """
@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bayplan.base.durations import SECOND_NS
-from bayplan.engine.flocks import Flock, FlockedPods
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
 from bayplan.engine.nominator import PodLister
+from bayplan.engine.plan_groups import PlanGroup, UnschedulablePodsByPlan
 from bayplan.engine.queue import Accepts, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queue_tiers import WAITS_FOR_BACKOFF, PreEnqueue
@@ -67,21 +67,21 @@ class EventDrivenQueue(SchedulingQueue):
         self.timed_retries = False
         self.retry_predictor: RetryPredictor | None = None
         self._listening = {profile: frozenset(plugin for _, plugin, _ in table) for profile, table in hints.items()}
-        self._waiting = self._unschedulable = FlockedPods(self._plan_of)
-        # Flocks are ordered by age, and a head is tried at the instant when it is woken.
-        self._has_flocks = sort_key is priority_sort and options.pop_from_backoff
-        self._woken: dict[Flock, None] = {}
-        self._flock_of_head: dict[QueuedPod, Flock] = {}
-        self._tried_head: tuple[Flock, QueuedPod] | None = None
+        self._waiting = self._unschedulable = UnschedulablePodsByPlan(self._plan_of)
+        # Plan groups are ordered by age, and a head is tried at the instant when it is woken.
+        self._groups_by_plan = sort_key is priority_sort and options.pop_from_backoff
+        self._woken: dict[PlanGroup, None] = {}
+        self._plan_group_of_head: dict[QueuedPod, PlanGroup] = {}
+        self._tried_head: tuple[PlanGroup, QueuedPod] | None = None
 
-    # Flocks.
+    # Plan groups.
 
     def _plan_of(self, queued: QueuedPod) -> Plan | None:
-        """Return the plan of a pod that may join a flock: only events bring it back, and its backoff is at the maximum."""
+        """Return the plan of a pod that may join a plan group: only events bring it back, and its backoff is at the maximum."""
         options, count = self.options, queued.unschedulable_count
         if (
             self.retry_predictor is None
-            or not self._has_flocks
+            or not self._groups_by_plan
             # Its nominated node is taken for other pods but not for itself: no other pod is like it.
             or self.nominator.node_by_uid.get(queued.uid)
             or queued.gating_plugin
@@ -96,38 +96,38 @@ class EventDrivenQueue(SchedulingQueue):
     def _movers(
         self, match: EventMatch, old: object | None, new: object | None, now_ns: int, accepts: Accepts | None
     ) -> list[tuple[QueuedPod, Strategy]]:
-        for flock in self._waiting.flocks:
-            sample = flock.sample()
+        for plan_group in self._waiting.plan_groups:
+            sample = plan_group.sample()
             if match.strategy(sample, old, new) is SKIP or (accepts is not None and not accepts(sample)):
                 continue
-            if flock.head is None or not flock.head.tier & (ACTIVE | WAITS_FOR_BACKOFF):
-                flock.head, flock.woken_ns, flock.label = None, now_ns, match.event.label
-                self._woken[flock] = None
+            if plan_group.head is None or not plan_group.head.tier & (ACTIVE | WAITS_FOR_BACKOFF):
+                plan_group.head, plan_group.woken_ns, plan_group.label = None, now_ns, match.event.label
+                self._woken[plan_group] = None
         return super()._movers(match, old, new, now_ns, accepts)
 
     def _resolve_woken(self) -> None:
-        """Send the heads of the flocks that events have woken since the last pop.
+        """Send the heads of the plan groups that events have woken since the last pop.
 
         This waits for the next pop, because another event at the same instant may help if the first did not.
         """
         woken, self._woken = self._woken, {}
-        for flock in woken:
-            self._send_next_head(flock)
+        for plan_group in woken:
+            self._send_next_head(plan_group)
 
-    def _send_next_head(self, flock: Flock) -> None:
+    def _send_next_head(self, plan_group: PlanGroup) -> None:
         """Take out the next member to try on behalf of all, or fail all members if none would fit."""
         assert self.retry_predictor is not None
-        flock.head = None
-        if not len(flock):
+        plan_group.head = None
+        if not len(plan_group):
             return
-        now_ns = flock.woken_ns
-        if self.retry_predictor.cannot_succeed(flock.plan, flock.rejection[1], now_ns):
-            flock.fail_all(now_ns, self._retries_since)
+        now_ns = plan_group.woken_ns
+        if self.retry_predictor.cannot_succeed(plan_group.plan, plan_group.rejection[1], now_ns):
+            plan_group.fail_all(now_ns, self._retries_since)
             return
-        flock.head = head = flock.first(now_ns, self._retries_since)
-        self._flock_of_head[head] = flock
+        plan_group.head = head = plan_group.first(now_ns, self._retries_since)
+        self._plan_group_of_head[head] = plan_group
         self._unschedulable.remove(head)
-        self._requeue(head, AFTER_BACKOFF, now_ns, flock.label)
+        self._requeue(head, AFTER_BACKOFF, now_ns, plan_group.label)
 
     def pop(self) -> QueuedPod | None:
         """Pop the next pod, which is then in flight; None if upstream would block."""
@@ -136,47 +136,47 @@ class EventDrivenQueue(SchedulingQueue):
             # A simulation calls this at every instant, and usually no pod waits.
             return None
         if tried is not None and tried[0].head is tried[1]:
-            flock, head = tried
+            plan_group, head = tried
             if head.tier == NOWHERE:
                 # It has a node or waits for a permit: there may be room for the next one.
-                self._send_next_head(flock)
+                self._send_next_head(plan_group)
             else:
-                self._scatter(flock)
+                self._scatter(plan_group)
         if self._woken:
             self._resolve_woken()
         queued = super().pop()
-        if queued is not None and queued in self._flock_of_head:
-            self._tried_head = (self._flock_of_head.pop(queued), queued)
+        if queued is not None and queued in self._plan_group_of_head:
+            self._tried_head = (self._plan_group_of_head.pop(queued), queued)
         return queued
 
     def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
         super()._to_unschedulable(queued, label)
         if self._tried_head is not None and self._tried_head[1] is queued:
-            flock, self._tried_head = self._tried_head[0], None
-            self._fail_with(flock, queued)
+            plan_group, self._tried_head = self._tried_head[0], None
+            self._fail_with(plan_group, queued)
 
-    def _fail_with(self, flock: Flock, head: QueuedPod) -> None:
+    def _fail_with(self, plan_group: PlanGroup, head: QueuedPod) -> None:
         """Fail all members as their head failed, or try them one by one if the head failed for another reason."""
-        flock.head = None
-        if self._waiting.flock_of.get(head) is flock:
-            flock.fail_all(head.timestamp_ns, self._retries_since, tried=head)
+        plan_group.head = None
+        if self._waiting.plan_group_of.get(head) is plan_group:
+            plan_group.fail_all(head.timestamp_ns, self._retries_since, tried=head)
         else:
-            self._scatter(flock)
+            self._scatter(plan_group)
 
-    def _scatter(self, flock: Flock) -> None:
+    def _scatter(self, plan_group: PlanGroup) -> None:
         """Try every member."""
-        flock.head = None
-        for queued in [*flock]:
+        plan_group.head = None
+        for queued in [*plan_group]:
             self._unschedulable.remove(queued)
-            self._requeue(queued, AFTER_BACKOFF, flock.woken_ns, flock.label)
+            self._requeue(queued, AFTER_BACKOFF, plan_group.woken_ns, plan_group.label)
 
     def delete(self, pod: Pod) -> None:
         """Remove a pod that was deleted, or bound by something else. A pod in flight stays in flight."""
         queued = self._records.get(f"{pod.metadata.namespace}/{pod.metadata.name}")
         super().delete(pod)
-        flock = self._flock_of_head.pop(queued, None) if queued is not None else None
-        if flock is not None and flock.head is queued:
-            self._send_next_head(flock)
+        plan_group = self._plan_group_of_head.pop(queued, None) if queued is not None else None
+        if plan_group is not None and plan_group.head is queued:
+            self._send_next_head(plan_group)
 
     # Time.
 
@@ -200,7 +200,7 @@ class EventDrivenQueue(SchedulingQueue):
             queued for group in self._unschedulable.groups if not group.gating_plugin for queued in group.members
         ]
         overdue = [queued for queued in members if self._last_failure_ns(queued, now_ns) > queued.timestamp_ns]
-        return self._retry([*overdue, *self._waiting.flock_of], now_ns)
+        return self._retry([*overdue, *self._waiting.plan_group_of], now_ns)
 
     @property
     def has_timers(self) -> bool:
@@ -258,7 +258,7 @@ class EventDrivenQueue(SchedulingQueue):
             if group.members and not group.gating_plugin and (everybody or not self._is_trusted(group.rejection)):
                 yield from group.members
         if everybody:
-            yield from self._waiting.flock_of
+            yield from self._waiting.plan_group_of
 
     def _is_trusted(self, rejection: Rejection) -> bool:
         """Return whether every plugin that rejected a pod registers the events that may help it."""
@@ -274,8 +274,8 @@ class EventDrivenQueue(SchedulingQueue):
 
     def _retries(self, queued: QueuedPod, now_ns: int) -> tuple[int, int]:
         """Return how often time would have retried a waiting pod in vain since it failed, and when last."""
-        flock = self._waiting.flock_of.get(queued)
-        failed_ns = queued.timestamp_ns if flock is None else flock.failure_ns(queued)
+        plan_group = self._waiting.plan_group_of.get(queued)
+        failed_ns = queued.timestamp_ns if plan_group is None else plan_group.failure_ns(queued)
         if queued.gating_plugin or not self._is_trusted(queued.rejection):
             return 0, failed_ns
         return self._retries_since(failed_ns, now_ns)

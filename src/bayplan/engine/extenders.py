@@ -21,7 +21,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.node_table import NodeTable
 
 
-class ExtenderSaid(msgspec.Struct):
+class ExtenderResult(msgspec.Struct):
     """The requests to one extender in one cycle, and its responses. Rows are row numbers of the cluster.
 
     Attributes:
@@ -46,7 +46,7 @@ class ExtenderSaid(msgspec.Struct):
     prioritize_error: str = ""
     ignored: bool = False
 
-    def moved(self, place: Mapping[int, int]) -> ExtenderSaid:
+    def moved(self, place: Mapping[int, int]) -> ExtenderResult:
         """Return a copy with other row numbers, without the rows that have none."""
         return replace(
             self,
@@ -77,18 +77,18 @@ class ExtendedCycle:
         self.refused_some = False
         self.bare = False
         self.left: Index = np.zeros(0, dtype=np.intp)
-        self._said = [ExtenderSaid(extender.name, extender.weight, extender.scale) for extender in extenders]
+        self._results = [ExtenderResult(extender.name, extender.weight, extender.scale) for extender in extenders]
 
     @property
-    def said(self) -> tuple[ExtenderSaid, ...]:
+    def results(self) -> tuple[ExtenderResult, ...]:
         """Return the result of each extender that was called, in order."""
         return tuple(
-            result for result in self._said if result != ExtenderSaid(result.name, result.weight, result.scale)
+            result for result in self._results if result != ExtenderResult(result.name, result.weight, result.scale)
         )
 
-    def of(self, number: int) -> ExtenderSaid:
+    def of(self, number: int) -> ExtenderResult:
         """Return the mutable result of the extender with this number."""
-        return self._said[number]
+        return self._results[number]
 
     def statuses_by_row(self, row_of: Mapping[str, int]) -> dict[int, Status]:
         """Return the statuses of existing nodes."""
@@ -134,7 +134,7 @@ def _reject_unknown_nodes(found: Filtered, extender: Extender, row_of: Mapping[s
     return found
 
 
-def _remaining_rows(found: Filtered, cycle: ExtendedCycle, result: ExtenderSaid, row_of: Mapping[str, int]) -> Index:
+def _remaining_rows(found: Filtered, cycle: ExtendedCycle, result: ExtenderResult, row_of: Mapping[str, int]) -> Index:
     """Record why an extender rejected nodes; return the remaining rows, in its order."""
     statuses = {name: _refusal(Code.UNSCHEDULABLE, text, result.name) for name, text in found.failed.items()}
     for name, text in found.unresolvable.items():

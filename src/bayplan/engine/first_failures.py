@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.what_if import PASSES, ChangedRows, Trial
 from bayplan.state.arrays import Bools, Ints
@@ -34,7 +34,7 @@ class FirstFailures:
         counts: number of rows per value, without `PASSES`.
         overrides: values that differ from the verdicts without nominated pods, by row.
         shut: the rows among these that are feasible without nominated pods, as keys.
-        asked_rows: number of rows evaluated one by one.
+        evaluated_rows: number of rows evaluated one by one.
         full_passes: number of times that all rows were.
     """
 
@@ -51,20 +51,20 @@ class FirstFailures:
         self._values: Any = self.values
         self._feasible: Any = self.feasible.view(np.uint8)
         self._examined: Any = self._feasible
-        self.asked_rows = 0
+        self.evaluated_rows = 0
         self.full_passes = 0
 
-    def refresh(self, crowd: Crowd) -> None:
+    def refresh(self, nominated: NominatedPods) -> None:
         """Update all attributes; the plan's filters must be up to date."""
-        changed = self._changed_rows.take(crowd, self._plan.pre.node_names)
+        changed = self._changed_rows.take(nominated, self._plan.pre.node_names)
         if changed is None:
             self._ask_all()
-            rows: list[int] = crowd.rows.tolist()
+            rows: list[int] = nominated.rows.tolist()
         else:
             rows = changed
         try:
             for row in rows:
-                self._ask(row, crowd)
+                self._evaluate(row, nominated)
         except BaseException:
             # Results for other rows are lost.
             self._changed_rows.forget()
@@ -113,11 +113,11 @@ class FirstFailures:
                     return number << 16 | int(result.codes[row])
         return -1
 
-    def _ask(self, row: int, crowd: Crowd) -> None:
+    def _evaluate(self, row: int, nominated: NominatedPods) -> None:
         """Evaluate one row, with its nominated pods, if any, and without them."""
-        self.asked_rows += 1
+        self.evaluated_rows += 1
         value = own = self._own(row)
-        pods = crowd.pods_at(row) if self._examined[row] else None
+        pods = nominated.pods_at(row) if self._examined[row] else None
         if pods:
             if self._trial is None:
                 self._trial = Trial(self._plan)

@@ -38,7 +38,7 @@ class Interest(NamedTuple):
     others: tuple[QueueingHint, ...]
     at_least: Strategy
 
-    def ask(self, pod: Pod, old: object | None, new: object | None) -> Strategy:
+    def evaluate(self, pod: Pod, old: object | None, new: object | None) -> Strategy:
         """Return the strategy for a pod."""
         if self.at_least is IMMEDIATELY:
             return IMMEDIATELY
@@ -119,7 +119,7 @@ class EventMatch:
             # A wildcard with an object concerns that pod only.
             return AFTER_BACKOFF if isinstance(new, Pod) and uid_of(new) == queued.uid else SKIP
         interest = self.interest(queued.rejection)
-        return SKIP if interest is None else interest.ask(queued.pod, old, new)
+        return SKIP if interest is None else interest.evaluate(queued.pod, old, new)
 
 
 class HintIndex:

@@ -5,7 +5,7 @@ from bayplan.state.cluster_state cimport ClusterState
 from bayplan.state.pod_info cimport PodInfo
 from bayplan.state.row_log cimport RowLog
 
-cdef class Crowd:
+cdef class NominatedPods:
     cdef public dict infos
     cdef public int64_t floor
     cdef public Py_ssize_t own_row
@@ -14,7 +14,7 @@ cdef class Crowd:
     @cython.locals(infos=dict, found=list, info=PodInfo)
     cpdef list pods_at(self, object row)
 
-cdef class NominatedPods:
+cdef class NominatedPodLister:
     cdef ClusterState _state
     cdef object _nominator, _pods
     cdef dict _infos

@@ -18,7 +18,7 @@ from bayplan.state.pod_info import PodInfo, takes_the_same
 from bayplan.state.row_log import RowLog
 
 
-class Crowd:
+class NominatedPods:
     """The nominated pods that count for one pod. Valid until nominations change.
 
     Args:
@@ -52,11 +52,11 @@ class Crowd:
         return found
 
 
-NOBODY = Crowd({}, 0, "", -1)
+NO_NOMINATED_PODS = NominatedPods({}, 0, "", -1)
 
 
-class NominatedPods:
-    """The nominations of a nominator in the form that filtering needs.
+class NominatedPodLister:
+    """Lists the nominated pods that count for a pod, from a nominator.
 
     Args:
         state: the cluster.
@@ -76,15 +76,15 @@ class NominatedPods:
         self._prepared: PodInfo | None = None
         self.log = RowLog()
 
-    def __call__(self, pod: Pod) -> Crowd:
+    def __call__(self, pod: Pod) -> NominatedPods:
         """Return the nominated pods that count when a pod is filtered: other pods of at least its priority."""
         if not self._nominator.node_by_uid and not self._infos:
-            return NOBODY
+            return NO_NOMINATED_PODS
         self._follow()
         uid = uid_of(pod)
         node_name = self._nominator.node_by_uid.get(uid)
         own_row = self._state.nodes.row_of.get(node_name, -1) if node_name else -1
-        return Crowd(self._infos, pod.spec.priority or 0, uid, own_row)
+        return NominatedPods(self._infos, pod.spec.priority or 0, uid, own_row)
 
     def prepare(self, info: PodInfo) -> None:
         """Provide the record of a pod that may be nominated next, so that its requests are not computed again."""

@@ -32,18 +32,18 @@ cdef class PreparedPlugins:
     cpdef object reads(self, object plugin, object spec)
 
 cdef class PreFilters(PreparedPlugins):
-    cdef object _said
+    cdef object _recorded
     cdef PreFilterOutcome _outcome
-    cdef Py_ssize_t _asked
+    cdef Py_ssize_t _run_count
 
     cpdef object reads(self, object plugin, object spec)
     @cython.locals(outcome=PreFilterOutcome)
     cpdef PreFilterOutcome run(self, object cycle_state)
-    @cython.locals(changes=int, number=Py_ssize_t, asked=Py_ssize_t)
+    @cython.locals(changes=int, number=Py_ssize_t, run_count=Py_ssize_t)
     cdef PreFilterOutcome _bring_up_to_date(self, object cycle_state)
     @cython.locals(number=Py_ssize_t)
     cdef void _drop_stale(self, Py_ssize_t first) except *
-    @cython.locals(outcome=PreFilterOutcome, number=Py_ssize_t, asked=Py_ssize_t)
+    @cython.locals(outcome=PreFilterOutcome, number=Py_ssize_t, run_count=Py_ssize_t)
     cdef PreFilterOutcome _fold(self, Py_ssize_t known, object cycle_state)
 
 cdef class PreScoreOutcome:
@@ -52,7 +52,7 @@ cdef class PreScoreOutcome:
     cdef public object failure
 
 cdef class PreScores(PreparedPlugins):
-    cdef object _said
+    cdef object _recorded
     cdef PreScoreOutcome _outcome
     cdef readonly bint reads_feasible
 

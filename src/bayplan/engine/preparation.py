@@ -20,7 +20,7 @@ _ALWAYS = (Reads.USAGE | Reads.PORTS | Reads.OBJECTS).value
 """Data for which nothing cheap shows whether it changed."""
 
 
-class PreFilterSaid(NamedTuple):
+class PreFilterRecord(NamedTuple):
     """The result of one PreFilter plugin, for records.
 
     Attributes:
@@ -115,8 +115,8 @@ class PreFilters(PreparedPlugins):
         super().__init__(profile.pre_filter, specs, state)
         self._outcome = PreFilterOutcome()
         # Number of plugins that ran last time; -1 if there was no run.
-        self._asked = -1
-        self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
+        self._run_count = -1
+        self._recorded: tuple[PreFilterOutcome, tuple[PreFilterRecord, ...]] | None = None
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
         """Return what PreFilter reads."""
@@ -127,25 +127,25 @@ class PreFilters(PreparedPlugins):
         """Return the outcome of this cycle: the same object as before if no result changed."""
         outcome = self._bring_up_to_date(cycle_state)
         if outcome.status is not None:
-            cycle_state.unreached_pre_filters = tuple([plugin.name for plugin, _ in self._plugins[self._asked :]])
+            cycle_state.unreached_pre_filters = tuple([plugin.name for plugin, _ in self._plugins[self._run_count :]])
         return outcome
 
-    def said(self) -> tuple[PreFilterSaid, ...]:
+    def recorded_results(self) -> tuple[PreFilterRecord, ...]:
         """Return the result of each plugin that ran last time, in order; the same object while the outcome is."""
-        if self._said is None or self._said[0] is not self._outcome:
-            asked = zip(self._plugins[: self._asked], self._answers, strict=False)
-            self._said = (self._outcome, tuple(_said(plugin.name, answer) for (plugin, _), answer in asked))
-        return self._said[1]
+        if self._recorded is None or self._recorded[0] is not self._outcome:
+            ran = zip(self._plugins[: self._run_count], self._answers, strict=False)
+            self._recorded = (self._outcome, tuple(_record_of(plugin.name, answer) for (plugin, _), answer in ran))
+        return self._recorded[1]
 
     def _bring_up_to_date(self, cycle_state: CycleState) -> PreFilterOutcome:
         changes = self._changes()
-        if changes & _NODES or self._asked < 0:
+        if changes & _NODES or self._run_count < 0:
             self._answers = [None] * len(self._plugins)
             return self._fold(0, cycle_state)
         if not changes & self._all_reads and not self._stale:
             return self._outcome
-        self._asked, asked = -1, self._asked
-        for number in range(asked):
+        self._run_count, run_count = -1, self._run_count
+        for number in range(run_count):
             if not changes & self._reads[number] and number not in self._stale:
                 continue
             plugin, spec = self._plugins[number]
@@ -155,8 +155,8 @@ class PreFilters(PreparedPlugins):
             if answer is not known and (number in self._stale or answer != known):
                 self._answers[number] = answer
                 return self._fold(number + 1, cycle_state)
-        self._asked = asked
-        self._drop_stale(asked)
+        self._run_count = run_count
+        self._drop_stale(run_count)
         return self._outcome
 
     def _drop_stale(self, first: int) -> None:
@@ -173,23 +173,23 @@ class PreFilters(PreparedPlugins):
         immediately, and later plugins don't run.
         """
         self._drop_stale(known)
-        outcome, asked = PreFilterOutcome(), 0
+        outcome, run_count = PreFilterOutcome(), 0
         for number, (plugin, spec) in enumerate(self._plugins):
             answer = self._answers[number]
             if answer is None or (number >= known and self._reads[number]):
                 answer = self._answers[number] = plugin.pre_filter(spec, self._state, cycle_state)
-            asked = number + 1
+            run_count = number + 1
             if not _take(outcome, plugin, answer):
                 break
         # If a plugin raises, all run again the next time.
-        self._outcome, self._asked = outcome, asked
+        self._outcome, self._run_count = outcome, run_count
         return outcome
 
 
-def _said(plugin: str, answer: PreFilterResult | Status | None) -> PreFilterSaid:
+def _record_of(plugin: str, answer: PreFilterResult | Status | None) -> PreFilterRecord:
     if isinstance(answer, Status):
-        return PreFilterSaid(plugin, answer.code, answer.message, None)
-    return PreFilterSaid(plugin, Code.SUCCESS, "", None if answer is None else answer.node_names)
+        return PreFilterRecord(plugin, answer.code, answer.message, None)
+    return PreFilterRecord(plugin, Code.SUCCESS, "", None if answer is None else answer.node_names)
 
 
 def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:
@@ -255,7 +255,7 @@ class PreScores(PreparedPlugins):
         super().__init__(profile.pre_score if profile.score else (), specs, state)
         self.reads_feasible = any(plugin.reads_feasible for plugin, _ in self._plugins)
         self._outcome: PreScoreOutcome | None = None
-        self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
+        self._recorded: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
         """Return what PreScore reads."""
@@ -283,16 +283,16 @@ class PreScores(PreparedPlugins):
         self._outcome = self._fold() if outcome is None or changed else outcome
         return self._outcome
 
-    def said(self) -> tuple[tuple[str, Code], ...]:
+    def recorded_results(self) -> tuple[tuple[str, Code], ...]:
         """Return the code of each plugin that ran last time, in order; the same object while the outcome is."""
-        if self._said is None or self._said[0] is not self._outcome:
+        if self._recorded is None or self._recorded[0] is not self._outcome:
             found = []
             for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
                 found.append((plugin.name, answer.code if isinstance(answer, Status) else Code.SUCCESS))
                 if isinstance(answer, Status) and answer.code is not Code.SKIP:
                     break
-            self._said = (self._outcome, tuple(found))
-        return self._said[1]
+            self._recorded = (self._outcome, tuple(found))
+        return self._recorded[1]
 
     def _fold(self) -> PreScoreOutcome:
         outcome = PreScoreOutcome()

@@ -316,7 +316,7 @@ class SchedulingQueue(QueueTiers):
                 hint = interest.others[0]
                 movers += [(queued, AFTER_BACKOFF) for queued in members if hint(queued.pod, old, new)]
             else:
-                movers += [(queued, interest.ask(queued.pod, old, new)) for queued in members]
+                movers += [(queued, interest.evaluate(queued.pod, old, new)) for queued in members]
         return movers if accepts is None else [mover for mover in movers if accepts(mover[0])]
 
     def _move(

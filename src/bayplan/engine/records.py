@@ -78,7 +78,7 @@ class Records:
             self._frames.append(self._frame(plan, result))
         self._summaries.append(record)
 
-    def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
+    def report(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
         """Report a plugin's result after the cycle: of PostFilter, and on the way to the binding anything but success.
 
         This class ignores it; hosts that show single attempts override it. `timeout_ns` is the timeout of a permit.
@@ -92,7 +92,7 @@ class Records:
             if self._bare is None or self._bare.names is not names:
                 self._bare = Keyframe(state, names, self._order)
             status = plan.pre.status if state.nodes.row_of else None
-            outputs = plan.pre_filters.said() if state.nodes.row_of else ()
+            outputs = plan.pre_filters.recorded_results() if state.nodes.row_of else ()
             return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result), pre_filters=outputs)
         scored = result.scored and result.failure is None
         scales: tuple[Params | None, ...] = ()
@@ -124,10 +124,10 @@ class Records:
             None,
             result.row if result.tried_alone else -1,
             None if result.sample is None else result.sample_span,
-            None if result.extended is None else result.extended.said,
+            None if result.extended is None else result.extended.results,
             _preemption(result),
             result.check_all,
-            plan.pre_filters.said(),
+            plan.pre_filters.recorded_results(),
             _pre_scores(plan, result.table) if scored else (),
         )
 
@@ -219,7 +219,7 @@ class Records:
 def _pre_scores(plan: Plan, table: ScoreTable | None) -> tuple[tuple[str, Code], ...]:
     """Return the PreScore plugins that ran, with SKIP or SUCCESS."""
     if table is None:
-        return plan.pre_scores.said()
+        return plan.pre_scores.recorded_results()
     preparing = plan.profile.pre_score if plan.profile.score else ()
     return tuple((plugin.name, Code.SUCCESS if plugin.name in table.scores else Code.SKIP) for plugin in preparing)
 

@@ -15,7 +15,7 @@ cdef class RuleResult:
     cdef public object plugin, name, spec, params, values
     cdef public Rule rule
     cdef public Columns columns
-    cdef public Py_ssize_t epoch, asked_rows
+    cdef public Py_ssize_t epoch, evaluated_rows
     cdef public bint incremental, static
     cdef bint _interrupted
     cdef LogReader _changes

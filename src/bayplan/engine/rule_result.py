@@ -36,7 +36,7 @@ class RuleResult:
         params: the params of the last run.
         values: the results, one element per row.
         epoch: number of runs on all rows; whatever combines the values must then start over.
-        asked_rows: number of changed rows on which the rule ran one by one; for measurements.
+        evaluated_rows: number of changed rows on which the rule ran one by one; for measurements.
         incremental: whether the change logs name every row on which the rule must run again.
         static: whether placements don't change the values.
     """
@@ -51,7 +51,7 @@ class RuleResult:
         self.params: Params | None = None
         self.values: Any = None
         self.epoch = 0
-        self.asked_rows = 0
+        self.evaluated_rows = 0
         self.incremental = not read & _OBJECTS
         self.static = self.incremental and not read & _PLACEMENTS
         logs = [state.node_log]
@@ -113,7 +113,7 @@ class RuleResult:
             self.ask_all()
             self.epoch += 1
             return
-        self.asked_rows += count
+        self.evaluated_rows += count
         if self.rule.asks_arrays:
             self.ask_rows(list(dict.fromkeys([int(row) for row in self._changes.rows[:count]])))
         else:

@@ -20,7 +20,7 @@ from bayplan.engine.binding_cycle import Binding, BindingCycle, rejected_or_erro
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.failure_handler import FailureHandler
-from bayplan.engine.nominated_pods import NominatedPods
+from bayplan.engine.nominated_pods import NominatedPodLister
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queue import SchedulingQueue
@@ -96,7 +96,7 @@ class Scheduler:
         self.assumed: dict[str, None] = {}
         self.bindings = BindingCycle(self, nominates_expected=nominates_expected)
         self.failures = FailureHandler(self)
-        self.nominated_pods = NominatedPods(state, queue.nominator, pods)
+        self.nominated_pods = NominatedPodLister(state, queue.nominator, pods)
         self.sampling = sampling
         self.extenders = extenders
         self._pick = pick
@@ -231,7 +231,7 @@ class Scheduler:
         message = failure.message
         self.record(queued, outcome, plan, result, now_ns, message=message, nominated=nominated, victims=victims)
         if nominated:
-            self.records.tell(queued.key, "PostFilter", answer.plugin, answer)
+            self.records.report(queued.key, "PostFilter", answer.plugin, answer)
         rejecting = result.diagnosis.unschedulable_plugins if result.diagnosis is not None else ()
         given_up = [
             Update(queued.pod, "", item)
@@ -304,7 +304,7 @@ class Scheduler:
         binding = self.bindings.pending.pop(key, None)
         if binding is None:
             return []
-        self.records.tell(key, point, plugin, error(message))
+        self.records.report(key, point, plugin, error(message))
         status = rejected_or_error(error(message), plugin, point) if plugin else error(message)
         return [*self.bindings.failed(binding, status, now_ns).actions, *self.bindings.settle(now_ns)]
 

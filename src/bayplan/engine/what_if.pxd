@@ -2,7 +2,7 @@ cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.log_reader cimport LogReader
-from bayplan.engine.nominated_pods cimport Crowd
+from bayplan.engine.nominated_pods cimport NominatedPods
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.rule_result cimport FilterResult
 from bayplan.state.pod_moves cimport PodMoves
@@ -32,4 +32,4 @@ cdef class ChangedRows:
         filtered=FilteredRows, whole=bint, part=FilterResult, own_row=Py_ssize_t, count=Py_ssize_t, changed=Py_ssize_t[::1],
         rows=dict, number=Py_ssize_t, row=Py_ssize_t,
     )
-    cpdef list take(self, Crowd crowd, object stamp=*)
+    cpdef list take(self, NominatedPods nominated, object stamp=*)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from bayplan.engine.log_reader import LogReader
-from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.rule_result import FilterResult
 from bayplan.state.pod_info import PodInfo
@@ -109,11 +109,11 @@ class ChangedRows:
         """Make the next `take` return None: all rows may have changed."""
         self._stamp = None
 
-    def take(self, crowd: Crowd, stamp: Hashable = None) -> list[int] | None:
+    def take(self, nominated: NominatedPods, stamp: Hashable = None) -> list[int] | None:
         """Return the rows that may have changed since the last call, each once, or None if all may have.
 
         Args:
-            crowd: the nominated pods that count now.
+            nominated: the nominated pods that count now.
             stamp: anything else that the results depend on.
         """
         filtered = self._plan.filtered
@@ -125,7 +125,7 @@ class ChangedRows:
             if part.rule.reads_others or not part.incremental:
                 whole = True
         own_row = self._own_row
-        self._stamp, self._own_row = now, crowd.own_row
+        self._stamp, self._own_row = now, nominated.own_row
         count = self._changes.take(len(filtered.flags))
         if whole or count < 0:
             return None
@@ -134,7 +134,7 @@ class ChangedRows:
         for number in range(count):
             rows[changed[number]] = None
         # A pod does not count on the row it is nominated to itself, but does when the next pod is evaluated.
-        for row in (own_row, crowd.own_row):
+        for row in (own_row, nominated.own_row):
             if row >= 0:
                 rows[row] = None
         return list(rows)

@@ -112,7 +112,7 @@ class Diagnosis:
             if self.pre_filter_status.message:
                 text += f" {self.pre_filter_status.message}."
         else:
-            text += told_reasons(self._histogram())
+            text += format_reasons(self._histogram())
         return f"{text} {self.post_filter_message}" if self.post_filter_message else text
 
     def _histogram(self) -> dict[str, int]:
@@ -128,7 +128,7 @@ class Diagnosis:
         return reasons
 
 
-def told_reasons(histogram: Mapping[str, int]) -> str:
+def format_reasons(histogram: Mapping[str, int]) -> str:
     """Return the number of nodes per reason, formatted like upstream's FitError after its first colon."""
     parts = sorted(f"{count} {reason}" for reason, count in histogram.items())
     return f" {', '.join(parts)}." if parts else ""

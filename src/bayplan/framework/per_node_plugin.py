@@ -68,13 +68,13 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
 
     def filter(self, spec: PerNodeSpec, params: Params | None, rows: Rows) -> Codes:
         """Call `filter_node` for each row."""
-        asked = (self._verdict(spec.pod, rows.state, row) for row in rows.row_numbers().tolist())
-        return np.fromiter(asked, dtype=np.uint16, count=len(rows))
+        results = (self._verdict(spec.pod, rows.state, row) for row in rows.row_numbers().tolist())
+        return np.fromiter(results, dtype=np.uint16, count=len(rows))
 
     def score(self, spec: PerNodeSpec, params: Params | None, rows: Rows) -> Ints:
         """Call `score_node` for each row."""
-        asked = (self._score(spec.pod, rows.state, row) for row in rows.row_numbers().tolist())
-        return np.fromiter(asked, dtype=np.int64, count=len(rows))
+        results = (self._score(spec.pod, rows.state, row) for row in rows.row_numbers().tolist())
+        return np.fromiter(results, dtype=np.int64, count=len(rows))
 
     def _score(self, pod: Pod, state: ClusterState, row: int) -> int:
         """Return the score of a node.

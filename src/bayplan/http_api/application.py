@@ -18,10 +18,10 @@ from bayplan.apiserver.model.errors import ApiError
 from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
 from bayplan.http_api.answers import bytes_answer, json_answer
+from bayplan.http_api.kss_api import KssApi, is_operation
 from bayplan.http_api.observation import Observation
 from bayplan.http_api.openapi import openapi_document
 from bayplan.http_api.operations import OPERATIONS, ROOT, Operation
-from bayplan.http_api.peer_api import PeerApi, is_operation
 from bayplan.http_api.query import Query
 from bayplan.http_api.refusal import Refusal, document_of, refusal_of
 from bayplan.http_api.stream import Stream
@@ -58,7 +58,7 @@ class Service:
         self._settled = settled
         self._requests = count(1)
         self._stream: Stream | None = None
-        self._peer = PeerApi(self.observation, self._access)
+        self._kss = KssApi(self.observation, self._access)
         self._routes = [
             (Route(f"{ROOT}{operation.path}", _unused, methods=[operation.method]), operation)
             for operation in OPERATIONS
@@ -71,7 +71,7 @@ class Service:
 
     def end_streams(self) -> None:
         """End all streams, so that the server can stop without waiting for them."""
-        self._peer.end_streams()
+        self._kss.end_streams()
         if self._stream is not None:
             self._stream.stop()
 
@@ -93,7 +93,7 @@ class Service:
             scope = {**scope, "path": f"{ROOT}/"}
         request = Request(scope, receive, send)
         if not scope["path"].startswith(ROOT):
-            response = await self._peer.answer(request)
+            response = await self._kss.answer(request)
             response = await self._settle(request, response)
             await response(scope, receive, send)
             return

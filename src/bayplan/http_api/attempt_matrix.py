@@ -143,25 +143,25 @@ def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:
 
 def _annotated(decision: Decision, matrix: Matrix) -> Matrix:
     """Return the matrix of another scheduler, whose weights and profile are unknown."""
-    said = [(each.plugin, each.code) for each in decision.pre_filters] + list(decision.pre_scores)
+    results = [(each.plugin, each.code) for each in decision.pre_filters] + list(decision.pre_scores)
     used = {*decision.filters, *decision.scorers}
     return replace(
         matrix,
         annotated=True,
         scorers=[replace(scorer, weight=None) for scorer in matrix.scorers],
-        skipped=sorted({plugin for plugin, code in said if code is Code.SKIP and plugin not in used}),
+        skipped=sorted({plugin for plugin, code in results if code is Code.SKIP and plugin not in used}),
     )
 
 
 def _why_nothing(page: PodPage, number: int) -> str:
     record = page.source.records[number]
     if record.outcome is Outcome.SKIPPED:
-        return "no plugin was asked in this attempt"
+        return "no plugin ran in this attempt"
     if record.frame >= 0:
         again = "" if page.life.node else "; have the pod scheduled again to see it"
         return f"the matrix was dropped, the summary was kept{again}"
     if page.source.level is RecordLevel.FULL:
-        return "no plugin was asked in this attempt, or the record level was lower then"
+        return "no plugin ran in this attempt, or the record level was lower then"
     return "only summaries are recorded at this record level"
 
 
@@ -177,15 +177,15 @@ def _points(decision: Decision) -> MatrixPoints:
         pre_score=[PreScoreAnswer(plugin=plugin, status=code.text) for plugin, code in decision.pre_scores],
         extenders=[
             ExtenderAnswer(
-                extender=said.name,
-                asked=len(said.asked),
-                rejected=len(said.refused),
-                scored=said.scores is not None,
-                filter_error=said.filter_error,
-                ignored=said.ignored,
-                prioritize_error=said.prioritize_error,
+                extender=result.name,
+                asked=len(result.asked),
+                rejected=len(result.refused),
+                scored=result.scores is not None,
+                filter_error=result.filter_error,
+                ignored=result.ignored,
+                prioritize_error=result.prioritize_error,
             )
-            for said in decision.extenders
+            for result in decision.extenders
         ],
     )
 
@@ -197,8 +197,8 @@ def _with_late_points(points: MatrixPoints, decisions: Decisions, number: int) -
         return points
     found: dict[str, list[LateAnswer]] = {"reserve": [], "permit": [], "pre_bind": [], "bind": []}
     keys = dict(zip(("Reserve", "Permit", "PreBind", "Bind"), found, strict=True))
-    for point, plugin, said in late_answers(late, decisions.said_later(number)):
-        status = Code.SUCCESS.text if said is None else said.status.code.text
-        message = "" if said is None else said.status.message
+    for point, plugin, result in late_answers(late, decisions.late_results(number)):
+        status = Code.SUCCESS.text if result is None else result.status.code.text
+        message = "" if result is None else result.status.message
         found[keys[point]].append(LateAnswer(plugin=plugin, status=status, message=message))
     return replace(points, **found)

@@ -113,9 +113,11 @@ async def _side(observation: Observation, name: str) -> Side:
         return Side(nodes=nodes, facts=facts, output=lambda pod: _output(subject.decisions, pod))
     if _is_remote(name):
         remote = RemoteServer(name)
-        told, sources = await asyncio.gather(remote.placements(), remote.sources())
-        facts = ComparedRun(name=remote.url, kind="server", url=remote.url, instance=told.instance, sources=sources)
-        return Side(nodes=dict(zip(told.pods, told.nodes, strict=True)), facts=facts)
+        placements, sources = await asyncio.gather(remote.placements(), remote.sources())
+        facts = ComparedRun(
+            name=remote.url, kind="server", url=remote.url, instance=placements.instance, sources=sources
+        )
+        return Side(nodes=dict(zip(placements.pods, placements.nodes, strict=True)), facts=facts)
     fork, result = observation.forks.get(name), observation.forks.finished(name)
     numbers = await observation.off_loop(lambda: _last_numbers(result))
     nodes = {life.key: life.node for life in result.pods if life.ended_ns is None and life.fate is not PodFate.DELETED}
@@ -145,7 +147,7 @@ def _output(decisions: Decisions, pod: str) -> PluginOutput | None:
     return None
 
 
-class _Told(NamedTuple):
+class _MatrixWithOutput(NamedTuple):
     """The matrix of a decision in columns and its plugin results; None without a full record.
 
     In very large clusters the matrix is truncated, so the plugin results come from the full record if it is on this server.
@@ -155,16 +157,16 @@ class _Told(NamedTuple):
     output: PluginOutput | None
 
 
-async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> _Told:
+async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> _MatrixWithOutput:
     """Return the matrix and plugin results of a pod's last attempt in a run."""
     if _is_remote(side):
         matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MAX_ROWS}")
-        return _Told(matrix, None if isinstance(matrix, NoMatrix) else MatrixOutput(matrix))
+        return _MatrixWithOutput(matrix, None if isinstance(matrix, NoMatrix) else MatrixOutput(matrix))
     key, asked = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
     source = await observation.source_of(key) if side == NOW else None
     decisions = observation.subject.decisions if side == NOW else None
 
-    def make() -> _Told:
+    def make() -> _MatrixWithOutput:
         if source is not None:
             page = PodPage(source, key, observation.summaries)
         else:
@@ -177,6 +179,6 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
             output = DecisionOutput(decision)
             return MatrixQuery(columns=True, limit=MAX_ROWS)
 
-        return _Told(attempt_matrix(page, "latest", wanted, asked, decisions), output)
+        return _MatrixWithOutput(attempt_matrix(page, "latest", wanted, asked, decisions), output)
 
     return await observation.off_loop(make)

@@ -139,11 +139,11 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is not None:
         return configuration
-    told = [each.line("configuration") for each in problems_of(found, text)]
+    lines = [each.line("configuration") for each in problems_of(found, text)]
     raise Refusal(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         f"configuration refused at {found.stage}",
-        got="\n".join(told) or found.error or "",
+        got="\n".join(lines) or found.error or "",
         wanted="a configuration that kube-scheduler takes",
         hint="POST /bayplan/v1/config/validate for the places",
     )

@@ -19,7 +19,7 @@ Subject = tuple[str, str, str]
 """Kind, namespace (of the event) and name."""
 
 
-class ToldEvent(NamedTuple):
+class EventSummary(NamedTuple):
     """An event with its times, in nanoseconds since 1970."""
 
     type: str
@@ -62,7 +62,7 @@ class EventIndex:
     def _add(self, item: Item) -> None:
         self._names.setdefault(_about(item), OrderedDict())[item.key] = None
 
-    def of(self, kind: str, namespace: str, name: str) -> list[ToldEvent]:
+    def of(self, kind: str, namespace: str, name: str) -> list[EventSummary]:
         """Return the events about an object, the oldest first; if there are many, only the newest.
 
         Args:
@@ -71,7 +71,7 @@ class EventIndex:
         """
         names = list(self._names.get((kind, namespace, name), ()))[-MAX_EVENTS:]
         items = (self._backend.store.get(EVENTS, key) for key in names)
-        found = [_told(decode_item(item)) for item in items if item is not None]
+        found = [_summary_of(decode_item(item)) for item in items if item is not None]
         return sorted(found, key=lambda event: event.last_ns)
 
     def of_pod(self, key: str) -> list[SimulatedEvent]:
@@ -88,7 +88,7 @@ def _about(item: Item) -> Subject:
     return fields.get("involvedObject.kind", ""), item.namespace, fields.get("involvedObject.name", "")
 
 
-def _told(event: Mapping[str, object]) -> ToldEvent:
+def _summary_of(event: Mapping[str, object]) -> EventSummary:
     series = event.get("series")
     series = series if isinstance(series, dict) else {}
     metadata = event.get("metadata")
@@ -96,7 +96,7 @@ def _told(event: Mapping[str, object]) -> ToldEvent:
     first = _instant(event.get("eventTime")) or _instant(event.get("firstTimestamp")) or _instant(created)
     last = _instant(series.get("lastObservedTime")) or _instant(event.get("lastTimestamp")) or first
     count = series.get("count") or event.get("count") or 1
-    return ToldEvent(
+    return EventSummary(
         str(event.get("type") or "Normal"),
         str(event.get("reason") or ""),
         str(event.get("action") or ""),

@@ -111,10 +111,10 @@ class MatrixLayout:
                 if (filter_number, override) == (number, verdict):
                     index[number, row] = place
         index[:, ~(decision.allowed & decision.examined)] = NOT_RUN
-        for extender, said in enumerate(decision.extenders, start=len(decision.filters) - len(decision.extenders)):
+        for number, extender in enumerate(decision.extenders, start=len(decision.filters) - len(decision.extenders)):
             asked = np.zeros(len(decision.names), dtype=np.bool_)
-            asked[list(said.asked)] = True
-            index[extender, ~asked] = NOT_RUN
+            asked[list(extender.asked)] = True
+            index[number, ~asked] = NOT_RUN
         return index
 
     def _place(self, status: Status) -> int:
@@ -128,15 +128,15 @@ class MatrixLayout:
     def _pre_filters(self) -> tuple[list[str], Ints]:
         """Return the PreFilter plugins that were not skipped, and int64[plugins, rows]: indices into the list of statuses."""
         decision = self.decision
-        told = [said for said in decision.pre_filters if said.code is not Code.SKIP]
-        index = np.zeros((len(told), len(decision.names)), dtype=np.int64)
-        for number, said in enumerate(told):
-            if said.code is not Code.SUCCESS:
-                index[number] = self._place(Status(said.code, (said.message,) if said.message else (), said.plugin))
-            elif said.node_names is not None:
-                place = self._place((decision.absent or unresolvable(LEFT_OUT)).by(said.plugin))
-                index[number, [name not in said.node_names for name in decision.names]] = place
-        return [said.plugin for said in told], index
+        ran = [each for each in decision.pre_filters if each.code is not Code.SKIP]
+        index = np.zeros((len(ran), len(decision.names)), dtype=np.int64)
+        for number, each in enumerate(ran):
+            if each.code is not Code.SUCCESS:
+                index[number] = self._place(Status(each.code, (each.message,) if each.message else (), each.plugin))
+            elif each.node_names is not None:
+                place = self._place((decision.absent or unresolvable(LEFT_OUT)).by(each.plugin))
+                index[number, [name not in each.node_names for name in decision.names]] = place
+        return [each.plugin for each in ran], index
 
     # --- order --------------------------------------------------------------------------------------------------------
 
@@ -254,9 +254,9 @@ def _nullable_rows(values: Ints, hidden: Bools) -> list[list[int | None]]:
 def _with_none(values: Ints, hidden: Bools) -> list[object]:
     if not hidden.any():
         return cast("list[object]", values.tolist())
-    told = values.astype(object)
-    told[hidden] = None
-    return cast("list[object]", told.tolist())
+    objects = values.astype(object)
+    objects[hidden] = None
+    return cast("list[object]", objects.tolist())
 
 
 def _status(number: int, status: Status | None) -> MatrixStatus:

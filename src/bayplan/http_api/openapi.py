@@ -178,9 +178,9 @@ def _responses(operation: Operation) -> Plain:
     if operation.path.startswith("/compare"):
         refusals.append("502")
     content = {"application/json": {"schema": _answer(operation.answer)}}
-    told: Plain = {str(operation.status): {"description": "done", "content": content}}
-    told |= {status: {"description": "refused", "content": _REFUSED} for status in sorted(refusals)}
-    return told
+    responses: Plain = {str(operation.status): {"description": "done", "content": content}}
+    responses |= {status: {"description": "refused", "content": _REFUSED} for status in sorted(refusals)}
+    return responses
 
 
 def _stream() -> Plain:

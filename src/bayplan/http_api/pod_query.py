@@ -107,9 +107,11 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
         # Messages from before the pod got its node are not reasons for waiting.
         chosen &= np.isin(pods.status, UNDECIDED)
         codes = np.unique(pods.message[chosen]).tolist()
-        told = [code for code in codes if any(each.text == wanted.reason for each in reasons_of(pods.messages[code]))]
+        matching = [
+            code for code in codes if any(each.text == wanted.reason for each in reasons_of(pods.messages[code]))
+        ]
         silent = [rows for name, rows in pods.unattended().items() if unattended_text(name) == wanted.reason]
-        chosen &= np.isin(pods.message, told) if not silent else silent[0]
+        chosen &= np.isin(pods.message, matching) if not silent else silent[0]
     return chosen
 
 
@@ -203,9 +205,9 @@ def waiting_reasons(pods: PodColumns, chosen: Bools) -> list[ReasonCount]:
     waiting = chosen & np.isin(pods.status, UNDECIDED)
     codes, counts = np.unique(pods.message[waiting], return_counts=True)
     messages = pods.messages
-    told = [(messages[code], count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True) if code]
+    reported = [(messages[code], count) for code, count in zip(codes.tolist(), counts.tolist(), strict=True) if code]
     silent = ((unattended_text(name), int((rows & waiting).sum())) for name, rows in pods.unattended().items())
-    return pods_by_reason([*told, *(each for each in silent if each[1])])
+    return pods_by_reason([*reported, *(each for each in silent if each[1])])
 
 
 def _counted(codes: Ints, texts: Sequence[str]) -> list[tuple[str, int]]:

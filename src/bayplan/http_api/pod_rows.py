@@ -76,10 +76,10 @@ class PodRows:
         life = pods.lives[row]
         assert life is not None
         if status in (PodStatus.WAITING, PodStatus.GATED):
-            told = short_reasons(pods.messages[int(pods.message[row])])
-            if not told and pods.is_unattended(life.scheduler_name):
+            reasons = short_reasons(pods.messages[int(pods.message[row])])
+            if not reasons and pods.is_unattended(life.scheduler_name):
                 return unattended_text(life.scheduler_name)
-            return told or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED)
+            return reasons or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED)
         if life.imported:
             return self._margin(pods.keys[row], life.node, deadline) or "had its node when it was loaded"
         return self._margin(pods.keys[row], life.node, deadline)

@@ -249,7 +249,7 @@ class PodTable:
         self._take_requests(row, pod)
         message = "" if pod.spec.node_name else waiting_message(pod)
         if message or spec.node_name:
-            self._say(row, life, message)
+            self._set_message(row, life, message)
 
     def _new_row(self, key: str, pod: Pod, workload: str, now_ns: int) -> int:
         row = self._named.add(key)
@@ -300,7 +300,7 @@ class PodTable:
         if life.fate in (PodFate.PENDING, PodFate.GATED):
             life.fate = PodFate.GATED if pod.spec.scheduling_gates else PodFate.PENDING
 
-    def _say(self, row: int, life: PodTimeline, message: str) -> None:
+    def _set_message(self, row: int, life: PodTimeline, message: str) -> None:
         if message:
             life.message = message
         messages = self._messages
@@ -352,4 +352,4 @@ class PodTable:
         elif record.message:
             life.last_failure_ns = record.time_ns
             if not life.node:
-                self._say(row, life, record.message)
+                self._set_message(row, life, record.message)

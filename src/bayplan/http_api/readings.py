@@ -81,7 +81,7 @@ class ForkDecisions:
         """See `Decisions`; simulations don't record them."""
         return None
 
-    def said_later(self, number: int) -> Sequence[PointResult]:
+    def late_results(self, number: int) -> Sequence[PointResult]:
         """See `Decisions`."""
         return ()
 

@@ -17,10 +17,10 @@ def sources_of(backend: Backend) -> list[SourceRow]:
     data = decode_item(item).get("data") if item is not None else None
     if not isinstance(data, dict):
         return []
-    told = {name: str(value) for name, value in data.items()}
-    problems = [told.get(name, "") for name in ("problems", "source_problems")]
-    name, kind, state = told.get("source", ""), told.get("kind", "sync"), told.get("state", "")
-    lag_seconds = _number(told.get("lag_seconds", ""))
+    texts = {name: str(value) for name, value in data.items()}
+    problems = [texts.get(name, "") for name in ("problems", "source_problems")]
+    name, kind, state = texts.get("source", ""), texts.get("kind", "sync"), texts.get("state", "")
+    lag_seconds = _number(texts.get("lag_seconds", ""))
     return [
         SourceRow(
             name=name,
@@ -31,9 +31,9 @@ def sources_of(backend: Backend) -> list[SourceRow]:
             position=None,
             lag_seconds=lag_seconds,
             policies={},
-            counts=SourceCounts(**{name: _number(told.get(name, "")) for name in COUNTS}),
+            counts=SourceCounts(**{name: _number(texts.get(name, "")) for name in COUNTS}),
             message="\n".join(text for text in problems if text),
-            left_out=[line for line in told.get("left_out", "").splitlines() if line],
+            left_out=[line for line in texts.get("left_out", "").splitlines() if line],
         )
     ]
 

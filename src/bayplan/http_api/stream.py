@@ -28,7 +28,7 @@ MAX_CLIENTS = 500
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("bayplan.http_api")
 
-Told = tuple[str, int, bytes]
+EncodedFrame = tuple[str, int, bytes]
 """Topic, sequence number and bytes of a frame."""
 
 
@@ -38,7 +38,7 @@ class Client:
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
         self._behind: set[str] = set()
-        self._slots: dict[str, Told] = {}
+        self._slots: dict[str, EncodedFrame] = {}
         self._filled = asyncio.Event()
         self._is_over = False
 
@@ -47,19 +47,19 @@ class Client:
         now = frozenset(topics)
         self._behind |= now - self.topics
         self._behind &= now
-        self._slots = {topic: told for topic, told in self._slots.items() if topic in now}
+        self._slots = {topic: frame for topic, frame in self._slots.items() if topic in now}
         self.topics = now
 
     def wants_whole(self, topic: str) -> bool:
         """Return whether the client has missed a frame of a topic, or has received none."""
         return topic in self._behind
 
-    def put(self, topic: str, told: Told, *, whole: bool) -> None:
+    def put(self, topic: str, frame: EncodedFrame, *, whole: bool) -> None:
         """Give the client a frame. If the last one is unread, drop a change; the client then needs a whole frame."""
         if topic in self._slots and not whole:
             self._behind.add(topic)
             return
-        self._slots[topic] = told
+        self._slots[topic] = frame
         if whole:
             self._behind.discard(topic)
         self._filled.set()
@@ -69,7 +69,7 @@ class Client:
         self._is_over = True
         self._filled.set()
 
-    async def frames(self) -> AsyncIterator[list[Told]]:
+    async def frames(self) -> AsyncIterator[list[EncodedFrame]]:
         """Yield frames as they come, those of one tick together; an empty list if none came for a while."""
         while not self._is_over:
             # Not `wait_for`: before Python 3.12 it swallows a cancellation if the awaited event is set at the same time.
@@ -77,7 +77,7 @@ class Client:
                 async with asyncio.timeout(PING_SECONDS):
                     await self._filled.wait()
             self._filled.clear()
-            found, self._slots = sorted(self._slots.values(), key=lambda told: told[1]), {}
+            found, self._slots = sorted(self._slots.values(), key=lambda frame: frame[1]), {}
             yield found
 
 
@@ -171,22 +171,24 @@ class Stream:
                 topic = self._topics[name] = make_topic(observation, name)
             frame = await topic()
             if self._topics.get(name) is topic:
-                self._tell(name, frame)
+                self._send(name, frame)
 
-    def _tell(self, name: str, frame: Frame) -> None:
-        change: Told | None = None
-        whole: Told | None = None
+    def _send(self, name: str, frame: Frame) -> None:
+        change: EncodedFrame | None = None
+        whole: EncodedFrame | None = None
         for client in self._clients:
             if name not in client.topics:
                 continue
             if client.wants_whole(name):
-                whole = whole or self._told(name, frame.whole)
+                whole = whole or self._encoded(name, frame.whole)
                 client.put(name, whole, whole=True)
             elif frame.change is not None:
-                change = change or (whole if frame.change is frame.whole and whole else self._told(name, frame.change))
+                change = change or (
+                    whole if frame.change is frame.whole and whole else self._encoded(name, frame.change)
+                )
                 client.put(name, change, whole=frame.change is frame.whole)
 
-    def _told(self, name: str, data: object) -> Told:
+    def _encoded(self, name: str, data: object) -> EncodedFrame:
         sequence, subject = next(self._sequence), self._observation.subject
         document = {
             "seq": sequence,

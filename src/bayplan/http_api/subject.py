@@ -83,7 +83,7 @@ class Decisions(Protocol):
         """Return the plugins that run after the choice of a node in a decision with a full record; None if they are not known."""
         ...
 
-    def said_later(self, number: int) -> Sequence[PointResult]:
+    def late_results(self, number: int) -> Sequence[PointResult]:
         """Return the results of these plugins other than plain success, the oldest first."""
         ...
 

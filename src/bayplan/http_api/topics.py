@@ -124,15 +124,15 @@ class _Clock:
 
     def __init__(self, observation: Observation) -> None:
         self._clock = observation.subject.clock
-        self._told: ClockStatus | None = None
-        self._told_ns = 0
+        self._sent: ClockStatus | None = None
+        self._sent_ns = 0
 
     async def frame(self) -> Frame:
         now_ns, now = self._clock.now_ns(), clock_document(self._clock)
         state = replace(now, now="")
-        changed = state != self._told or abs(now_ns - self._told_ns) >= 1_000_000_000 * max(self._clock.speed, 1e-3)
+        changed = state != self._sent or abs(now_ns - self._sent_ns) >= 1_000_000_000 * max(self._clock.speed, 1e-3)
         if changed:
-            self._told, self._told_ns = state, now_ns
+            self._sent, self._sent_ns = state, now_ns
         return Frame(now if changed else None, now)
 
 
@@ -149,8 +149,8 @@ class _Decisions:
         first = max(begin, end - MAX_DECISIONS)
         items = await observation.off_loop(lambda: observation.summaries.of(range(first, end)))
         self._next = end
-        told = DecisionsChanged(version=end, oldest=decisions.oldest_full, items=items, left_out=first - begin)
-        return Frame(told if end > begin else None, told)
+        changed = DecisionsChanged(version=end, oldest=decisions.oldest_full, items=items, left_out=first - begin)
+        return Frame(changed if end > begin else None, changed)
 
 
 class _Cells:
@@ -164,19 +164,19 @@ class _Cells:
         nodes = await self._observation.view.node_columns()
         last, self._last = self._last, nodes
         if last is not None and last.version == nodes.version:
-            return Frame(None, self._told(nodes, np.flatnonzero(nodes.used).tolist(), whole=True))
+            return Frame(None, self._cells(nodes, np.flatnonzero(nodes.used).tolist(), whole=True))
         return await self._observation.off_loop(lambda: self._compare(last, nodes))
 
     def _compare(self, last: NodeColumns | None, nodes: NodeColumns) -> Frame:
         rows = np.flatnonzero(nodes.used)
-        whole = self._told(nodes, rows.tolist(), whole=True)
+        whole = self._cells(nodes, rows.tolist(), whole=True)
         if last is None or last.names_version != nodes.names_version:
             return Frame(whole, whole)
         moved = (nodes.cells(self._metric) != last.cells(self._metric)) | (nodes.flags != last.flags)
         changed = rows[moved[rows]].tolist()
-        return Frame(self._told(nodes, changed, whole=False) if changed else None, whole)
+        return Frame(self._cells(nodes, changed, whole=False) if changed else None, whole)
 
-    def _told(self, nodes: NodeColumns, rows: list[int], *, whole: bool) -> CellsChanged:
+    def _cells(self, nodes: NodeColumns, rows: list[int], *, whole: bool) -> CellsChanged:
         cells = nodes.cells(self._metric)
         return CellsChanged(
             version=nodes.version,
@@ -196,7 +196,7 @@ class _Pod:
     def __init__(self, observation: Observation, key: str) -> None:
         self._observation, self._key = observation, key
         self._seen: tuple[object, ...] | None = None
-        self._told: PodChanged = UNKNOWN_POD
+        self._last: PodChanged = UNKNOWN_POD
 
     async def frame(self) -> Frame:
         observation, key = self._observation, self._key
@@ -208,13 +208,13 @@ class _Pod:
             tuple(observation.subject.decisions.numbers_of(key))[-1:],
         )
         if seen == self._seen:
-            return Frame(None, self._told)
+            return Frame(None, self._last)
         self._seen = seen
         source = await observation.source_of(key)
-        self._told = await observation.off_loop(lambda: self._tell(source, str(seen[0] or "")))
-        return Frame(self._told, self._told)
+        self._last = await observation.off_loop(lambda: self._outline(source, str(seen[0] or "")))
+        return Frame(self._last, self._last)
 
-    def _tell(self, source: LiveSource, version: str) -> PodChanged:
+    def _outline(self, source: LiveSource, version: str) -> PodChanged:
         try:
             page = PodPage(source, self._key, self._observation.summaries)
         except Refusal:

@@ -14,8 +14,8 @@ import numpy as np
 
 from bayplan.base.errors import InputError
 from bayplan.engine.decision import Frame, Outcome, Record
-from bayplan.engine.extenders import ExtenderSaid
-from bayplan.engine.preparation import PreFilterSaid
+from bayplan.engine.extenders import ExtenderResult
+from bayplan.engine.preparation import PreFilterRecord
 from bayplan.formats.result_annotations import (
     PASSED,
     SUCCESS,
@@ -140,12 +140,12 @@ def annotated_attempt(
         "" if node else message,
         "" if node else nominated,
     )
-    points, said, refused = _late(results, scheduler_name)
+    points, late_results, refused = _late(results, scheduler_name)
     refusal = None
     if node and refused is not None:
         outcome = Outcome.UNSCHEDULABLE if refused.code.rejects else Outcome.ERROR
         refusal = Record(time_ns, pod, attempt, outcome, "", message=refused.message)
-    return AnnotatedAttempt(record, frame, points, said, keyframe.nbytes, refusal)
+    return AnnotatedAttempt(record, frame, points, late_results, keyframe.nbytes, refusal)
 
 
 class _Rows:
@@ -185,7 +185,7 @@ class _Rows:
         keyframe, results = self.keyframe, self._results
         places = {plugin: number for number, plugin in enumerate(keyframe.filter_names)}
         stale = set[int]()
-        refused = {row for said in self._extenders for row, _ in said.refused}
+        refused = {row for extender in self._extenders for row, _ in extender.refused}
         for name, texts in results.filter.items():
             row, failed = self._row[name], False
             for plugin, text in texts.items():
@@ -212,7 +212,7 @@ class _Rows:
                     if name in self._row:
                         values[number, self._row[name]] = scores.get(plugin, 0)
 
-    def _extender(self, url: str, asked: Sequence[str], extenders: ExtenderResults) -> ExtenderSaid:
+    def _extender(self, url: str, asked: Sequence[str], extenders: ExtenderResults) -> ExtenderResult:
         answer = extenders.filter.get(url, ExtenderFilterResult())
         refused: list[tuple[int, Status]] = []
         for make, failed in (
@@ -221,7 +221,7 @@ class _Rows:
         ):
             refused += [(self._row[name], make(text).by(url)) for name, text in (failed or {}).items()]
         scores = extenders.prioritize.get(url)
-        return ExtenderSaid(
+        return ExtenderResult(
             name=url,
             weight=1,
             scale=1,
@@ -242,7 +242,9 @@ class _Rows:
 
     def _feasible(self) -> list[int]:
         failing: Bools = np.any(self.keyframe.codes, axis=0)
-        refused = {row for said in self._extenders for row, _ in said.refused} | {row for row, _, _ in self._overrides}
+        refused = {row for extender in self._extenders for row, _ in extender.refused} | {
+            row for row, _, _ in self._overrides
+        }
         return [row for row in self._examined if not failing[row] and row not in refused]
 
     @property
@@ -254,8 +256,8 @@ class _Rows:
         if not self._results.final_score:
             return {}
         totals = {row: int(self.keyframe.final[:, row].sum()) for row in self._feasible()}
-        for said in self._extenders:
-            for row, score in said.scores or ():
+        for extender in self._extenders:
+            for row, score in extender.scores or ():
                 if row in totals:
                     totals[row] += score
         return totals
@@ -316,8 +318,8 @@ class _Rows:
         counts: Counter[str] = Counter()
         for texts in self._results.filter.values():
             counts.update(reason for text in texts.values() if text != PASSED for reason in text.split(", "))
-        for said in self._extenders:
-            counts.update(status.message for _, status in said.refused)
+        for extender in self._extenders:
+            counts.update(status.message for _, status in extender.refused)
         if self.keyframe.absent is not None and self.keyframe.examined is not None:
             counts[self.keyframe.absent.message] += int((~self.keyframe.examined).sum())
         reasons = ", ".join(sorted(f"{number} {reason}" for reason, number in counts.items() if number))
@@ -364,10 +366,10 @@ def _code(text: str) -> Code:
     return {SUCCESS: Code.SUCCESS, "": Code.SKIP, WAIT: Code.WAIT}.get(text, Code.UNSCHEDULABLE)
 
 
-def _pre_filters(results: SchedulingResults) -> tuple[PreFilterSaid, ...]:
+def _pre_filters(results: SchedulingResults) -> tuple[PreFilterRecord, ...]:
     """Return the results of the PreFilter plugins; one that failed was called last."""
-    said = [
-        PreFilterSaid(
+    records = [
+        PreFilterRecord(
             plugin,
             _code(text),
             "" if text == SUCCESS else text,
@@ -375,7 +377,7 @@ def _pre_filters(results: SchedulingResults) -> tuple[PreFilterSaid, ...]:
         )
         for plugin, text in _by_default_place(results.pre_filter_status)
     ]
-    return tuple(sorted(said, key=lambda each: each.code not in (Code.SUCCESS, Code.SKIP)))
+    return tuple(sorted(records, key=lambda each: each.code not in (Code.SUCCESS, Code.SKIP)))
 
 
 def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, tuple[PointResult, ...], Status | None]:
@@ -391,14 +393,14 @@ def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, 
         # It ran and nominated no node, so no annotation names it.
         post_filter = [DEFAULT_POST_FILTER]
     nominated = any(results.post_filter.values())
-    said = [PointResult("PostFilter", it, Status(Code.SUCCESS, (), it), 0) for it in post_filter if nominated]
+    late_results = [PointResult("PostFilter", it, Status(Code.SUCCESS, (), it), 0) for it in post_filter if nominated]
     refused: Status | None = None
     for point, by_plugin in texts.items():
         for plugin, text in _by_default_place(by_plugin):
             if text == SUCCESS:
                 continue
             status = Status(_code(text), (text,) if text not in ("", WAIT) else (), plugin)
-            said.append(PointResult(point, plugin, status, 0))
+            late_results.append(PointResult(point, plugin, status, 0))
             if status.code.rejects and refused is None:
                 refused = status
     names = {point: tuple(name for name, _ in _by_default_place(by_plugin)) for point, by_plugin in texts.items()}
@@ -411,7 +413,7 @@ def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, 
         names["Bind"],
         (),
     )
-    return points, tuple(said), refused
+    return points, tuple(late_results), refused
 
 
 # --- extenders --------------------------------------------------------------------------------------------------------

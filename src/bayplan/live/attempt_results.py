@@ -12,7 +12,7 @@ import numpy as np
 
 from bayplan.base.go_text.durations import format_duration
 from bayplan.engine.decision import Decision, Outcome
-from bayplan.engine.extenders import ExtenderSaid
+from bayplan.engine.extenders import ExtenderResult
 from bayplan.formats.result_annotations import (
     PASSED,
     SUCCESS,
@@ -32,24 +32,28 @@ VICTIM = "preemption victim"
 
 
 def attempt_results(
-    decision: Decision, points: LatePoints, said: Sequence[PointResult], *, extended: bool = False
+    decision: Decision, points: LatePoints, late_results: Sequence[PointResult], *, extended: bool = False
 ) -> SchedulingResults:
     """Return the content of the annotations of an attempt.
 
     Args:
         decision: the full record of the attempt.
         points: the plugins after filtering and scoring.
-        said: the statuses of plugins, except plain success.
+        late_results: the statuses of plugins, except plain success.
         extended: whether extenders are configured, called or not.
     """
     scheduled = decision.record.outcome is Outcome.SCHEDULED
-    late = _late_texts(points, said) if scheduled else {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
-    waits = {it.plugin: it.timeout_ns for it in said if it.point == "Permit" and it.status.code is Code.WAIT}
+    late = (
+        _late_texts(points, late_results)
+        if scheduled
+        else {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
+    )
+    waits = {it.plugin: it.timeout_ns for it in late_results if it.point == "Permit" and it.status.code is Code.WAIT}
     return SchedulingResults(
         pre_filter_status={it.plugin: _text(it.code, it.message) for it in decision.pre_filters},
         pre_filter={it.plugin: sorted(it.node_names) for it in decision.pre_filters if it.node_names is not None},
         filter=_filter_texts(decision),
-        post_filter=_post_filter_texts(decision, points, said),
+        post_filter=_post_filter_texts(decision, points, late_results),
         pre_score={plugin: _text(code, "") for plugin, code in decision.pre_scores},
         score=_scores(decision, weighted=False),
         final_score=_scores(decision, weighted=True),
@@ -104,7 +108,7 @@ def _filter_texts(decision: Decision) -> NodeTexts:
     return found
 
 
-def _post_filter_texts(decision: Decision, points: LatePoints, said: Sequence[PointResult]) -> NodeTexts:
+def _post_filter_texts(decision: Decision, points: LatePoints, late_results: Sequence[PointResult]) -> NodeTexts:
     """Return a row for every node that a filter rejected; that of the nominated node has the plugin that chose it."""
     if decision.record.outcome is not Outcome.UNSCHEDULABLE or not points.post_filter:
         return {}
@@ -112,7 +116,7 @@ def _post_filter_texts(decision: Decision, points: LatePoints, said: Sequence[Po
         return {}
     found: NodeTexts = {decision.names[row]: {} for row in decision.examined.nonzero()[0].tolist()}
     if decision.record.nominated_node in found:
-        found[decision.record.nominated_node] = {it.plugin: VICTIM for it in said if it.point == "PostFilter"}
+        found[decision.record.nominated_node] = {it.plugin: VICTIM for it in late_results if it.point == "PostFilter"}
     return found
 
 
@@ -129,19 +133,21 @@ def _scores(decision: Decision, *, weighted: bool) -> NodeScores:
     }
 
 
-def late_answers(points: LatePoints, said: Sequence[PointResult]) -> Iterator[tuple[str, str, PointResult | None]]:
+def late_answers(
+    points: LatePoints, late_results: Sequence[PointResult]
+) -> Iterator[tuple[str, str, PointResult | None]]:
     """Yield the plugins that were called after the choice of a node, in order, up to the first that refused.
 
     Args:
         points: the plugins of the profile.
-        said: the statuses of plugins, except plain success.
+        late_results: the statuses of plugins, except plain success.
 
     Yields:
         Extension point, plugin, and its status; None for plain success.
     """
     plugins = {"Reserve": points.reserve, "Permit": points.permit, "PreBind": points.pre_bind, "Bind": points.bind[:1]}
     for point, names in plugins.items():
-        by_plugin = {it.plugin: it for it in reversed(said) if it.point == point}
+        by_plugin = {it.plugin: it for it in reversed(late_results) if it.point == point}
         if point == "Bind" and by_plugin:
             names = tuple(by_plugin)
         for name in names:
@@ -154,10 +160,10 @@ def late_answers(points: LatePoints, said: Sequence[PointResult]) -> Iterator[tu
             return
 
 
-def _late_texts(points: LatePoints, said: Sequence[PointResult]) -> dict[str, PluginTexts]:
+def _late_texts(points: LatePoints, late_results: Sequence[PointResult]) -> dict[str, PluginTexts]:
     """Return the texts of the plugins that were called after the choice of a node, by extension point."""
     found: dict[str, PluginTexts] = {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
-    for point, name, it in late_answers(points, said):
+    for point, name, it in late_answers(points, late_results):
         if it is None or it.status.ok:
             found[point][name] = SUCCESS
         else:
@@ -178,17 +184,17 @@ def _extender_results(decision: Decision) -> ExtenderResults:
     )
 
 
-def _extender_filter(said: ExtenderSaid, names: Sequence[str]) -> ExtenderFilterResult:
+def _extender_filter(result: ExtenderResult, names: Sequence[str]) -> ExtenderFilterResult:
     """Return an extender's response with names of nodes, even if it was sent whole nodes."""
-    refused = dict(said.refused)
+    refused = dict(result.refused)
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}
-    for name, status in (*((names[row], status) for row, status in said.refused), *said.unknown):
+    for name, status in (*((names[row], status) for row, status in result.refused), *result.unknown):
         into = unresolvable if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE else failed
         into[name] = status.message
     return ExtenderFilterResult(
-        node_names=[names[row] for row in said.asked if row not in refused],
+        node_names=[names[row] for row in result.asked if row not in refused],
         failed_nodes=failed,
         failed_and_unresolvable_nodes=unresolvable,
-        error=said.filter_error,
+        error=result.filter_error,
     )

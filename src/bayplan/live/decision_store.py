@@ -105,7 +105,7 @@ class AnnotatedAttempt(NamedTuple):
     Attributes:
         record: the summary.
         frame: the full record.
-        points, said: the extension points after scoring.
+        points, late_results: the extension points after scoring.
         nbytes: the size of the keyframe.
         refusal: the outcome if the pod had a node and lost it again; otherwise None.
     """
@@ -113,7 +113,7 @@ class AnnotatedAttempt(NamedTuple):
     record: Record
     frame: Frame
     points: LatePoints
-    said: tuple[PointResult, ...]
+    late_results: tuple[PointResult, ...]
     nbytes: int
     refusal: Record | None
 
@@ -145,7 +145,7 @@ class DecisionStore(Records):
         self._count = 0
         self._kept: dict[int, Record] = {}
         self._full: dict[int, _Full] = {}
-        self._said: dict[int, tuple[PointResult, ...]] = {}
+        self._late_results: dict[int, tuple[PointResult, ...]] = {}
         self._by_pod: dict[str, tuple[int, ...]] = {}
         self._keyframes: dict[int, _KeyframeUse] = {}
         self._full_bytes = 0
@@ -208,9 +208,9 @@ class DecisionStore(Records):
         full = self._full.get(number)
         return None if full is None else full.points
 
-    def said_later(self, number: int) -> tuple[PointResult, ...]:
+    def late_results(self, number: int) -> tuple[PointResult, ...]:
         """Return the statuses of plugins after a decision, except plain success; oldest first."""
-        return self._said.get(number, ())
+        return self._late_results.get(number, ())
 
     def origin(self, number: int) -> Origin | None:
         """Return what made the pod of a decision ready; None if unknown or not stored."""
@@ -272,8 +272,8 @@ class DecisionStore(Records):
         if self.level is RecordLevel.FULL:
             self._keep_full(number, attempt.frame, attempt.points, attempt.nbytes)
             record = record.with_frame(number)
-            if attempt.said:
-                self._said[number] = attempt.said
+            if attempt.late_results:
+                self._late_results[number] = attempt.late_results
         self._keep_summary(number, record)
         self._expire_after(record)
         if attempt.refusal is not None:
@@ -301,11 +301,14 @@ class DecisionStore(Records):
         if record.frame >= 0:
             self.expire(record.time_ns)
 
-    def tell(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
+    def report(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
         """Record a plugin's status for a pod after its latest decision, unless it is plain success."""
         numbers = self._by_pod.get(pod)
         if numbers:
-            self._said[numbers[-1]] = (*self._said.get(numbers[-1], ()), PointResult(point, plugin, status, timeout_ns))
+            self._late_results[numbers[-1]] = (
+                *self._late_results.get(numbers[-1], ()),
+                PointResult(point, plugin, status, timeout_ns),
+            )
 
     def expire(self, now_ns: int) -> None:
         """Drop the full records above a limit; called for every record, and periodically."""
@@ -361,7 +364,7 @@ class DecisionStore(Records):
         record = self._kept.pop(number)
         if number in self._full:
             self._drop_full(number)
-        self._said.pop(number, None)
+        self._late_results.pop(number, None)
         self._origins.pop(number, None)
         self._annotated.discard(number)
         left = self._by_pod[record.pod][1:]

@@ -224,7 +224,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
         nodes: the lifetimes of nodes, in the order of arrival.
         usage: the usage of every resource that any node has or any pod requests: the whole cluster first, then zones by name.
         counters: the amount of work.
-        tell_events: the function that returns the Kubernetes events about pods, in the order of their first occurrence.
+        list_events: the function that returns the Kubernetes events about pods, in the order of their first occurrence.
         moves: the moves of each pod through the scheduling queue, if they were recorded.
         failures: errors of controllers, by ``Kind key``.
         scaling: the actions of an autoscaler, and the cost of nodes; None if none ran.
@@ -244,7 +244,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     nodes: list[NodeLifetime]
     usage: list[ResourceUsage]
     counters: Counters
-    tell_events: Callable[[], list[SimulatedEvent]]
+    list_events: Callable[[], list[SimulatedEvent]]
     failures: dict[str, str]
     moves: list[QueueMove] | None = None
     scaling: ScalingSummary | None = None
@@ -255,7 +255,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     @property
     def events(self) -> list[SimulatedEvent]:
         """Return the Kubernetes events about pods, in the order of their first occurrence."""
-        return self.tell_events()
+        return self.list_events()
 
     @property
     def records(self) -> Records:

@@ -225,7 +225,7 @@ class Simulator:
             nodes=self._timelines.nodes,
             usage=self._usage.usages(self.now_ns),
             counters=self.counters,
-            tell_events=self._events.all,
+            list_events=self._events.all,
             moves=scheduler.queue.moves if isinstance(scheduler.queue, TracedQueue) else None,
             failures=failures,
             input=given or InputSummary(),
@@ -325,7 +325,7 @@ class Simulator:
             )
         self._usage.settle(now_ns)
         if self._progress is not None:
-            self._tell_progress(self._progress)
+            self._report_progress(self._progress)
 
     def _run_operations(self, now_ns: int) -> None:
         self._sort_operations()
@@ -404,7 +404,7 @@ class Simulator:
             self._note(report)
             self._carry_out(report.actions, now_ns)
             if self._progress is not None:
-                self._tell_progress(self._progress)
+                self._report_progress(self._progress)
             budget -= 1
             if budget < 0:
                 raise InputError(
@@ -461,7 +461,7 @@ class Simulator:
                 if timeline is not None:
                     timeline.message, timeline.last_failure_ns = action.message, now_ns
                 if isinstance(self.scheduler.queue, TracedQueue):
-                    self.scheduler.queue.tell(uid_of(action.pod), action.message)
+                    self.scheduler.queue.add_message(uid_of(action.pod), action.message)
                 changes = cluster.set_unschedulable(key, action.reason, action.message, now_ns)
             elif isinstance(action, Nominate):
                 changes = cluster.set_nominated(key, action.node_name, now_ns)
@@ -487,10 +487,10 @@ class Simulator:
         self._take(changes, now_ns)
         return ()
 
-    def _tell_progress(self, tell: Callable[[Progress], None]) -> None:
+    def _report_progress(self, report: Callable[[Progress], None]) -> None:
         done = self.counters.decisions + self.counters.instants
         if done < self._progress_due:
             return
         self._progress_due = done + PROGRESS_STEP
         left = len(self._operations)
-        tell(Progress(self.now_ns, left, self._sequence, len(self.scheduler.queue), self.counters.decisions))
+        report(Progress(self.now_ns, left, self._sequence, len(self.scheduler.queue), self.counters.decisions))

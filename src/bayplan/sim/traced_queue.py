@@ -114,7 +114,7 @@ class TracedQueue(SchedulingQueue):
         else:
             self._seen[queued.uid] = target
 
-    def tell(self, uid: str, message: str) -> None:
+    def add_message(self, uid: str, message: str) -> None:
         """Add the message of an attempt to the move that it ended with."""
         last = self._last.get(uid)
         if last is not None and not last.note:

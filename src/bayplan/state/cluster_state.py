@@ -48,7 +48,7 @@ from bayplan.state.pod_info import (
 from bayplan.state.resource_table import EPHEMERAL_STORAGE
 from bayplan.state.row_log import RowLog
 
-LARGEST_SAFE_REQUEST = 1 << 62
+MAX_SAFE_REQUEST = 1 << 62
 """Maximum request of a pod that keeps all sums within int64, if all other amounts are small."""
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
@@ -311,7 +311,7 @@ class ClusterState:
 
     def admit(self, amount: int) -> None:
         """Record an amount that a plugin is going to add to sums: `small` becomes False if sums could exceed int64."""
-        if not 0 <= amount < LARGEST_SAFE_REQUEST:
+        if not 0 <= amount < MAX_SAFE_REQUEST:
             self._small = False
 
     def _bound(self, row: int) -> None:

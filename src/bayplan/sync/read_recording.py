@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.sync.peer_recording import PeerLine, PeerRecording
+from bayplan.sync.kss_recording import KssLine, KssRecording
 from bayplan.sync.recording import BayplanRecording, HeaderLine, read_lines
 from bayplan.sync.simkube_trace import read_simkube
 from bayplan.sync.timed_change import Recording
@@ -31,7 +31,7 @@ def open_recording(path: Path) -> Recording:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             pass
         try:
-            return PeerRecording(path, msgspec.json.decode(line, type=PeerLine))
+            return KssRecording(path, msgspec.json.decode(line, type=KssLine))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             pass
     trace = read_simkube(path, first)

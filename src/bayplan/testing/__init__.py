@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     )
     from bayplan.testing.plugin_kit import check_plugin
     from bayplan.testing.plugin_subject import PluginFault
-    from bayplan.testing.worlds import World
+    from bayplan.testing.sample_clusters import SampleCluster
 
 __all__ = [
     "make_pod",
@@ -36,7 +36,7 @@ __all__ = [
     "NodeBuilder",
     "check_plugin",
     "PluginFault",
-    "World",
+    "SampleCluster",
 ]
 
 # Builders are imported everywhere; the kit, which imports the engine, only to check plugins.
@@ -47,7 +47,7 @@ _HOMES = {
     "make_node": "builders",
     "check_plugin": "plugin_kit",
     "PluginFault": "plugin_subject",
-    "World": "worlds",
+    "SampleCluster": "sample_clusters",
 }
 
 

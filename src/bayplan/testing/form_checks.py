@@ -8,37 +8,37 @@ import numpy as np
 
 from bayplan.state.views import Rows
 from bayplan.testing.plugin_subject import Make, PluginFault, Subject
-from bayplan.testing.worlds import World
+from bayplan.testing.sample_clusters import SampleCluster
 
 
-def filter_answers_alike_in_every_form(make: Make, world: World) -> None:
+def filter_answers_alike_in_every_form(make: Make, sample: SampleCluster) -> None:
     """All rows at once, rows in any order, and one row at a time give the same verdicts."""
-    subject = make(world)
+    subject = make(sample)
     params = subject.filter_params() if subject.filters else None
     if params is None:
         return
     every = _array(subject, "filter()", subject.verdicts(params), np.uint16)
 
-    def tell(row: int, got: object, form: str) -> None:
+    def fail(row: int, got: object, form: str) -> None:
         whole = subject.describe(params, int(every[row]))
         raise PluginFault(
-            f"filter() of {subject.name(row)}: all rows at once say {whole}, {form} says {_shown(subject, params, got)}"
+            f"filter() of {subject.name(row)}: all rows at once return {whole}, {form} returns {_shown(subject, params, got)}"
         )
 
     index = np.array(subject.rows[::-1], dtype=np.intp)
     some = _array(subject, "filter()", subject.verdicts(params, Rows(subject.state, index)), np.uint16, len(index))
     for row, got in zip(index.tolist(), some.tolist(), strict=True):
         if got != every[row]:
-            tell(row, got, "an array of some rows")
+            fail(row, got, "an array of some rows")
     for row in subject.rows:
         got = _number(subject, "filter()", subject.verdicts(params, subject.one_row(row)))
         if got != every[row]:
-            tell(row, got, "an array of one row")
+            fail(row, got, "an array of one row")
 
 
-def score_answers_alike_in_every_form(make: Make, world: World) -> None:
+def score_answers_alike_in_every_form(make: Make, sample: SampleCluster) -> None:
     """All rows at once, rows in any order, and one row at a time give the same raw scores."""
-    subject = make(world)
+    subject = make(sample)
     params = subject.score_params() if subject.scores else None
     if params is None:
         return
@@ -48,12 +48,12 @@ def score_answers_alike_in_every_form(make: Make, world: World) -> None:
     for row, got in zip(index.tolist(), some.tolist(), strict=True):
         if got != every[row]:
             raise PluginFault(
-                f"score() of {subject.name(row)}: all rows at once say {every[row]}, an array of some rows {got}"
+                f"score() of {subject.name(row)}: all rows at once return {every[row]}, an array of some rows returns {got}"
             )
     for row in subject.rows:
         got = _number(subject, "score()", subject.raw(params, subject.one_row(row)))
         if got != every[row]:
-            text = f"score() of {subject.name(row)}: all rows at once say {every[row]}, an array of one row says {got}"
+            text = f"score() of {subject.name(row)}: all rows at once return {every[row]}, an array of one row returns {got}"
             raise PluginFault(text)
 
 

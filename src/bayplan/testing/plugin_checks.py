@@ -27,17 +27,17 @@ from bayplan.testing.rule_checks import (
     score_rules_follow_what_changes,
     trials_are_answered_and_forgotten,
 )
-from bayplan.testing.worlds import World, typed
+from bayplan.testing.sample_clusters import SampleCluster, typed
 
-Check: TypeAlias = Callable[[Make, World], None]
+Check: TypeAlias = Callable[[Make, SampleCluster], None]
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
 
 
-def verdicts_have_reasons(make: Make, world: World) -> None:
+def verdicts_have_reasons(make: Make, sample: SampleCluster) -> None:
     """Every verdict but 0 has a code in range and at least one text."""
-    subject = make(world)
+    subject = make(sample)
     params = subject.filter_params() if subject.filters else None
     if params is None:
         return
@@ -59,9 +59,9 @@ def verdicts_have_reasons(make: Make, world: World) -> None:
             )
 
 
-def answers_have_the_right_types(make: Make, world: World) -> None:
+def answers_have_the_right_types(make: Make, sample: SampleCluster) -> None:
     """PreFilter returns a result or a status other than success; PreScore params or such a status; params are hashable tuples."""
-    subject = make(world)
+    subject = make(sample)
     if "pre_filter" in subject.points:
         answer = subject.plugin.pre_filter(subject.spec, subject.state, CycleState())
         if not isinstance(answer, PreFilterResult | Status):
@@ -87,9 +87,9 @@ def answers_have_the_right_types(make: Make, world: World) -> None:
         _hashable("the key of the spec", subject.spec.key)
 
 
-def scores_are_normalized(make: Make, world: World) -> None:
+def scores_are_normalized(make: Make, sample: SampleCluster) -> None:
     """Normalised scores of feasible nodes are from 0 to 100, element by element, and do not depend on infeasible nodes."""
-    subject = make(world)
+    subject = make(sample)
     if not subject.scores:
         return
     for feasible in _feasible_sets(subject):
@@ -129,9 +129,9 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
 # --- purity -----------------------------------------------------------------------------------------------------------
 
 
-def asking_changes_nothing(make: Make, world: World) -> None:
+def asking_changes_nothing(make: Make, sample: SampleCluster) -> None:
     """Calls change neither the cluster nor the pod nor the params."""
-    subject = make(world)
+    subject = make(sample)
     pod = msgspec.msgpack.encode(subject.pod)
     subject.outcome()
     before = _fingerprint(subject)
@@ -148,22 +148,22 @@ def asking_changes_nothing(make: Make, world: World) -> None:
     subject.state.check_invariants()
 
 
-def the_same_question_has_the_same_answer(make: Make, world: World) -> None:
+def the_same_question_has_the_same_answer(make: Make, sample: SampleCluster) -> None:
     """A plugin returns the same when called twice, and when created again for the same cluster."""
-    subject = make(world)
+    subject = make(sample)
     first = subject.outcome()
     _compare(first, subject.outcome(), "called a second time")
-    again = make(world)
+    again = make(sample)
     again.outcome()
     _compare(first, again.outcome(), "created and called again")
 
 
-def what_is_not_declared_has_no_influence(make: Make, world: World) -> None:
+def what_is_not_declared_has_no_influence(make: Make, sample: SampleCluster) -> None:
     """If neither params nor what `reads` declares have changed, results stay the same; likewise for `pre_reads`."""
-    subject = make(world)
+    subject = make(sample)
     before_filter, before_score = _kept(subject)
     row = subject.rows[0]
-    newcomer = typed(world.newcomer, Pod)
+    newcomer = typed(sample.newcomer, Pod)
     subject.state.place(subject.state.pod_info(newcomer), row)
     touched = Reads.USAGE | (Reads.PORTS if _has_ports(newcomer) else Reads.NOTHING)
     _compare_kept(subject, before_filter, before_score, row, touched, "a pod was placed on {node}")
@@ -172,7 +172,7 @@ def what_is_not_declared_has_no_influence(make: Make, world: World) -> None:
     _compare_kept(subject, before_filter, before_score, -1, Reads.NOTHING, "a namespace was made")
     if len(subject.rows) > 1:
         before_filter, before_score = _kept(subject)
-        node = copy.deepcopy(world.nodes[0])
+        node = copy.deepcopy(sample.nodes[0])
         node["metadata"]["labels"] |= {"bayplan.io/checked": "yes"}
         node["status"]["allocatable"] |= {"cpu": "7"}
         subject.state.update_node(typed(node, Node))
@@ -180,12 +180,12 @@ def what_is_not_declared_has_no_influence(make: Make, world: World) -> None:
         _compare_kept(subject, before_filter, before_score, changed, Reads.EVERYTHING, "node {node} was changed")
 
 
-def pods_that_look_alike_are_treated_alike(make: Make, world: World) -> None:
+def pods_that_look_alike_are_treated_alike(make: Make, sample: SampleCluster) -> None:
     """Pods with equal signatures, and pods with equal keys of their specs, get the same results."""
-    subject = make(world)
+    subject = make(sample)
     if subject.spec is None:
         return
-    for what, document in _variants(world):
+    for what, document in _variants(sample):
         pod = typed(document, Pod)
         spec = subject.compiled(pod)
         if what in UNSIGNED:
@@ -200,11 +200,11 @@ def pods_that_look_alike_are_treated_alike(make: Make, world: World) -> None:
         _compare(subject.outcome(), subject.outcome(pod), how)
 
 
-def hints_answer(make: Make, world: World) -> None:
+def hints_answer(make: Make, sample: SampleCluster) -> None:
     """Hints about nodes and pods return whether to retry a waiting pod."""
-    subject = make(world)
-    nodes = [typed(document, Node) for document in world.nodes]
-    pods = [typed(document, Pod) for document in (world.newcomer, *world.running)]
+    subject = make(sample)
+    nodes = [typed(document, Node) for document in sample.nodes]
+    pods = [typed(document, Pod) for document in (sample.newcomer, *sample.running)]
     kinds: dict[str, list[Any]] = {EventResource.NODE: nodes, EventResource.POD: pods, EventResource.ASSIGNED_POD: pods}
     for event, hint in subject.plugin.events_to_register():
         for item in kinds.get(event.resource, ())[:2] if hint is not None else ():
@@ -224,21 +224,21 @@ UNSIGNED = ("name", "annotation")
 """The differences between pods of one workload that share plans nevertheless."""
 
 
-def _variants(world: World) -> list[tuple[str, dict[str, Any]]]:
-    """Return pods that differ from the world's pod in one field."""
+def _variants(sample: SampleCluster) -> list[tuple[str, dict[str, Any]]]:
+    """Return pods that differ from the sample cluster's pod in one field."""
     found = []
     for what in (*UNSIGNED, "label", "priority", "request", "toleration"):
-        document = copy.deepcopy(world.pod)
+        document = copy.deepcopy(sample.pod)
         if what == "name":
             document["metadata"] |= {"name": "another", "uid": "another-uid"}
         elif what == "annotation":
-            document["metadata"]["annotations"] = world.newcomer["metadata"]["annotations"]
+            document["metadata"]["annotations"] = sample.newcomer["metadata"]["annotations"]
         elif what == "label":
-            document["metadata"]["labels"] = world.newcomer["metadata"]["labels"]
+            document["metadata"]["labels"] = sample.newcomer["metadata"]["labels"]
         elif what == "priority":
             document["spec"]["priority"] = document["spec"].get("priority", 0) + 7
         elif what == "request":
-            document["spec"]["containers"] = world.newcomer["spec"]["containers"]
+            document["spec"]["containers"] = sample.newcomer["spec"]["containers"]
         else:
             document["spec"]["tolerations"] = [{"operator": "Exists"}]
         found.append((what, document))

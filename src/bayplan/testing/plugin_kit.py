@@ -14,7 +14,7 @@ from bayplan.framework.plugin import REJECTING_POINTS, Plugin
 from bayplan.framework.registry import Registry
 from bayplan.testing.plugin_checks import CHECKS, Check
 from bayplan.testing.plugin_subject import Make, PluginFault, Subject
-from bayplan.testing.worlds import Vocabulary, World, random_world, smallest
+from bayplan.testing.sample_clusters import SampleCluster, Vocabulary, random_cluster, smallest
 
 CLUSTERS = 40
 
@@ -27,7 +27,7 @@ def check_plugin(
     labels: Mapping[str, Sequence[str]] | None = None,
     annotations: Mapping[str, Sequence[str]] | None = None,
     resources: Mapping[str, Sequence[str]] | None = None,
-    worlds: Sequence[World] | None = None,
+    sample_clusters: Sequence[SampleCluster] | None = None,
     clusters: int = CLUSTERS,
     seed: int = 0,
 ) -> None:
@@ -44,7 +44,7 @@ def check_plugin(
         labels: the additional label values by key, for nodes and pods.
         annotations: the additional annotation values by key, for nodes and pods.
         resources: the amounts of extended resources by name, for nodes; pods request the first half of them.
-        worlds: the clusters to use instead of random ones.
+        sample_clusters: the clusters to use instead of random ones.
         clusters: the number of random clusters.
         seed: the seed of these choices.
 
@@ -54,22 +54,24 @@ def check_plugin(
     """
     check_declarations(plugin)
     gates = FeatureGates.from_mapping(dict(feature_gates or {}))
-    if worlds is None:
+    if sample_clusters is None:
         usual = Vocabulary()
         words = Vocabulary({**usual.labels, **(labels or {})}, annotations or {}, resources or {})
         draw = random.Random(seed)
-        worlds = [random_world(draw, words) for _ in range(clusters)]
-    if not worlds:
-        raise InputError("check_plugin()", got="no cluster", wanted="at least one, of `worlds` or of `clusters`")
+        sample_clusters = [random_cluster(draw, words) for _ in range(clusters)]
+    if not sample_clusters:
+        raise InputError(
+            "check_plugin()", got="no cluster", wanted="at least one, of `sample_clusters` or of `clusters`"
+        )
 
-    def make(world: World) -> Subject:
-        return Subject(plugin, arguments, gates, world)
+    def make(sample: SampleCluster) -> Subject:
+        return Subject(plugin, arguments, gates, sample)
 
-    check_events(plugin, make(worlds[0]).plugin)
-    for number, world in enumerate(worlds):
+    check_events(plugin, make(sample_clusters[0]).plugin)
+    for number, sample in enumerate(sample_clusters):
         for check in CHECKS:
-            if _fault_of(check, make, world) is not None:
-                raise PluginFault(_told(plugin, check, make, world, f"cluster {number}, seed {seed}"))
+            if _fault_of(check, make, sample) is not None:
+                raise PluginFault(_fault_text(plugin, check, make, sample, f"cluster {number}, seed {seed}"))
 
 
 def check_declarations(plugin: type[Plugin[Any]]) -> None:
@@ -122,16 +124,16 @@ def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
         )
 
 
-ANSWERS = "Whatever a plugin is asked, it answers, and raises nothing."
+ANSWERS = "No call raises an exception."
 """The clause of the contract that every check verifies in addition to its own."""
 
-REPEATS = "The same question has the same answer."
+REPEATS = "The same call returns the same result."
 
 
-def _fault_of(check: Check, make: Make, world: World) -> tuple[str, str] | None:
+def _fault_of(check: Check, make: Make, sample: SampleCluster) -> tuple[str, str] | None:
     """Return the finding of a check, and the clause of the contract that it violates, or None."""
     try:
-        check(make, world)
+        check(make, sample)
     except PluginFault as fault:
         return str(fault), (check.__doc__ or "").partition("\n")[0]
     except BayplanError as problem:
@@ -142,9 +144,9 @@ def _fault_of(check: Check, make: Make, world: World) -> tuple[str, str] | None:
     return None
 
 
-def _told(plugin: type[Plugin[Any]], check: Check, make: Make, world: World, where: str) -> str:
-    small = smallest(world, lambda smaller: _fault_of(check, make, smaller) is not None)
-    text, clause = _fault_of(check, make, small) or ("it failed once, and not when asked again", REPEATS)
+def _fault_text(plugin: type[Plugin[Any]], check: Check, make: Make, sample: SampleCluster, where: str) -> str:
+    small = smallest(sample, lambda smaller: _fault_of(check, make, smaller) is not None)
+    text, clause = _fault_of(check, make, small) or ("it failed once, and not when called again", REPEATS)
     return (
         f"{plugin.__name__} breaks its contract: {text}\n\nThe contract: {clause}\n\n"
         f"The smallest cluster that shows it (made from {where}):\n\n{small.text()}"

@@ -28,7 +28,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
-from bayplan.testing.worlds import World, typed
+from bayplan.testing.sample_clusters import SampleCluster, typed
 
 COMPILING = frozenset(("pre_filter", "filter", "pre_score", "score"))
 """Extension points that need a spec."""
@@ -39,25 +39,25 @@ class PluginFault(AssertionError):
 
 
 class Subject:
-    """A plugin, created for a world.
+    """A plugin, created for a sample cluster.
 
     Args:
         kind: the class of the plugin.
         arguments: the arguments of the plugin.
         gates: the feature gates.
-        world: the cluster and the pod.
+        sample: the cluster and the pod.
 
     Attributes:
         plugin, state, pod: the objects created from these.
         points: the extension points that the class implements.
     """
 
-    def __init__(self, kind: type[Plugin[Any]], arguments: object, gates: FeatureGates, world: World) -> None:
-        self.world = world
-        self.state: ClusterState = world.state()
+    def __init__(self, kind: type[Plugin[Any]], arguments: object, gates: FeatureGates, sample: SampleCluster) -> None:
+        self.sample = sample
+        self.state: ClusterState = sample.state()
         dry_runs = DryRunner(self.state, {}, draw=lambda count: 0, pick=first_by_name)
         self.plugin: Any = kind(arguments, Handle(self.state, gates, dry_runs=dry_runs))
-        self.pod: Pod = typed(world.pod, Pod)
+        self.pod: Pod = typed(sample.pod, Pod)
         self.points = frozenset(kind.extension_points())
 
     @cached_property
@@ -176,8 +176,8 @@ class Subject:
         return Rows(self.state, np.array([row], dtype=np.intp))
 
 
-Make: TypeAlias = Callable[[World], Subject]
-"""Creates a new plugin for a world."""
+Make: TypeAlias = Callable[[SampleCluster], Subject]
+"""Creates a new plugin for a sample cluster."""
 
 
 def skips(answer: PreFilterResult | Status) -> bool:

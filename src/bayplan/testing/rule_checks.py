@@ -15,12 +15,12 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Codes, Ints
 from bayplan.testing.plugin_subject import Make, PluginFault, Subject
-from bayplan.testing.worlds import World, typed
+from bayplan.testing.sample_clusters import SampleCluster, typed
 
 
-def rules_answer_alike_about_all_rows_and_one(make: Make, world: World) -> None:
+def rules_answer_alike_about_all_rows_and_one(make: Make, sample: SampleCluster) -> None:
     """A rule evaluated on all rows agrees with its evaluation on each; so do the three ways to normalise."""
-    subject = make(world)
+    subject = make(sample)
     filtered, scored = subject.filter_params() if subject.filters else None, None
     if filtered is not None:
         verdicts = _verdicts(subject, filtered)
@@ -28,8 +28,8 @@ def rules_answer_alike_about_all_rows_and_one(make: Make, world: World) -> None:
         for row in subject.rows:
             if rule.filter(row) != verdicts[row]:
                 raise PluginFault(
-                    f"the filter rule says {int(verdicts[row])} of {subject.name(row)} when asked about all rows, and "
-                    f"{rule.filter(row)} when asked about this one"
+                    f"the filter rule returns {int(verdicts[row])} for {subject.name(row)} when called for all rows, and "
+                    f"{rule.filter(row)} when called for this one"
                 )
     scored = subject.score_params() if subject.scores else None
     if scored is not None:
@@ -45,8 +45,8 @@ def _check_score_rule(subject: Subject, params: Params) -> None:
     for row in subject.rows:
         if rule.score(row) != raw[row]:
             raise PluginFault(
-                f"the score rule gives {subject.name(row)} {int(raw[row])} when asked about all rows, and "
-                f"{rule.score(row)} when asked about this one"
+                f"the score rule gives {subject.name(row)} {int(raw[row])} when called for all rows, and "
+                f"{rule.score(row)} when called for this one"
             )
     if not rule.normalizes:
         return
@@ -63,14 +63,14 @@ def _check_score_rule(subject: Subject, params: Params) -> None:
                 raise PluginFault(f"{name}() gives {subject.name(row)} {int(found[row])}, normalize() gives it {alone}")
 
 
-def filter_rules_follow_what_changes(make: Make, world: World) -> None:
+def filter_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
     """A filter rule evaluated only on changed rows agrees with a new rule on all rows."""
-    subject = make(world)
+    subject = make(sample)
     if not subject.filters:
         return
     plugin = subject.plugin
     result = FilterResult(plugin, subject.spec, filter_rule(plugin, subject.spec, subject.state), subject.state)
-    for what in _histories(subject, world):
+    for what in _histories(subject, sample):
         params = subject.filter_params()
         if params is None:
             continue
@@ -79,20 +79,20 @@ def filter_rules_follow_what_changes(make: Make, world: World) -> None:
         for row in subject.rows:
             if result.values[row] != verdicts[row]:
                 raise PluginFault(
-                    f"after {what}, the filter rule still says {int(result.values[row])} of {subject.name(row)}, a new "
-                    f"rule says {int(verdicts[row])}: reads declares {plugin.reads} only, and refresh() did not "
+                    f"after {what}, the filter rule still returns {int(result.values[row])} for {subject.name(row)}, a new "
+                    f"rule returns {int(verdicts[row])}: reads declares {plugin.reads} only, and refresh() did not "
                     "report that other rows must be evaluated again"
                 )
 
 
-def score_rules_follow_what_changes(make: Make, world: World) -> None:
+def score_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
     """A score rule evaluated only on changed rows agrees with a new rule on all rows."""
-    subject = make(world)
+    subject = make(sample)
     if not subject.scores:
         return
     plugin = subject.plugin
     result = ScoreResult(plugin, subject.spec, score_rule(plugin, subject.spec, subject.state), subject.state)
-    for what in _histories(subject, world):
+    for what in _histories(subject, sample):
         params = subject.score_params()
         if params is None:
             continue
@@ -108,9 +108,9 @@ def score_rules_follow_what_changes(make: Make, world: World) -> None:
                 )
 
 
-def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
+def trials_are_answered_and_forgotten(make: Make, sample: SampleCluster) -> None:
     """While pods are moved temporarily, a used rule agrees with a new one; afterwards, with its own earlier results."""
-    subject = make(world)
+    subject = make(sample)
     state = subject.state
     params = subject.filter_params() if subject.filters else None
     if params is None:
@@ -118,7 +118,7 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
     rule = _new_filter_rule(subject, params)
     before = {row: rule.filter(row) for row in subject.rows}
     for row in subject.rows:
-        for what, change in _trials(subject, world, row):
+        for what, change in _trials(subject, sample, row):
             with state.trial():
                 change()
                 rule.after_changes(params)
@@ -133,19 +133,19 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
             rule.after_undo(params)
             if got != want:
                 raise PluginFault(
-                    f"while {what} temporarily, the filter rule says {got} of {subject.name(row)}, a new one says {want}: "
+                    f"while {what} temporarily, the filter rule returns {got} for {subject.name(row)}, a new one returns {want}: "
                     "after_changes() must read again all that pods can change"
                 )
             if want != counted:
                 raise PluginFault(
-                    f"while {what} temporarily, filter() of {subject.name(row)} says {subject.describe(params, want)}, and "
-                    f"{subject.describe(params, counted)} once PreFilter has been asked again: return the params for the "
+                    f"while {what} temporarily, filter() of {subject.name(row)} returns {subject.describe(params, want)}, and "
+                    f"{subject.describe(params, counted)} once PreFilter has run again: return the params for the "
                     "changed cluster from params_after_changes()"
                 )
             for other in subject.rows:
                 if rule.filter(other) != before[other]:
                     raise PluginFault(
-                        f"after {what} temporarily, the filter rule says {rule.filter(other)} of {subject.name(other)}, "
+                        f"after {what} temporarily, the filter rule returns {rule.filter(other)} for {subject.name(other)}, "
                         f"before it returned {before[other]}: after_undo() must restore the rule"
                     )
 
@@ -153,11 +153,11 @@ def trials_are_answered_and_forgotten(make: Make, world: World) -> None:
 # --- changes of the cluster -------------------------------------------------------------------------------------------
 
 
-def _histories(subject: Subject, world: World) -> Iterator[str]:
+def _histories(subject: Subject, sample: SampleCluster) -> Iterator[str]:
     """Change the cluster step by step; yield a description of each change, beginning with none."""
     state, rows = subject.state, subject.rows
     yield "nothing"
-    newcomer = state.pod_info(typed(world.newcomer, Pod))
+    newcomer = state.pod_info(typed(sample.newcomer, Pod))
     state.place(newcomer, rows[0])
     yield f"a pod was placed on {subject.name(rows[0])}"
     state.remove_pod(newcomer.key)
@@ -167,12 +167,12 @@ def _histories(subject: Subject, world: World) -> Iterator[str]:
         name = subject.name(state.pods[key].row)
         state.remove_pod(key)
         yield f"pod {key} left {name}"
-    node = copy.deepcopy(world.nodes[-1])
+    node = copy.deepcopy(sample.nodes[-1])
     node["metadata"]["labels"] |= {"bayplan.io/checked": "yes"}
     node["status"]["allocatable"] |= {"cpu": "7"}
     state.update_node(typed(node, Node))
     yield f"node {node['metadata']['name']} was changed"
-    more = copy.deepcopy(world.nodes[0])
+    more = copy.deepcopy(sample.nodes[0])
     more["metadata"] |= {"name": "one-more"}
     more["metadata"]["labels"] |= {"kubernetes.io/hostname": "one-more"}
     state.add_node(typed(more, Node))
@@ -183,12 +183,12 @@ def _histories(subject: Subject, world: World) -> Iterator[str]:
         yield f"node {name} was removed"
 
 
-def _trials(subject: Subject, world: World, row: int) -> Iterator[tuple[str, Callable[[], None]]]:
+def _trials(subject: Subject, sample: SampleCluster, row: int) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield the trials for a row."""
     state = subject.state
 
     def fill() -> None:
-        state.place(state.pod_info(typed(world.newcomer, Pod)), row)
+        state.place(state.pod_info(typed(sample.newcomer, Pod)), row)
 
     def empty() -> None:
         for key in list(state.pods_on[row]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.apiserver.bridge import remembering_sets
+from bayplan.apiserver.bridge import restoring_sets
 from bayplan.controllers import adoption
 from bayplan.controllers.adoption import SeenObjects
 from bayplan.objects.meta import ObjectMeta
@@ -41,7 +41,7 @@ def test_controllers_forget_what_is_gone(kind: str, monkeypatch: pytest.MonkeyPa
             super().__init__()
             memories.append(self)
 
-    for module in (adoption, remembering_sets):
+    for module in (adoption, restoring_sets):
         monkeypatch.setattr(module, "SeenObjects", Noted)
     world = World(nodes=1)
     plural = f"{kind.lower()}s"

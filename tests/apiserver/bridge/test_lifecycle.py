@@ -375,7 +375,7 @@ def test_what_others_write_stays_and_a_node_with_its_own_kubelet_is_left_alone()
     world.run(10)
     assert world.get(f"{PODS}/theirs").at("status.phase") == "Pending"
     assert world.get(f"{API}/nodes/real").at("spec.taints.0.key") == "node.kubernetes.io/not-ready"
-    world.bridge.keep_house(world.bridge.now_ns())
+    world.bridge.run_maintenance(world.bridge.now_ns())
     assert world.get(f"{leases}/n0").at("spec.leaseDurationSeconds") == 40
     assert world.get(f"{leases}/n0").at("metadata.ownerReferences.0.kind") == "Node"
     assert world.get(f"{leases}/real").at("metadata.annotations") is None
@@ -390,6 +390,6 @@ def test_events_go_an_hour_after_they_happened_last() -> None:
     world.run()
     assert world.names("events")
     world.seconds += 3601
-    while world.bridge.keep_house(world.bridge.now_ns()):
+    while world.bridge.run_maintenance(world.bridge.now_ns()):
         pass
     assert world.names("events") == []

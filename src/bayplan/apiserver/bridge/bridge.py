@@ -267,7 +267,7 @@ class Bridge:
         self._writer.manager = CONTROLLERS
         return self._recorder.post_one()
 
-    def keep_house(self, now_ns: int) -> bool:
+    def run_maintenance(self, now_ns: int) -> bool:
         """Renew leases, delete old events and restore the Service of the API; return whether more is due.
 
         Called by servers about once a second; handles a few objects at a time.

@@ -11,7 +11,7 @@ from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, 
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.policy_controller import PolicyController
 from bayplan.apiserver.bridge.quota_controller import QuotaController
-from bayplan.apiserver.bridge.remembering_sets import RememberingDaemonSets, RememberingStatefulSets
+from bayplan.apiserver.bridge.restoring_sets import RestoringDaemonSets, RestoringStatefulSets
 from bayplan.apiserver.bridge.revision_keeper import RevisionKeeper
 from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.apiserver.rest.backend import Backend
@@ -109,8 +109,8 @@ def make_controllers(
     own: dict[Kind, Controller] = {
         Deployment: AdoptingDeployments(tools),
         ReplicaSet: AdoptingReplicaSets(tools, ownership),
-        StatefulSet: RememberingStatefulSets(tools, documents),
-        DaemonSet: RememberingDaemonSets(tools, documents),
+        StatefulSet: RestoringStatefulSets(tools, documents),
+        DaemonSet: RestoringDaemonSets(tools, documents),
     }
     manager = ControllerManager(
         store,

@@ -15,7 +15,7 @@ from bayplan.base.clock import Clock
 SLICE_NS = 2_000_000
 """Duration of a slice of work before requests are served; a single write may exceed it."""
 
-_HOUSE_SECONDS = 1.0
+_MAINTENANCE_SECONDS = 1.0
 _AFTER_FAILURE_SECONDS = 1.0
 _log = logging.getLogger("bayplan.bridge")
 _MAX_SLEEP = 3600.0
@@ -35,7 +35,7 @@ class BridgeDriver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._soon: asyncio.Handle | None = None
         self._later: asyncio.TimerHandle | None = None
-        self._house: asyncio.TimerHandle | None = None
+        self._maintenance: asyncio.TimerHandle | None = None
         clock.on_change(self._clock_has_changed)
 
     def start(self) -> None:
@@ -43,16 +43,16 @@ class BridgeDriver:
         self._loop = asyncio.get_running_loop()
         self._bridge.on_work = self._work_has_come
         self._work_has_come()
-        self._house = self._loop.call_later(_HOUSE_SECONDS, self._keep_house)
+        self._maintenance = self._loop.call_later(_MAINTENANCE_SECONDS, self._run_maintenance)
 
     def stop(self) -> None:
         """Stop; call on the loop."""
         self._bridge.on_work = None
         self._loop = None
-        for handle in (self._soon, self._later, self._house):
+        for handle in (self._soon, self._later, self._maintenance):
             if handle is not None:
                 handle.cancel()
-        self._soon = self._later = self._house = None
+        self._soon = self._later = self._maintenance = None
 
     @property
     def is_idle(self) -> bool:
@@ -91,8 +91,8 @@ class BridgeDriver:
         if seconds is not None:
             self._later = self._loop.call_later(min(seconds, _MAX_SLEEP), self._work_has_come)
 
-    def _keep_house(self) -> None:
+    def _run_maintenance(self) -> None:
         if self._loop is None:
             return
-        more = self._bridge.keep_house(self._clock.now_ns())
-        self._house = self._loop.call_later(0.0 if more else _HOUSE_SECONDS, self._keep_house)
+        more = self._bridge.run_maintenance(self._clock.now_ns())
+        self._maintenance = self._loop.call_later(0.0 if more else _MAINTENANCE_SECONDS, self._run_maintenance)

@@ -84,7 +84,7 @@ class NamespaceController(DocumentController):
             return None
         if _PODS not in left and not all(_is_going(each) for items in left.values() for each in items):
             return now_ns
-        self._say_what_is_left(key, left, now_ns)
+        self._report_remaining(key, left, now_ns)
         count = sum(map(len, left.values()))
         return now_ns + (_SHORT_WAIT_NS if count <= _FEW else _LONG_WAIT_NS)
 
@@ -93,7 +93,7 @@ class NamespaceController(DocumentController):
         names = [name for name in self.documents.table_names() if name not in (GONE, _NAMESPACES)]
         return {name: found for name in names if (found := self.documents.between(name, namespace))}
 
-    def _say_what_is_left(self, name: str, left: dict[str, list[Item]], now_ns: int) -> None:
+    def _report_remaining(self, name: str, left: dict[str, list[Item]], now_ns: int) -> None:
         resources = sorted(f"{_shown(table)} has {len(items)} resource instances" for table, items in left.items())
         finalizers: dict[str, int] = {}
         for items in left.values():

@@ -124,7 +124,7 @@ class Application:
 
     # --- writes that are answered directly (`bayplan.apiserver.http.direct`) ------------------------------------------
 
-    def takes(self, scope: Scope) -> bool:
+    def can_answer(self, scope: Scope) -> bool:
         """Return whether a write is for the API, and waits neither for a rate limit nor for webhooks."""
         if self._rate_limit is not None or self._api.backend.outgoing.is_on:
             return False
@@ -136,7 +136,7 @@ class Application:
         answer = await self._answer(scope, headers, body)
         if isinstance(answer, Stream):
             raise InvariantError("a write has a stream as its response")
-        if _packs(answer, headers):
+        if _is_compressed(answer, headers):
             answer.body = gzip.compress(answer.body, 1)
             answer.headers.append(("content-encoding", "gzip"))
         return answer
@@ -182,7 +182,7 @@ class Application:
                 answer = self.unsettled(problem)
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
-        if _packs(answer, headers):
+        if _is_compressed(answer, headers):
             # The response to a write is sent before controllers react to it, so nothing is awaited.
             body = await asyncio.to_thread(gzip.compress, body, 1) if method == "GET" else gzip.compress(body, 1)
             fields.append((b"content-encoding", b"gzip"))
@@ -248,7 +248,7 @@ class Application:
                 ending.set_result(None)
 
 
-def _packs(answer: Response, headers: Mapping[str, str]) -> bool:
+def _is_compressed(answer: Response, headers: Mapping[str, str]) -> bool:
     """Return whether a response is sent compressed."""
     return len(answer.body) >= _MIN_COMPRESSED_BYTES and "gzip" in headers.get("accept-encoding", "")
 

@@ -34,11 +34,11 @@ _log = logging.getLogger(__name__)
 class DirectApplication(Protocol):
     """An application that answers some requests without waiting."""
 
-    def takes(self, scope: Scope) -> bool:
-        """Return whether it answers the request of a scope without waiting."""
+    def can_answer(self, scope: Scope) -> bool:
+        """Return whether it can answer the request of a scope without waiting."""
 
     def answer_write(self, scope: Scope, body: bytes) -> Coroutine[object, object, Response]:
-        """Return the response to a request that it takes; the coroutine must not wait."""
+        """Return the response to a request that it can answer; the coroutine must not wait."""
 
     def settled(self, response: Response) -> asyncio.Future[None] | None:
         """Return a future until a response may be sent, or None if it may be sent at once."""

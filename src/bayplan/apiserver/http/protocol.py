@@ -273,7 +273,7 @@ class LimitedProtocol(HttpToolsProtocol):
         scope["method"], scope["raw_path"], scope["query_string"] = method, url.path, url.query or b""
         path = url.path.decode("ascii")
         scope["path"] = unquote(path) if "%" in path else path
-        if not direct.takes(cast("Scope", scope)):
+        if not direct.can_answer(cast("Scope", scope)):
             return False
         self._table.direct += 1
         self._direct_cycle = DirectCycle(

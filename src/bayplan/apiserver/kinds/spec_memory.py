@@ -73,12 +73,12 @@ class SpecMemory:
         self._known: dict[bytes, SpecFacts] = {}
         self._sent_once: dict[int, None] = {}
 
-    def recall(self, sent: Document, work_out: Callable[[], Document | None]) -> RememberedSpec | None:
+    def recall(self, sent: Document, compute: Callable[[], Document | None]) -> RememberedSpec | None:
         """Return the facts of a spec, from the cache or newly computed.
 
         Args:
             sent: the spec from the request.
-            work_out: the function that returns the decoded and defaulted spec, or None if it must not be cached (unknown fields).
+            compute: the function that returns the decoded and defaulted spec, or None if it must not be cached (unknown fields).
 
         Returns:
             None if the spec was not sent before or cannot be cached; then it is processed like any other object.
@@ -92,7 +92,7 @@ class SpecMemory:
         if facts is None:
             if self._is_new(key) or any(each in key for each in _DEPENDENT):
                 return None
-            spec = work_out()
+            spec = compute()
             if spec is None:
                 return None
             _make_room(self._known)

@@ -230,7 +230,7 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
             problems += [f'unknown field "{path}"' for path in unknown]
         return document, problems
     if target.type_name == _POD:
-        remembered = _remembered_pod(value)
+        remembered = _pod_with_cached_spec(value)
         if remembered is not None:
             return remembered, problems
     shape, marked = shape_of(target.type_name), Unknown()
@@ -253,14 +253,14 @@ def fold_string_data(secret: Document) -> None:
         secret["data"] = dict(sorted((part(secret, "data") | encoded).items()))
 
 
-def _remembered_pod(value: Document) -> Document | None:
+def _pod_with_cached_spec(value: Document) -> Document | None:
     """Return a pod whose spec is cached, or can be cached; None for one with unknown fields."""
     spec = value.get("spec")
     if not isinstance(spec, dict):
         return None
     shape, unknown = shape_of(_POD), Unknown()
 
-    def work_out() -> Document | None:
+    def compute() -> Document | None:
         try:
             whole = cast("Document", shape.read({"spec": spec}, unknown))
         except DecodeError:
@@ -270,7 +270,7 @@ def _remembered_pod(value: Document) -> Document | None:
         apply_defaults(_POD, whole)
         return cast("Document", whole["spec"])
 
-    remembered = _SPECS.recall(spec, work_out)
+    remembered = _SPECS.recall(spec, compute)
     if remembered is None:
         return None
     document = cast("Document", shape.read({name: item for name, item in value.items() if name != "spec"}, unknown))

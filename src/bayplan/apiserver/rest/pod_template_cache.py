@@ -103,7 +103,7 @@ class PodTemplateCache:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         mould = self._mould(body)
-        if mould is None or not _says_all_once(_encode(body), request.body):
+        if mould is None or not _has_no_duplicates(_encode(body), request.body):
             return None
         metadata = self._metadata(info, body.metadata)
         return None if metadata is None else self._store(mould, metadata, options)
@@ -201,7 +201,7 @@ class PodTemplateCache:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return
         head = b'{"metadata":' + _encode(part(written.document, "metadata"))
-        if not item.raw.startswith(head) or not _says_all_once(plain, request.body):
+        if not item.raw.startswith(head) or not _has_no_duplicates(plain, request.body):
             return
         if len(self._moulds) >= _MOST:
             for oldest in list(islice(self._moulds, _FORGOTTEN)):
@@ -210,6 +210,6 @@ class PodTemplateCache:
         self._moulds[key] = _Mould(item.raw[len(head) :], item.fields, spec.facts, {}, versions)
 
 
-def _says_all_once(written_again: bytes, sent: bytes) -> bool:
+def _has_no_duplicates(written_again: bytes, sent: bytes) -> bool:
     """Return whether the body is certain to have no duplicate key; see `bayplan.apiserver.codec.bodies`."""
     return sent.count(b":") == written_again.count(b":") and b"\\u003a" not in sent and b"\\u003A" not in sent

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bayplan.engine.nominated_pods cimport Crowd
+from bayplan.engine.nominated_pods cimport NominatedPods
 from bayplan.engine.what_if cimport ChangedRows
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.what_if cimport Trial
@@ -22,8 +22,8 @@ cdef class DryRun:
     cdef uint8_t[::1] _known
     cdef public object table
     cdef int64_t[:, ::1] _table
-    cdef public Py_ssize_t asked_rows, known_rows
-    cdef Crowd _crowd
+    cdef public Py_ssize_t evaluated_rows, known_rows
+    cdef NominatedPods _nominated
     cdef object _budgets
     cdef bint _has_budgets
     cdef Trial _trial
@@ -32,9 +32,9 @@ cdef class DryRun:
 
     @cython.locals(
         row=Py_ssize_t, changed=list, started=list, order=Py_ssize_t[::1], safe=Py_ssize_t[::1], violating=list,
-        known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, asked=Py_ssize_t, visited=Py_ssize_t,
+        known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t,
     )
-    cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, Crowd crowd, object budgets)
+    cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, NominatedPods nominated, object budgets)
     @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, refused=dict, of_reason=dict)
     cpdef list _refused(self, object rows, Py_ssize_t start, Py_ssize_t visited)
     cdef void _play(self, Py_ssize_t row) except *

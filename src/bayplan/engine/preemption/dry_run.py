@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.base.go_sort import sort_slice
-from bayplan.engine.nominated_pods import Crowd
+from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.what_if import PASSES, ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
@@ -38,7 +38,7 @@ class DryRun:
         nominations: the log of rows whose nominations changed.
 
     Attributes:
-        asked_rows: number of rows evaluated.
+        evaluated_rows: number of rows evaluated.
         known_rows: number of rows found in the cache.
     """
 
@@ -52,8 +52,8 @@ class DryRun:
         self._known: Any = np.zeros(0, dtype=np.uint8)
         self.table = new_table(0)
         self._table: Any = self.table
-        self.asked_rows = self.known_rows = 0
-        self._crowd: Crowd | None = None
+        self.evaluated_rows = self.known_rows = 0
+        self._nominated: NominatedPods | None = None
         self._budgets: DisruptionBudgets | None = None
         self._has_budgets = False
         self._pod_log = plan.state.pod_log
@@ -61,7 +61,9 @@ class DryRun:
         self._pods_on = plan.state.pods_on
         self._trial: Trial | None = None
 
-    def search(self, rows: Index, start: int, wanted: int, crowd: Crowd, budgets: DisruptionBudgets) -> Shortlist:
+    def search(
+        self, rows: Index, start: int, wanted: int, nominated: NominatedPods, budgets: DisruptionBudgets
+    ) -> Shortlist:
         """Dry-run rows until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
         While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
@@ -70,11 +72,11 @@ class DryRun:
             rows: intp.
             start: the place in `rows` to start at; the first follows the last.
             wanted: number of candidates to find.
-            crowd: the nominated pods that count.
+            nominated: the nominated pods that count.
             budgets: the disruption budgets.
         """
-        self._crowd, self._budgets, self._has_budgets = crowd, budgets, budgets.any()
-        changed = self._changed_rows.take(crowd, budgets.version)
+        self._nominated, self._budgets, self._has_budgets = nominated, budgets, budgets.any()
+        changed = self._changed_rows.take(nominated, budgets.version)
         # Pods that have started since may change the order in which pods are spared.
         started = self._pod_log.since(self._started_position)
         self._started_position = self._pod_log.end
@@ -93,13 +95,13 @@ class DryRun:
         chosen: Index = np.empty(wanted, dtype=np.intp)
         violating: list[int] = []
         order, safe, known, table = rows, chosen, self._known, self._table
-        safe_count = asked = visited = 0
+        safe_count = evaluated = visited = 0
         while visited < len(order):
             row = order[(start + visited) % len(order)]
             visited += 1
             if not known[row]:
                 self._play(int(row))
-                asked += 1
+                evaluated += 1
             if known[row] == _REFUSED:
                 continue
             if not table[row, 0]:
@@ -109,8 +111,8 @@ class DryRun:
                 violating.append(int(row))
             if safe_count and safe_count + len(violating) >= wanted:
                 break
-        self.asked_rows += asked
-        self.known_rows += visited - asked
+        self.evaluated_rows += evaluated
+        self.known_rows += visited - evaluated
         chosen = chosen[:safe_count]
         if violating:
             chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
@@ -165,7 +167,7 @@ class DryRun:
     def _spare(self, row: int, potential: list[PodInfo]) -> None:
         assert self._trial is not None
         moves = self._trial.moves
-        nominated = self._crowd.pods_at(row) if self._crowd is not None else None
+        nominated = self._nominated.pods_at(row) if self._nominated is not None else None
         for info in potential:
             moves.remove(info, row)
         failure = self._first_failure(row, nominated)

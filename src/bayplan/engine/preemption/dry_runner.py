@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from bayplan.engine.nominated_pods import NominatedPods
+from bayplan.engine.nominated_pods import NominatedPodLister
 from bayplan.engine.nominator import Nominator
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_run import DryRun
@@ -41,12 +41,12 @@ class DryRunner:
         self._draw = draw
         self._pick = pick
         self._nominator: Nominator | None = None
-        self._nominated: NominatedPods | None = None
+        self._nominated_pods: NominatedPodLister | None = None
 
-    def connect(self, nominator: Nominator, nominated: NominatedPods) -> None:
+    def connect(self, nominator: Nominator, nominated_pods: NominatedPodLister) -> None:
         """Set the nominations, once there is a queue."""
         self._nominator = nominator
-        self._nominated = nominated
+        self._nominated_pods = nominated_pods
 
     @property
     def cluster(self) -> ClusterState:
@@ -82,13 +82,13 @@ class DryRunner:
     ) -> Shortlist:
         """Dry-run preemption by a pod on rows, in this order from place `start` round, until `wanted` candidates are found."""
         plan = state.read(PLAN, Plan)
-        if plan is None or self._nominated is None:
+        if plan is None or self._nominated_pods is None:
             raise TypeError("preemption outside of a cycle of this scheduler")
         if not isinstance(plan.dry_run, DryRun):
-            plan.dry_run = DryRun(plan, self._nominated.log)
-        shortlist = plan.dry_run.search(rows, start, wanted, self._nominated(pod), budgets)
+            plan.dry_run = DryRun(plan, self._nominated_pods.log)
+        shortlist = plan.dry_run.search(rows, start, wanted, self._nominated_pods(pod), budgets)
         if len(shortlist) and not pod.spec.overhead:
             key = f"{pod.metadata.namespace}/{pod.metadata.name}"
             info = PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
-            self._nominated.prepare(info)
+            self._nominated_pods.prepare(info)
         return shortlist

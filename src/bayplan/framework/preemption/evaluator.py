@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import Candidate, Diagnosis, PostFilterResult, told_reasons
+from bayplan.framework.diagnosis import Candidate, Diagnosis, PostFilterResult, format_reasons
 from bayplan.framework.extender import Extender
 from bayplan.framework.preemption.account import account_of
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -164,7 +164,7 @@ class Evaluator:
         if known < total:
             histogram[NOT_HELPFUL] = total - known
         # The pod's nomination, if it has one, is obsolete.
-        return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{told_reasons(histogram)}")
+        return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{format_reasons(histogram)}")
 
     def _chosen(self, pod: Pod, shortlist: Shortlist) -> PostFilterResult:
         names = self._dry_runs.cluster.nodes.names

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from bayplan.http_api.application import Service
-from bayplan.http_api.peer_api import WATCHED, is_operation
+from bayplan.http_api.kss_api import WATCHED, is_operation
 from tests.http_api.lab import Lab, node, pod, run
 
 RECORDED = Path(__file__).resolve().parents[2] / "conformance" / "annotations" / "backend-api.jsonl.gz"

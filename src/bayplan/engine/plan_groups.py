@@ -1,11 +1,11 @@
 """Waiting pods that are alike, grouped so that the cost of an event depends on the kinds of waiting pods, not their number.
 
 Pods of one plan that the same plugins rejected and whose backoff is at its maximum react to every event in the same way: the
-same hints wake them, and if one of them can't be scheduled, none can. A flock holds such pods. If an event wakes it and its plan
-shows that still nothing fits, all members have failed again without being popped.
+same hints wake them, and if one of them can't be scheduled, none can. A plan group holds such pods. If an event wakes it and its
+plan shows that still nothing fits, all members have failed again without being popped.
 
 Measured with 800 tasks on 40 nodes (`benchmarks.bench_simulation.write_trace`): 4 s for 13,000 decisions, from files to the report.
-Without flocks each event wakes all waiting pods, and the run had not ended after 100 s.
+Without plan groups each event wakes all waiting pods, and the run had not ended after 100 s.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Retries: TypeAlias = Callable[[int, int], tuple[int, int]]
 """From the time of a failure and now: how often time alone would have retried a pod since then, and when last."""
 
 
-class Flock:
+class PlanGroup:
     """Waiting pods with one plan and one rejection.
 
     Settled members all failed last at `failed_ns` and are ordered by age from then on. Recent ones have failed on their own since.
@@ -31,11 +31,11 @@ class Flock:
         plan: the plan of all members.
         rejection: the plugins that rejected them.
         failed_ns: the time when the settled members last failed.
-        failures: the number of times that the flock as a whole has failed.
+        failures: the number of times that the plan group as a whole has failed.
         settled: the settled members, with the value of `failures` when they settled.
         recent: the others.
         head: the member that was taken out to be tried for all; None if there is none.
-        woken_ns, label: the time when the flock was woken, and the event that woke it.
+        woken_ns, label: the time when the plan group was woken, and the event that woke it.
     """
 
     __slots__ = (
@@ -99,7 +99,7 @@ class Flock:
         self.failed_ns = now_ns
 
     def discard(self, queued: QueuedPod) -> None:
-        """Remove a member and add the flock's failures to its own."""
+        """Remove a member and add the plan group's failures to its own."""
         joined = self.settled.pop(queued, None)
         if joined is None:
             del self.recent[queued]
@@ -111,75 +111,79 @@ class Flock:
         return self.failed_ns if queued in self.settled else queued.timestamp_ns
 
 
-class FlockedPods(UnschedulablePods):
-    """Unschedulable pods, with similar ones in flocks and the others in groups.
+class UnschedulablePodsByPlan(UnschedulablePods):
+    """Unschedulable pods, with similar ones grouped by plan and the others by rejection.
 
     Args:
-        plan_of: the function that returns the plan of a pod that may join a flock, None for one that must not.
+        plan_of: the function that returns the plan of a pod that may join a plan group, None for one that must not.
     """
 
-    __slots__ = ("_flocks", "_plan_of", "flock_of")
+    __slots__ = ("_plan_groups", "_plan_of", "plan_group_of")
 
     def __init__(self, plan_of: Callable[[QueuedPod], Plan | None]) -> None:
         super().__init__()
         self._plan_of = plan_of
-        # Flocks hold their plans, so that no address is reused while it is a key here.
-        self._flocks: dict[tuple[int, Rejection], Flock] = {}
-        self.flock_of: dict[QueuedPod, Flock] = {}
+        # Plan groups hold their plans, so that no address is reused while it is a key here.
+        self._plan_groups: dict[tuple[int, Rejection], PlanGroup] = {}
+        self.plan_group_of: dict[QueuedPod, PlanGroup] = {}
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """Yield all pods: group by group, then those in flocks."""
+        """Yield all pods: group by group, then those in plan groups."""
         yield from super().__iter__()
-        yield from self.flock_of
+        yield from self.plan_group_of
 
     @property
-    def flocks(self) -> list[Flock]:
-        """Return the flocks that have members."""
-        return [flock for flock in self._flocks.values() if len(flock)]
+    def plan_groups(self) -> list[PlanGroup]:
+        """Return the plan groups that have members."""
+        return [plan_group for plan_group in self._plan_groups.values() if len(plan_group)]
 
     def put(self, queued: QueuedPod) -> None:
         """Add a pod, or regroup one that is already present and whose rejection, gate or plan may have changed."""
         plan = self._plan_of(queued)
-        flock = self.flock_of.get(queued)
+        plan_group = self.plan_group_of.get(queued)
         rejection = queued.rejection
-        if flock is not None:
-            if flock.plan is plan and flock.rejection == rejection:
+        if plan_group is not None:
+            if plan_group.plan is plan and plan_group.rejection == rejection:
                 return
             self.remove(queued)
         if plan is None or queued.tier & UNSCHEDULABLE:
             super().put(queued)
             return
-        flock = self._flocks.get((id(plan), rejection))
-        if flock is None:
-            self._drop_empty_flocks()
-            flock = self._flocks[id(plan), rejection] = Flock(plan, rejection)
-        flock.recent[queued] = None
-        self.flock_of[queued] = flock
+        plan_group = self._plan_groups.get((id(plan), rejection))
+        if plan_group is None:
+            self._drop_empty_plan_groups()
+            plan_group = self._plan_groups[id(plan), rejection] = PlanGroup(plan, rejection)
+        plan_group.recent[queued] = None
+        self.plan_group_of[queued] = plan_group
         self._size += 1
         queued.tier |= UNSCHEDULABLE
 
     def remove(self, queued: QueuedPod) -> None:
         """Remove a pod that is present."""
-        flock = self.flock_of.pop(queued, None)
-        if flock is None:
+        plan_group = self.plan_group_of.pop(queued, None)
+        if plan_group is None:
             super().remove(queued)
             return
         queued.tier &= ~UNSCHEDULABLE
         self._size -= 1
-        flock.discard(queued)
+        plan_group.discard(queued)
 
-    def _drop_empty_flocks(self) -> None:
-        if len(self._flocks) > 2 * len(self.flock_of) + 64:
-            self._flocks = {key: flock for key, flock in self._flocks.items() if len(flock) or flock.head is not None}
+    def _drop_empty_plan_groups(self) -> None:
+        if len(self._plan_groups) > 2 * len(self.plan_group_of) + 64:
+            self._plan_groups = {
+                key: plan_group
+                for key, plan_group in self._plan_groups.items()
+                if len(plan_group) or plan_group.head is not None
+            }
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if flocks, groups and records contradict each other."""
-        assert self._size == sum(len(group.members) for group in self.groups) + len(self.flock_of)
+        """Raise AssertionError if plan groups, groups and records contradict each other."""
+        assert self._size == sum(len(group.members) for group in self.groups) + len(self.plan_group_of)
         self._check_groups()
-        assert not any(queued in self.flock_of for group in self.groups for queued in group.members)
-        assert len(self.flock_of) == sum(len(flock) for flock in self._flocks.values())
-        for queued, flock in self.flock_of.items():
+        assert not any(queued in self.plan_group_of for group in self.groups for queued in group.members)
+        assert len(self.plan_group_of) == sum(len(plan_group) for plan_group in self._plan_groups.values())
+        for queued, plan_group in self.plan_group_of.items():
             assert queued.tier & UNSCHEDULABLE
-            assert (queued in flock.settled) != (queued in flock.recent)
+            assert (queued in plan_group.settled) != (queued in plan_group.recent)
             assert not queued.gating_plugin
-            assert queued.rejection == flock.rejection
+            assert queued.rejection == plan_group.rejection

@@ -27,7 +27,7 @@ from bayplan.sync.timed_change import RecordingHeader, TimedChange
 _ADD, _UPDATE, _DELETE = "Add", "Update", "Delete"
 
 
-class PeerLine(msgspec.Struct):
+class KssLine(msgspec.Struct):
     """One event."""
 
     time: str
@@ -35,10 +35,10 @@ class PeerLine(msgspec.Struct):
     resource: Document
 
 
-_decode = msgspec.json.Decoder(PeerLine).decode
+_decode = msgspec.json.Decoder(KssLine).decode
 
 
-class PeerRecording:
+class KssRecording:
     """Read a recording of kube-scheduler-simulator.
 
     Args:
@@ -46,7 +46,7 @@ class PeerRecording:
         first: its first line.
     """
 
-    def __init__(self, path: Path, first: PeerLine) -> None:
+    def __init__(self, path: Path, first: KssLine) -> None:
         self._path = path
         kinds = tuple(kind.plural for kind in FOLLOWED_KINDS)
         self.header = RecordingHeader("kube-scheduler-simulator", _time_ns(first, f"{path}:1"), kinds)
@@ -64,7 +64,7 @@ class PeerRecording:
                 change = Changed(kind.plural, line.resource, deleted=line.event == _DELETE)
                 yield TimedChange(offset_ns, change)
 
-    def _lines(self) -> Iterator[tuple[FollowedKind, PeerLine, str, bool]]:
+    def _lines(self) -> Iterator[tuple[FollowedKind, KssLine, str, bool]]:
         """Yield the events of synced kinds with their positions, and whether each is of an initial object."""
         only_additions = True
         for number, raw in enumerate(read_lines(self._path), start=1):
@@ -91,7 +91,7 @@ def _lists(beginning: dict[str, list[Document]]) -> Iterator[TimedChange]:
         yield TimedChange(0, Listed(plural, documents))
 
 
-def _time_ns(line: PeerLine, where: str) -> int:
+def _time_ns(line: KssLine, where: str) -> int:
     try:
         return parse_time_ns(line.time)
     except InputError:

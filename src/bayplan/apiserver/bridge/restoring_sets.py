@@ -66,7 +66,7 @@ class _Memory:
         history.revisions = [revision for _, revision in sorted(found, key=lambda entry: entry[0])]
 
 
-class RememberingStatefulSets(StatefulSetController):
+class RestoringStatefulSets(StatefulSetController):
     """Reconcile StatefulSets.
 
     Args:
@@ -84,7 +84,7 @@ class RememberingStatefulSets(StatefulSetController):
         return super().reconcile(key, now_ns)
 
 
-class RememberingDaemonSets(DaemonSetController):
+class RestoringDaemonSets(DaemonSetController):
     """Reconcile DaemonSets.
 
     Args:

@@ -83,8 +83,8 @@ def is_operation(path: str) -> bool:
     return (first in OPERATIONS and not rest) or (first == "extender" and bool(rest))
 
 
-class PeerApi:
-    """The operations.
+class KssApi:
+    """Answers the operations of kube-scheduler-simulator.
 
     Args:
         observation: the observation of the server.

@@ -48,7 +48,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class World:
+class SampleCluster:
     """A cluster and a pod to be scheduled, as documents.
 
     Attributes:
@@ -87,7 +87,7 @@ class World:
         return state
 
     def text(self) -> str:
-        """Return the world as manifests."""
+        """Return the objects as manifests."""
         cluster = [_manifest(document) for document in (*self.others, *self.nodes, *self.running)]
         gone = "# A node was there before the others, and has gone.\n" if self.freed else ""
         pod = f"# The pod to be scheduled.\n{_manifest(self.pod)}"
@@ -113,8 +113,8 @@ def node_document(name: str, **allocatable: str) -> Document:
     }
 
 
-def random_world(draw: random.Random, words: Vocabulary) -> World:
-    """Return a random world: up to six nodes, up to three pods on each."""
+def random_cluster(draw: random.Random, words: Vocabulary) -> SampleCluster:
+    """Return a random cluster: up to six nodes, up to three pods on each."""
     nodes = tuple(_node(draw, words, f"n{number}") for number in range(draw.randint(1, 6)))
     running = tuple(
         _pod(draw, words, f"r{number}-{document['metadata']['name']}", document["metadata"]["name"])
@@ -122,7 +122,7 @@ def random_world(draw: random.Random, words: Vocabulary) -> World:
         for number in range(draw.choice((0, 0, 1, 1, 2, 3)))
     )
     pod, newcomer = _pod(draw, words, "p"), _pod(draw, words, "newcomer")
-    return World(nodes, running, pod, newcomer, freed=draw.random() < 0.3)
+    return SampleCluster(nodes, running, pod, newcomer, freed=draw.random() < 0.3)
 
 
 def _node(draw: random.Random, words: Vocabulary, name: str) -> Document:
@@ -205,39 +205,39 @@ def _one(draw: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, s
     return {key: draw.choice(words[key])} if words else {}
 
 
-# --- smaller worlds ---------------------------------------------------------------------------------------------------
+# --- smaller sample_clusters ---------------------------------------------------------------------------------------------------
 
 
-def smallest(world: World, fails: Callable[[World], bool]) -> World:
-    """Return a smaller world that also fails and from which nothing more can be removed, one object at a time."""
+def smallest(sample: SampleCluster, fails: Callable[[SampleCluster], bool]) -> SampleCluster:
+    """Return a smaller cluster that also fails and from which nothing more can be removed, one object at a time."""
     shrunk = True
     while shrunk:
         shrunk = False
-        for smaller in _smaller(world):
+        for smaller in _smaller(sample):
             if fails(smaller):
-                world, shrunk = smaller, True
+                sample, shrunk = smaller, True
                 break
-    return world
+    return sample
 
 
-def _smaller(world: World) -> Iterator[World]:
-    for number in range(len(world.nodes)):
-        if len(world.nodes) > 1:
-            yield replace(world, nodes=_without(world.nodes, number))
-    for number in range(len(world.running)):
-        yield replace(world, running=_without(world.running, number))
-    if world.freed:
-        yield replace(world, freed=False)
-    for pod in _simpler(world.pod):
-        yield replace(world, pod=pod)
-    for place, document in enumerate(world.nodes):
+def _smaller(sample: SampleCluster) -> Iterator[SampleCluster]:
+    for number in range(len(sample.nodes)):
+        if len(sample.nodes) > 1:
+            yield replace(sample, nodes=_without(sample.nodes, number))
+    for number in range(len(sample.running)):
+        yield replace(sample, running=_without(sample.running, number))
+    if sample.freed:
+        yield replace(sample, freed=False)
+    for pod in _simpler(sample.pod):
+        yield replace(sample, pod=pod)
+    for place, document in enumerate(sample.nodes):
         for node in _simpler(document):
-            yield replace(world, nodes=(*world.nodes[:place], node, *world.nodes[place + 1 :]))
-    for place, document in enumerate(world.running):
+            yield replace(sample, nodes=(*sample.nodes[:place], node, *sample.nodes[place + 1 :]))
+    for place, document in enumerate(sample.running):
         for pod in _simpler(document):
-            yield replace(world, running=(*world.running[:place], pod, *world.running[place + 1 :]))
-    for pod in _simpler(world.newcomer):
-        yield replace(world, newcomer=pod)
+            yield replace(sample, running=(*sample.running[:place], pod, *sample.running[place + 1 :]))
+    for pod in _simpler(sample.newcomer):
+        yield replace(sample, newcomer=pod)
 
 
 OPTIONAL = (
