@@ -105,8 +105,8 @@ def nodes(
     add finds a cheap set of nodes for the waiting pods, and a lower bound on its price. It lists the pods that no shape helps.
 
     remove finds nodes that can be drained so that every pod gets another node, the order in which to drain them, and the new node
-    of each pod. As in kubectl drain, disruption budgets are honoured, and pods of DaemonSets are ignored. Nodes with pods that have no
-    controller or have emptyDir volumes are kept, unless --force or --delete-emptydir-data is given.
+    of each pod. As in kubectl drain, disruption budgets are honoured, and pods of DaemonSets are ignored. Nodes with pods that have
+    no controller or have emptyDir volumes are kept, unless --force or --delete-emptydir-data is given.
 
     Exit code: 0 if all pods are placed or a node can be removed, 1 otherwise, 2 on bad input.
 

@@ -33,8 +33,8 @@ def sync(
     """Keep a Bayplan server in sync with a cluster.
 
     Copies the cluster as import does, then applies its changes. Bayplan schedules the pods that the source creates later,
-    independently of the source's scheduler. A pod that you delete in Bayplan stays deleted, although the source still has it. Ctrl-C ends it; a
-    restart continues at the same point. Start the server with bayplan up first.
+    independently of the source's scheduler. A pod that you delete in Bayplan stays deleted, although the source still
+    has it. Ctrl-C ends it; a restart continues at the same point. Start the server with bayplan up first.
 
     Example: bayplan sync --context production
     """
