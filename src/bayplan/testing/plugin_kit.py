@@ -60,7 +60,7 @@ def check_plugin(
         draw = random.Random(seed)
         worlds = [random_world(draw, words) for _ in range(clusters)]
     if not worlds:
-        raise InputError("check_plugin()", got="no cluster", wanted="at least one, of `worlds` or of `clusters`")
+        raise InputError("check_plugin()", got="none", wanted="at least one cluster in `worlds` or `clusters`")
 
     def make(world: World) -> Subject:
         return Subject(plugin, arguments, gates, world)
