@@ -53,7 +53,9 @@ def read_scheduler_perf(document: Document, folder: Path) -> Iterator[Found]:
     for index, case in enumerate(cast("list[dict[str, Any]]", document.value)):
         path = f"$[{index}]"
         if not isinstance(case.get("name"), str) or not isinstance(case.get("workloads"), list):
-            raise InputError(f"case {path}", where=document.where(path), wanted="name and workloads", got="neither or only one")
+            raise InputError(
+                f"case {path}", where=document.where(path), wanted="name and workloads", got="neither or only one"
+            )
         for number, workload in enumerate(case["workloads"]):
             where = f"{path}.workloads[{number}]"
             if not isinstance(workload, dict) or not isinstance(workload.get("name"), str):
