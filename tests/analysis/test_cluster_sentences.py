@@ -175,10 +175,10 @@ def test_a_comparison_in_one_sentence(moved: int, only_a: int, only_b: int, node
     [
         pytest.param("sync", "listing", 0, "Reads x", id="a cluster is being listed"),
         pytest.param(
-            "sync", "following", 0, "Follows x, less than a second behind", id="a cluster is followed closely"
+            "sync", "following", 0, "Syncs with x, less than a second behind", id="a cluster is followed closely"
         ),
-        pytest.param("sync", "following", 75, "Follows x, 1 min 15 s behind", id="a cluster is followed with a lag"),
-        pytest.param("sync", "stopped", 0, "Followed x; now stopped", id="a session was ended"),
+        pytest.param("sync", "following", 75, "Syncs with x, 1 min 15 s behind", id="a cluster is followed with a lag"),
+        pytest.param("sync", "stopped", 0, "Synced with x; now stopped", id="a session was ended"),
         pytest.param("import", "listing", 0, "Imports x", id="an import begins"),
         pytest.param("import", "following", 0, "Imports x", id="an import is under way"),
         pytest.param("import", "done", 0, "Imported x", id="an import is done"),

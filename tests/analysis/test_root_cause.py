@@ -126,7 +126,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             [*GENERAL, *SPREAD, on("a1", "more"), *nodes("general", "c1", zone="c", cpu="1")],
             make_pod("x").label(app="web").req(cpu="2").spread({"app": "web"}, "zone"),
             "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
-            "where no node does: Insufficient cpu (1)",
+            "but no node there can: Insufficient cpu (1)",
             id="spread: the only zone that may take it has no room",
         ),
         pytest.param(
@@ -136,7 +136,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             .node_affinity("pool", "general")
             .spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"),
             "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
-            "where no node does: node selector or affinity (1)",
+            "but no node there can: node selector or affinity (1)",
             id="spread: its own affinity excludes the only zone that may take it",
         ),
         pytest.param(
@@ -197,7 +197,7 @@ def test_the_last_attempt_of_a_simulation_is_told_as_it_was() -> None:
     source, life = SimulationSource(result), next(each for each in result.pods if each.key == "default/x")
     assert pod_verdict(source, life, attempts_of(source, life, [life])) == (
         "default/x waits: zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
-        "where no node does: Insufficient cpu (1)"
+        "but no node there can: Insufficient cpu (1)"
     )
 
 

@@ -106,7 +106,7 @@ def test_pods_move_once_and_the_bound_holds() -> None:
     assert sorted(each.pod for each in answer.moves) == sorted(f"default/web-{name[1:]}" for name in gone)
     assert not {each.to_node for each in answer.moves} & gone
     assert removal_text(answer)[0].startswith(
-        "3 of 6 nodes can be removed with every placed pod still placed, 3 pods move; no set"
+        "3 of 6 nodes can be removed: every placed pod still has a node, 3 pods move. No larger set"
     )
     cluster.state.check_invariants()
     assert [*nodes_to_remove(cluster).moves] == [*answer.moves]

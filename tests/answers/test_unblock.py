@@ -284,8 +284,8 @@ def gpu_node(name: str, *, tainted: bool = True) -> NodeBuilder:
 def test_a_taint_that_reserves_the_devices_the_pod_asks_for_is_the_cause_and_tolerating_it_comes_first() -> None:
     found = asked(*THREE, gpu_node("g"), make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
     assert found.verdict == (
-        "default/x waits: it requests 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; it does not "
-        "tolerate it; best: tolerate gpu:NoSchedule"
+        "default/x waits: it requests 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; the pod does "
+        "not tolerate it; best: tolerate gpu:NoSchedule"
     )
     assert found.suggestions[0].kind == "tolerate taint of its nodes"
 

@@ -82,7 +82,7 @@ def test_a_result_names_the_release_and_is_explained_alike(
 
 
 def _without_assumptions(text: str) -> str:
-    return text.partition("assumed: ")[0]
+    return text.partition("Assumptions\n")[0]
 
 
 def test_a_result_names_all_predicates_where_all_were_asked(

@@ -72,8 +72,8 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["capacity", "web=2,db", "DUMP"],
             0,
-            "1 more mix of 2 replicaset/default/web + 1 replicaset/default/db (4 copies, 1 of them of a further "
-            "mix) fits; what runs out first: cpu (on 2 nodes).",
+            "1 more mix of 2 replicaset/default/web + 1 replicaset/default/db (4 copies, 1 of them of an "
+            "incomplete mix) fits; what runs out first: cpu (on 2 nodes).",
             id="capacity of a mix",
         ),
         pytest.param(
@@ -85,7 +85,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["nodes", "remove", "DUMP"],
             0,
-            "1 of 2 nodes can be removed with every placed pod still placed, 1 pod moves; no set of nodes can be larger.",
+            "1 of 2 nodes can be removed: every placed pod still has a node, 1 pod moves. No larger set of nodes can be removed.",
             id="nodes to remove",
         ),
         pytest.param(

@@ -17,7 +17,7 @@ from tests.sync.world import node, pod
 
 REFUSED = [
     (["import", "--to", "none.kubeconfig", "x.yaml"], "--to: expected a kubeconfig of a Bayplan server, got no file"),
-    (["import", "a.yaml", "--context", "c"], "source: expected one of them, got files and a cluster"),
+    (["import", "a.yaml", "--context", "c"], "source: expected files or a cluster, got both"),
     (["sync", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan server, got no file"),
     (["record", "a.jsonl", "--duration", "soon"], "--duration: expected a duration with units, got 'soon'"),
     (["replay", "a.jsonl", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan server, got no file"),

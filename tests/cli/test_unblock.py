@@ -25,7 +25,7 @@ def test_the_verdict_comes_first_and_every_way_was_tried(capsys: pytest.CaptureF
     assert "1 add a node like the nodes of m8.xlarge, but with 97Gi memory in north-a" in out
     assert "shrink request: shop/year-in-memory goes to memory-" in out
     assert " tried in a fork of the cluster." in out
-    assert "Assumed: kube-scheduler's defaults apply" in out
+    assert "Assumptions - kube-scheduler's defaults apply" in out
 
 
 def test_json_has_rows_with_the_objects_to_apply(capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,7 +172,7 @@ def test_another_schedule_takes_effect() -> None:
     [
         pytest.param({"schedule": "often"}, "exactly 5 fields", id="no schedule"),
         pytest.param({"timeZone": "Moon/Sea"}, "an IANA time zone", id="no time zone"),
-        pytest.param({"schedule": "0 0 31 2 *"}, "a schedule that comes round", id="a day that never comes"),
+        pytest.param({"schedule": "0 0 31 2 *"}, "a schedule with a date that exists", id="a day that never comes"),
     ],
 )
 def test_what_can_not_be_read_is_reported(spec: dict[str, Any], want: str) -> None:
@@ -205,7 +205,7 @@ def test_the_latest_time_is_the_last_of_a_walk(after: int, gap: int) -> None:
 
 
 def test_no_time_after_a_day_that_never_comes() -> None:
-    with pytest.raises(InputError, match="never comes"):
+    with pytest.raises(InputError, match="never due"):
         latest_time(parse_cron_schedule("0 0 31 2 *"), 0, 0)
 
 

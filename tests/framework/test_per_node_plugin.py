@@ -213,7 +213,7 @@ def test_too_many_reasons_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MAX_PLUGIN_CODE > 5
     cluster = Cluster(nodes(a="x"), plugins=[Chatty])
     pods = [make_pod(f"p{number}").obj() for number in range(9)]
-    with pytest.raises(PluginError, match="Chatty has given 5 different reasons; try fewer texts"):
+    with pytest.raises(PluginError, match="Chatty has given 5 different reasons; try fewer reasons"):
         cluster.schedule(*pods)
 
 

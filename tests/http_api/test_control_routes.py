@@ -195,7 +195,7 @@ def test_a_source_that_is_followed_is_told() -> None:
         assert (item["name"], item["state"], item["lag_seconds"]) == ("https://far.example", "following", 4)
         assert item["counts"] == {"created": 7, "updated": 2, "deleted": 1, "waiting": 3}
         assert (item["message"], item["left_out"]) == ("nodes: no answer", ["jobs: would make pods"])
-        assert item["sentence"] == "Follows https://far.example, 4 s behind"
+        assert item["sentence"] == "Syncs with https://far.example, 4 s behind"
         facts = ("name", "kind", "state", "lag_seconds", "sentence")
         assert (await lab.get("/overview"))["source"] == {key: item[key] for key in facts}
 

@@ -58,6 +58,12 @@ def test_every_operation_has_a_command_on_the_page() -> None:
     ], "these ids are not known beforehand"
 
 
+def test_every_operation_has_a_row_on_the_page() -> None:
+    rows = set(re.findall(r"`([A-Z]+ /\S*)`", PAGE))
+    missing = {f"{each.method} {each.path}" for each in OPERATIONS} - rows
+    assert missing == {"GET /"}, "its section has no table"
+
+
 def test_the_commands_on_the_page_work() -> None:
     documents: list[Document] = []
     for file in sorted(example_path().glob("*.yaml")):

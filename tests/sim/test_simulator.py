@@ -203,7 +203,7 @@ def test_a_workload_that_never_ends_is_stopped_a_day_after_the_last_operation() 
 
 def test_a_workload_that_ends_at_once_for_ever_is_refused() -> None:
     flash = {"replicas": 1, "selector": _app("app"), "template": template(runs="0s")}
-    with pytest.raises(InputError, match="does not come to rest"):
+    with pytest.raises(InputError, match="keeps changing"):
         simulate((0, node("n")), (0, Apply(document("apps/v1", "ReplicaSet", "flash", flash))), check=False)
 
 

@@ -104,4 +104,4 @@ def test_why_a_pod_waits_and_its_attempts(server: Running, scenario: Json, visit
     assert "attempt=1" in visitor.place
     expect(visitor.page.locator(".mrow.failed")).to_have_count(4)
     visitor.test("tab-unblock").click()
-    expect(visitor.page.locator(".tab-content")).to_contain_text("its plugins can't be asked here")
+    expect(visitor.page.locator(".tab-content")).to_contain_text("Bayplan can't run its plugins")

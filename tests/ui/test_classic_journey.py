@@ -91,7 +91,7 @@ def test_another_policy_decides_at_once(server: Running, visit: Visit) -> None:
     visitor.go("/ui/config")
     visitor.page.get_by_role("button", name="Load default", exact=True).click()
     expect(visitor.test("editor")).to_have_value(re.compile("LeastRequestedPriority"))
-    expect(visitor.page.locator("h1")).to_contain_text("Valid, the same as what decides now")
+    expect(visitor.page.locator("h1")).to_contain_text("Valid, the same as the active configuration")
     visitor.still()
     visitor.shoot("classic-config")
     visitor.test("editor").fill(PACKING.replace("MostRequestedPriority", "MostRequested"))

@@ -285,7 +285,7 @@ def test_a_plugin_is_reloaded_and_says_when_it_raises(tmp_path: Path, visit: Vis
         file.write_text(PLUGIN.format(line="return len(node.name) / 0"))
         visitor.go("/ui/plugins")
         visitor.test("reload").click()
-        expect(visitor.test("notice-ok")).to_contain_text("read again")
+        expect(visitor.test("notice-ok")).to_contain_text("reloaded")
         visitor.go("/ui/new?kind=Pod")
         expect(visitor.page.locator("h1")).to_contain_text(re.compile(r"^Create \d"))
         visitor.test("create").click()

@@ -93,7 +93,7 @@ def test_two_that_follow_one_source_are_compared(followed: Followed, visit: Visi
         wait_for(lambda server=each: len(placed(server)) == PODS, f"{each.url} has placed all pods")  # type: ignore[misc]
     visitor = visit(spread.url)
     visitor.go("/ui/sources")
-    expect(visitor.page.locator("h1")).to_contain_text("Follows")
+    expect(visitor.page.locator("h1")).to_contain_text("Syncs with")
     expect(visitor.page.locator("h1")).to_contain_text("less than a second behind")
     expect(visitor.test("error")).to_have_count(0)
     visitor.shoot("real-sources-followed")

@@ -249,7 +249,9 @@ class CauseWords:
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
             only = f"only nodes with the {_plural('taint', texts)} {' and '.join(texts)} offer"
-            return f"it requests {amount}, which {only}; it does not tolerate {'it' if len(texts) == 1 else 'them'}"
+            return (
+                f"it requests {amount}, which {only}; the pod does not tolerate {'it' if len(texts) == 1 else 'them'}"
+            )
         return ""
 
     # --- the nodes that the pod selects -------------------------------------------------------------------------------
@@ -421,7 +423,7 @@ class CauseWords:
         where = domains.admitting(self._groups.at(admitted))
         if not where:
             return f"{counts}, so no {domains.noun} may take it"
-        return f"{counts}, so only {where} may take it, where no node does: {self._excluded(admitted)}"
+        return f"{counts}, so only {where} may take it, but no node there can: {self._excluded(admitted)}"
 
     def _counts(self, domains: SpreadDomains, name: str) -> bool:
         node = self._by_name.get(name)

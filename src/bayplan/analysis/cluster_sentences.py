@@ -149,7 +149,7 @@ def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> st
         lag_seconds: how long the oldest unapplied change has been waiting.
     """
     running, done = {"import": ("Imports", "Imported"), "replay": ("Replays", "Replayed")}.get(
-        kind, ("Follows", "Followed")
+        kind, ("Syncs with", "Synced with")
     )
     if state == "stopped":
         return f"{done} {name} in part: the session was stopped" if kind == "import" else f"{done} {name}; now stopped"

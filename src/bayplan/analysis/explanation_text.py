@@ -23,7 +23,7 @@ from bayplan.analysis.explanation import (
     Remedy,
 )
 from bayplan.analysis.preemption_text import render_preemption
-from bayplan.analysis.text_layout import add, grid, indented, named, section, shown_nodes
+from bayplan.analysis.text_layout import add, bullets, grid, indented, named, section, shown_nodes
 from bayplan.analysis.units import format_amount, format_count, format_duration
 
 SHOWN_ATTEMPTS = 8
@@ -62,8 +62,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
     if found.events:
         parts += section("Kubernetes events", [_events(found.events)])
     parts += [Text(f"note: {note}", style="yellow") for note in found.notes]
-    parts += [Text(f"assumed: {text}", style="dim") for text in found.assumptions]
-    return parts
+    return parts + bullets("Assumptions", found.assumptions)
 
 
 # --- the pod ----------------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
     _add(table, "  waiting", Text(f"{pods.waiting:,}", style="red" if pods.waiting else ""))
     _add(table, "waited", _wait_text(facts.waits, "arrival to bound", pods.bound))
     if facts.still_waiting.pods:
-        _add(table, "waiting since", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
+        _add(table, "still waiting", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
     _add(table, "decisions", _decision_text(facts, wall))
     if wall is not None:
         _add(table, "build", build_name())

@@ -18,6 +18,18 @@ def section(heading: str, body: Sequence[RenderableType]) -> list[RenderableType
     return [Text(), Text(heading, style="bold"), *(indented(part) for part in body)]
 
 
+def bullets(heading: str, texts: Sequence[str]) -> list[RenderableType]:
+    """Return a section with a list; nothing if there are no texts."""
+    if not texts:
+        return []
+    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False, style="dim")
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for text in texts:
+        add(table, "-", text)
+    return section(heading, [table])
+
+
 def indented(part: RenderableType) -> Padding:
     """Return a part two columns to the right."""
     return Padding(part, (0, 0, 0, 2))

@@ -126,7 +126,7 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         mix = " + ".join(f"{each.share} {each.workload}" for each in answer.workloads)
         rest = answer.copies - answer.mixes * sum(each.share for each in answer.workloads)
         what = f"{counted(answer.mixes, 'more mix') if answer.mixes == 1 else f'{answer.mixes:,} more mixes'} of {mix}"
-        what += f" ({answer.copies:,} copies{f', {rest:,} of them of a further mix' if rest else ''})"
+        what += f" ({answer.copies:,} copies{f', {rest:,} of them of an incomplete mix' if rest else ''})"
     fit = "fits" if (answer.copies if len(answer.workloads) == 1 else answer.mixes) == 1 else "fit"
     if answer.reached_limit:
         return f"At least {what} {fit}; the search ended there (--limit)."
@@ -155,18 +155,16 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
     count, bound = len(answer.removed), answer.bound
     priced = any(each.price != 1.0 for each in answer.removed)
     saved = f", saving {answer.price:,.2f}" if priced and count else ""
-    at_most = (
-        "no set of nodes can be larger"
-        if count >= bound.nodes
-        else f"no plan can remove more than {bound.nodes:,}"
-        + (f", limited by {bound.resource}" if bound.resource else "")
-        + f" ({bound.method})"
-    )
+    if count >= bound.nodes:
+        at_most = "No larger set of nodes can be removed"
+    else:
+        limited = f", limited by {bound.resource}" if bound.resource else ""
+        at_most = f"No plan can remove more than {counted(bound.nodes, 'node')}{limited} ({bound.method})"
     if priced:
         at_most += f", or save more than {bound.price:,.2f}"
     moves = f", {counted(len(answer.moves), 'pod')} move" + ("s" if len(answer.moves) == 1 else "")
     lines = [
-        f"{count:,} of {counted(answer.nodes, 'node')} can be removed with every placed pod still placed{saved}{moves}; {at_most}."
+        f"{count:,} of {counted(answer.nodes, 'node')} can be removed{saved}: every placed pod still has a node{moves}. {at_most}."
     ]
     rows = [
         (each.order, each.node, each.zone or "-", each.pool or "-", each.pods, each.ends) for each in answer.removed

@@ -234,14 +234,14 @@ class _Runs:
         ending, annotated, known = self._counts
         rest = ending - annotated - known
         found = [
-            f"{ending:,} pods end by themselves: {annotated:,} have a run time ({RUN_TIME_ANNOTATION}), {known:,} take it from "
-            "finished pods of their workload"
+            f"{ending:,} pods may end (restartPolicy Never or OnFailure): {annotated:,} after their run time "
+            f"({RUN_TIME_ANNOTATION}), {known:,} after the run time of a finished pod of their workload"
         ]
         if rest:
             assumed = (
                 f"{self._assumed_ns / 1e9:,.0f} s" if self._assumed_ns is not None else "forever (--assume-run-time)"
             )
-            found.append(f"{rest:,} have none and are assumed to run {assumed}")
+            found.append(f"{rest:,} of them have no known run time, and are assumed to run {assumed}")
         found.append("no node is added or removed, and only controllers create new pods")
         if seeds > 1:
             found.append(f"the range is that of {seeds} seeds: ties among nodes, and run times drawn from histories")

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from rich.console import RenderableType
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
+from bayplan.analysis.text_layout import bullets
 from bayplan.analysis.units import format_count, format_list
 from bayplan.answers.unblock import Suggestion, Unblocking
 
@@ -31,17 +33,16 @@ def render_unblocking(found: Unblocking, *, everything: bool = False) -> list[Re
             "",
             Text(f"{format_count(found.trials, 'change')} tried in a fork of the cluster.", style="dim"),
         ]
-    for limit in found.limits:
-        parts.append(Text(f"Limit: {limit}.", style="dim"))
-    for text in found.assumptions:
-        parts.append(Text(f"Assumed: {text}.", style="dim"))
-    return parts
+    return parts + bullets("Limits", found.limits) + bullets("Assumptions", found.assumptions)
 
 
 def _suggestion(each: Suggestion, found: Unblocking) -> list[RenderableType]:
-    head = Text.assemble(f"{each.rank:>2}  ", (each.text, "bold"))
+    head = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    head.add_column(no_wrap=True)
+    head.add_column(overflow="fold", style="bold")
+    head.add_row(f"{each.rank:>2}", Text(each.text))
     many = f"; {each.placed:,} of {each.waiting:,} pods get a node" if each.waiting > 1 else ""
-    goes = f"{found.waiting[0]} goes to {each.node}" if each.node else "another of its pods gets a node"
+    goes = f"{found.waiting[0]} goes to {each.node}" if each.node else "another pod of the workload gets a node"
     lines = [f"{each.kind}: {goes}{many}. {each.risk[:1].upper()}{each.risk[1:]}."]
     if each.moved:
         lines.append(f"moves {_listed([f'{place.pod} to {place.node}' for place in each.moved])}")

@@ -166,7 +166,7 @@ def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerS
 
         return read_classic_settings(options, runner)
     if options.algorithm_provider:
-        raise InputError("--algorithm-provider", got=f"'{options.algorithm_provider}'", hint="--mode classic with it")
+        raise InputError("--algorithm-provider without --mode classic", hint="--mode classic")
     gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
     registry, custom_plugins = guarded_registry(options, runner, in_tree_registry())
     text, where = "", ""

@@ -177,7 +177,7 @@ def read_setup(
     if mode is Mode.CLASSIC:
         return _read_classic(config, algorithm_provider, feature_gates, plugins)
     if algorithm_provider:
-        raise InputError("--algorithm-provider", got=f"'{algorithm_provider}'", hint="--mode classic with it")
+        raise InputError("--algorithm-provider without --mode classic", hint="--mode classic")
     # Load plugins first, because the configuration may name them.
     gates = FeatureGates.from_text(feature_gates, where="--feature-gates")
     registry, custom_plugins = registry or in_tree_registry(), list[CustomPlugin]()

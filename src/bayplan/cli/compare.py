@@ -47,7 +47,7 @@ def compare(
 
     Pods are matched by namespace and name; a pod that only one side has is a difference. For each pod that
     moved, the plugin that judged the two nodes differently is shown. With --on, A and B are KubeSchedulerConfiguration files,
-    or default, and each places all pods again from an empty cluster, unless --keep is given.
+    or the word default. Each configuration places all pods again from an empty cluster, unless --keep is given.
 
     Exit code: 0 if there is no difference, 1 otherwise, 2 on bad input.
 

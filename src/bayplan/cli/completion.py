@@ -55,7 +55,7 @@ def completion(
 
     fish: bayplan completion fish | source
 
-    To load it in every new shell, write it to your shell's folder of completions.
+    To load it in every new shell, write it to the completions folder of your shell.
 
     Example: bayplan completion bash > ~/.local/share/bash-completion/completions/bayplan
     """

@@ -94,10 +94,10 @@ def explain(
     """Show why a pod waits, or why it got its node.
 
     The first line is the verdict: where the pod is, or why it is pending. Then come the attempts, one of them in full: which
-    nodes failed at which plugin and why, the best nodes with the scores of every plugin, the nodes with equal scores, and what
-    made the chosen node win. If no node was found, changes that would help are listed, each tried in a copy of the cluster
-    (bayplan unblock lists all). With --node, each filter that rejects the pod there is shown with the smallest change that lets
-    it pass. For a workload, its pods are listed.
+    nodes failed at which plugin and why, the best nodes with the scores of every plugin, the nodes that tie, and the plugins that
+    made the difference. If no node was found, changes that would help are listed, each tried in a copy of the cluster (bayplan
+    unblock lists all). With --node, each filter that rejects the pod there is shown with the smallest change that lets it pass.
+    For a workload, its pods are listed.
 
     Dumps, Bayplan servers and live clusters are explained in their current state; a pod with a node is scheduled again in a copy.
     Manifests that were never in a cluster are applied and simulated for a minute of virtual time, or up to --until. A dump is

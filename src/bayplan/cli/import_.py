@@ -47,7 +47,7 @@ def import_(
     from bayplan.app.cluster_sync import SyncOptions, sync_cluster
 
     if paths and (from_ is not None or context is not None):
-        raise InputError("source", got="files and a cluster", wanted="one of them")
+        raise InputError("source", got="both", wanted="files or a cluster")
     source = None if paths else source_options(from_, context, qps)
     policy = sync_policy(namespace, selector, reschedule=reschedule, follow=False)
     options = SyncOptions(source=source, paths=paths or (), here=target_options(to), policy=policy)

@@ -102,10 +102,11 @@ def nodes(
 ) -> None:
     """Show which nodes to add, or which can be removed.
 
-    add finds a cheap set of nodes for the waiting pods and a lower bound on its price, and lists the pods that no shape helps.
-    remove finds nodes that can be drained, in order, with every placed pod still placed, and where each moves. As in kubectl drain,
-    disruption budgets are honoured, pods of DaemonSets are ignored, and pods without a controller or with emptyDir volumes
-    keep their node unless --force or --delete-emptydir-data is given.
+    add finds a cheap set of nodes for the waiting pods, and a lower bound on its price. It lists the pods that no shape helps.
+
+    remove finds nodes that can be drained so that every pod gets another node, the order in which to drain them, and the new node
+    of each pod. As in kubectl drain, disruption budgets are honoured, and pods of DaemonSets are ignored. Nodes with pods that have
+    no controller or have emptyDir volumes are kept, unless --force or --delete-emptydir-data is given.
 
     Exit code: 0 if all pods are placed or a node can be removed, 1 otherwise, 2 on bad input.
 

@@ -15,7 +15,7 @@ Listen: TypeAlias = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Address to listen on; other than loopback requires --token.")
 ]
 WriteKubeconfig: TypeAlias = Annotated[
-    Path, typer.Option(metavar="FILE", help="Kubeconfig to write; in an existing one, adds and selects a context.")
+    Path, typer.Option(metavar="FILE", help="Kubeconfig to write; an existing one gets a new current context.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,

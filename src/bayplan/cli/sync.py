@@ -32,9 +32,9 @@ def sync(
 ) -> None:
     """Keep a Bayplan server in sync with a cluster.
 
-    First copies the cluster as import does, then applies each of its changes. Bayplan schedules pods that the source creates later,
-    independently of the source's scheduler. A pod that is deleted in Bayplan stays deleted, even while the source still has it.
-    Ctrl-C ends it; a restart continues at the same point. Start the server with bayplan up first.
+    Copies the cluster as import does, then applies its changes. Bayplan schedules the pods that the source creates later,
+    independently of the source's scheduler. A pod that you delete in Bayplan stays deleted, although the source still
+    has it. Ctrl-C ends it; a restart continues at the same point. Start the server with bayplan up first.
 
     Example: bayplan sync --context production
     """

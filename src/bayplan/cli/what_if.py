@@ -20,7 +20,7 @@ Rescheduled: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="new|all|WORKLOAD",
-        help="Pods to schedule again: new (none that is placed), all, WORKLOAD; repeatable. [default: new]",
+        help="Pods to schedule again: new (pending ones), all, or WORKLOAD; repeatable. [default: new]",
     ),
 ]
 
@@ -48,7 +48,7 @@ def what_if(
 ) -> None:
     """Show a cluster before and after changes.
 
-    The first line counts the pods that move, wait or are gone; the table has the reasons.
+    The first line counts the pods that would move, wait or disappear; the table has the reasons.
 
     Nodes: lose-zone=ZONE, remove-nodes=NODES, add-nodes=COUNT:SHAPE (cpu=8,memory=32Gi or like=NODE), drain=NODES,
     cordon=NODES, uncordon=NODES, taint=NODES:key=value:Effect, untaint=NODES:key, resize=NODES:cpu=8,memory=32Gi. NODES is a

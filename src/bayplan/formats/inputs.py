@@ -150,7 +150,9 @@ def _load_file(
             from bayplan.formats.traces.document import read_document
 
             if trace is not None:
-                raise InputError("Trace", where=document.where(), wanted="one trace", got=f"another {trace.format}")
+                raise InputError(
+                    "Trace", where=document.where(), wanted="one trace", got=f"a second one ({trace.format})"
+                )
             trace = read_document(document, os.path.dirname(file.name) if file.path is not None else "")
             loader.documents += 1
             continue

@@ -120,7 +120,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         if known is None:
             known = len(self._texts)
             if known > MAX_PLUGIN_CODE:
-                raise PluginError(f"{self.name} has given {MAX_PLUGIN_CODE} different reasons", hint="fewer texts")
+                raise PluginError(f"{self.name} has given {MAX_PLUGIN_CODE} different reasons", hint="fewer reasons")
             self._texts.append(answer.reasons)
             if answer.code is Code.ERROR:
                 known |= ERROR_BIT

@@ -77,7 +77,7 @@ async def root(observation: Observation, request: Request, query: Query) -> Resp
 
 
 async def overview(observation: Observation, request: Request, query: Query) -> Response:
-    """Return whether anything is wrong, and what."""
+    """Return a summary of the cluster: pods, nodes, queue and problems."""
     return json_answer(request, await observation.overview())
 
 
@@ -343,7 +343,7 @@ def _time_span(observation: Observation, query: Query, timeline: TimelineColumns
 
 
 async def lanes(observation: Observation, request: Request, query: Query) -> Response:
-    """Return how many pods ran on, came to and left nodes in equal parts of a span, for a timeline."""
+    """Return, for equal parts of a span, how many pods ran on nodes, were placed there and left."""
     bins = query.number("bins", 200, least=1, most=MAX_LANE_BINS)
     offset, limit = query.page(MAX_LANES, 20)
     words = query.text("q").split()

@@ -269,6 +269,6 @@ async def reset(observation: Observation, request: Request, query: Query) -> Res
 
 
 async def sources(observation: Observation, request: Request, query: Query) -> Response:
-    """List the source clusters that are followed."""
+    """List the sources that import, sync and replay read."""
     items = sources_of(observation.subject.backend)
     return json_answer(request, SourceList(**whole(items), items=items))

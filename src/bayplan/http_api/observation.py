@@ -55,7 +55,7 @@ class Observation:
         summaries, rows: decisions and pods as lists show them.
         history: the history of utilisation.
         forks: the forks of the cluster.
-        questions: the questions about the present cluster.
+        questions: the questions about the current cluster.
         what_ifs: kept answers by id.
         batches: the batch writer.
         start_ns: when the service started, by the clock.

@@ -186,7 +186,7 @@ def _responses(operation: Operation) -> Plain:
 def _stream() -> Plain:
     return {
         "operationId": "stream",
-        "summary": "Follow what changes, as server-sent events; a WebSocket at the same address takes topics as messages.",
+        "summary": "Stream changes as server-sent events; a WebSocket at the same address takes topics as messages.",
         "parameters": [{**_parameter("topics"), "required": True}],
         "responses": {
             "200": {"description": "frames", "content": {"text/event-stream": {"schema": {"type": "string"}}}},

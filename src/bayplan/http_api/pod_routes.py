@@ -33,7 +33,7 @@ from bayplan.objects.kinds import encode
 from bayplan.sim.result import PodFate
 
 NOW = "now"
-"""The attempt that is made in a trial, in the present cluster."""
+"""The attempt that is made in a trial, in the current cluster."""
 
 MARGIN_SECONDS = 0.06
 """Time that a page of pods may spend on reading full records for margins."""
@@ -137,7 +137,7 @@ async def attempts(observation: Observation, request: Request, query: Query) -> 
 
 
 async def matrix(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the plugin results of one attempt, nodes by plugins; of attempt ``now`` those of a trial in the present cluster."""
+    """Return the results of all plugins for all nodes in one attempt; ``now`` tries the pod in a copy of the current cluster."""
     offset, limit = query.page(MAX_MATRIX_ROWS, 200)
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
     text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
@@ -177,7 +177,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
 
 
 async def preemption(observation: Observation, request: Request, query: Query) -> Response:
-    """Return how the search for preemption victims went; null if there was none."""
+    """Return the candidates and victims of the search for preemption victims; null if there was none."""
     return await _with_page(observation, request, query, lambda page: page.preemption(request.path_params["attempt"]))
 
 

@@ -1,4 +1,4 @@
-"""Handlers for questions about the present cluster: explain, unblock, capacity, what-if, and why pods wait."""
+"""Handlers for questions about the current cluster: explain, unblock, capacity, what-if, and why pods wait."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _target(query: Query) -> str:
 
 
 async def explain(observation: Observation, request: Request, query: Query) -> Response:
-    """Explain a pod in the present cluster; with a node, every rule that rejects it there and the smallest change of each."""
+    """Explain a pod in the current cluster; with a node, every rule that rejects it there with the smallest change for each."""
     target, node, best = _target(query), query.text("node"), query.number("best", 5, least=1, most=200)
 
     def answer(inquiry: Inquiry) -> Response:
@@ -169,12 +169,12 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def what_if(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the present cluster before and after changes, pod by pod."""
+    """Return the current cluster before and after changes, pod by pod."""
     wanted = await read_struct(request, WhatIfRequest)
     if len(wanted.changes) > MAX_CHANGES:
         raise Refusal(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MAX_CHANGES}")
     if wanted.keep and len(observation.what_ifs) >= MAX_KEPT:
-        raise Refusal(HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} are kept already", hint="delete one")
+        raise Refusal(HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} stored answers already", hint="delete one")
     changes = [_bounded(parse_change(text)) for text in wanted.changes if not is_profile_change(text)]
     if wanted.objects:
         items = tuple(
@@ -258,7 +258,7 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
 
 
 async def what_ifs(observation: Observation, request: Request, query: Query) -> Response:
-    """List the kept what-ifs."""
+    """List the stored what-if answers."""
     items = [
         WhatIfSummary(id=each.id, name=each.name, at=each.at, changes=each.changes, sentence=each.sentence)
         for each in observation.what_ifs.values()
@@ -277,13 +277,13 @@ def _known(observation: Observation, request: Request) -> str:
 
 
 async def kept_what_if(observation: Observation, request: Request, query: Query) -> Response:
-    """Return a kept what-if."""
+    """Return a stored what-if answer."""
     report = observation.what_ifs[_known(observation, request)]
     return await observation.off_loop(lambda: json_answer(request, report))
 
 
 async def delete_what_if(observation: Observation, request: Request, query: Query) -> Response:
-    """Delete a kept what-if, and its fork."""
+    """Delete a stored what-if answer, and its fork."""
     report = observation.what_ifs.pop(_known(observation, request))
     if any(fork.id == report.fork for fork in observation.forks.all()):
         observation.forks.delete(report.fork)

@@ -1,4 +1,4 @@
-"""Questions about the present cluster, answered one after another on a thread of their own, on a copy of the cluster.
+"""Questions about the current cluster, answered one after another on a thread of their own, on a copy of the cluster.
 
 The copy is made off the event loop and reused until an object changes. A question has limited time: it is checked between
 scheduling cycles, and so is whether the client is still waiting.

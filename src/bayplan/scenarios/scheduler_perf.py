@@ -53,7 +53,9 @@ def read_scheduler_perf(document: Document, folder: Path) -> Iterator[Found]:
     for index, case in enumerate(cast("list[dict[str, Any]]", document.value)):
         path = f"$[{index}]"
         if not isinstance(case.get("name"), str) or not isinstance(case.get("workloads"), list):
-            raise InputError(f"case {path}", where=document.where(path), wanted="name and workloads", got="not both")
+            raise InputError(
+                f"case {path}", where=document.where(path), wanted="name and workloads", got="neither or only one"
+            )
         for number, workload in enumerate(case["workloads"]):
             where = f"{path}.workloads[{number}]"
             if not isinstance(workload, dict) or not isinstance(workload.get("name"), str):
@@ -190,7 +192,7 @@ class _Maker:
     def _create_pod_sets(self, operation: Operation, index: int) -> None:
         inner, prefix = operation.get("createPodsOp"), operation.get("namespacePrefix")
         if not isinstance(inner, dict) or not isinstance(prefix, str):
-            raise InputError("$.createPodsOp", wanted="createPodsOp and namespacePrefix", got="not both")
+            raise InputError("$.createPodsOp", wanted="createPodsOp and namespacePrefix", got="neither or only one")
         for number in range(self._count(operation)):
             self._create_pods({**inner, "namespace": f"{prefix}-{number}"}, index)
 

@@ -55,7 +55,7 @@ def select_pods(text: str, pods: Sequence[PodTimeline]) -> list[PodTimeline]:
     else:
         return find_pods(text, pods)
     if not found:
-        raise InputError("pods", got=repr(text), wanted="a pattern or label of pods that have arrived")
+        raise InputError("pods", got=repr(text), wanted="a pattern or label that matches existing pods")
     return found
 
 

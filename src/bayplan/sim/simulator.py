@@ -319,9 +319,9 @@ class Simulator:
                 break
         else:
             raise InputError(
-                "the cluster does not come to rest at one instant of virtual time",
+                "the cluster keeps changing at one point in virtual time",
                 got=f"{_MAX_ROUNDS} rounds of controllers and scheduler",
-                hint="run times above 0 for pods that are made again when they end",
+                hint="run times above 0 for pods that are created again when they end",
             )
         self._usage.settle(now_ns)
         if self._progress is not None:
@@ -408,9 +408,9 @@ class Simulator:
             budget -= 1
             if budget < 0:
                 raise InputError(
-                    f"Pod {report.pod.key} is tried again and again at one instant of virtual time",
+                    f"Pod {report.pod.key} is retried without end at one point in virtual time",
                     got=report.message,
-                    hint="a plugin whose answers follow from pod and cluster alone",
+                    hint="a plugin whose results depend only on the pod and the cluster",
                 )
 
     def _note(self, report: CycleReport) -> None:

@@ -59,14 +59,14 @@ def save_memory(documents: list[Document]) -> Exchange[bool]:
 
 
 def read_memory() -> Exchange[list[Document]]:
-    """Return the ConfigMaps of the memory of earlier runs.
+    """Return the ConfigMaps with the state of the sync.
 
     Raises:
         InputError: the target refuses to list them.
     """
     response = yield from send_patiently(ApiRequest("GET", _CONFIG_MAPS))
     if not response.ok:
-        raise InputError("memory of earlier runs", where=_CONFIG_MAPS, got=response.message, wanted="a list")
+        raise InputError("state of the sync", where=_CONFIG_MAPS, got=response.message, wanted="a list")
     return items(_decode(response.body), "items")
 
 

@@ -60,9 +60,7 @@ def check_plugin(
         draw = random.Random(seed)
         sample_clusters = [random_cluster(draw, words) for _ in range(clusters)]
     if not sample_clusters:
-        raise InputError(
-            "check_plugin()", got="no cluster", wanted="at least one, of `sample_clusters` or of `clusters`"
-        )
+        raise InputError("check_plugin()", got="none", wanted="at least one cluster in `sample_clusters` or `clusters`")
 
     def make(sample: SampleCluster) -> Subject:
         return Subject(plugin, arguments, gates, sample)

@@ -1594,7 +1594,7 @@ declare namespace Api {
     keep?: boolean;
   }
 
-  /** A kept what-if in the list. */
+  /** A stored what-if answer in the list. */
   interface WhatIfSummary {
     id: string;
     name: string;

@@ -81,7 +81,9 @@ def check_options(options: ServerOptions) -> None:
         raise InputError("--rate-limit", got=f"{options.rate_limit:g}", wanted="requests per second, or 0 for no limit")
     if options.listen not in LOOPBACK and not options.token:
         hint = f"--token {secrets.token_urlsafe(12)}"
-        raise InputError("--listen", got=f"{options.listen} without a token", wanted="--token with it", hint=hint)
+        raise InputError(
+            "--listen", wanted="a loopback address, or --token", got=f"{options.listen} without a token", hint=hint
+        )
     if (options.certificate is None) != (options.key is None):
         raise InputError("--tls-cert and --tls-key", got="one of them", wanted="both or none")
     if options.certificate is not None and options.key is not None:

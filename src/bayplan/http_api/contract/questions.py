@@ -1,4 +1,4 @@
-"""Answers to questions about the present cluster: what would place a pod, how many copies fit, what changes would do."""
+"""Answers to questions about the current cluster: what would place a pod, how many copies fit, what changes would do."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
 
 
 class WhatIfSummary(Answer, frozen=True, kw_only=True):
-    """A kept what-if in the list."""
+    """A stored what-if answer in the list."""
 
     id: str
     name: str

@@ -36,7 +36,7 @@ function rearranged(data, nodes) {
       total: taken(rows.total, null),
       tie: taken(rows.tie, false),
       plugin: taken(rows.plugin, ""),
-      gap: taken(rows.gap, "this node was not there"),
+      gap: taken(rows.gap, "this node did not exist"),
       pre_filters: taken(rows.pre_filters, []),
       filters: taken(rows.filters, []),
       raw: taken(rows.raw, []),

@@ -291,7 +291,7 @@ export class Cells {
     const value = group.cells[spot.at];
     const flags = group.flags[spot.at];
     const verdict = this.fit?.get(name);
-    const fit = !this.fit ? "" : !verdict ? " · not looked at" : verdict.shade === null ? " · does not fit" : " · fits";
+    const fit = !this.fit ? "" : !verdict ? " · not evaluated" : verdict.shade === null ? " · does not fit" : " · fits";
     return `${name} · ${value === FULL ? "full" : value === NOTHING ? "has none of it" : `${value} %`}${flags & CORDONED ? " · cordoned" : ""}${flags & NOT_READY ? " · not ready" : ""}${fit}`;
   }
 

@@ -152,13 +152,13 @@ async function importFile(field, signal) {
   field.value = "";
   const replaces = await ask({
     title: `Import ${file.name}?`,
-    text: ["Objects of the same names are replaced, all others stay."],
+    text: ["Objects with the same names are replaced, all others stay."],
     yes: "Import",
   });
   if (!replaces) return;
   await perform(`Import ${file.name}`, async () => {
     const document = /** @type {{ items?: unknown, configuration?: unknown }} */ (JSON.parse(await file.text()));
-    if (!Array.isArray(document.items)) throw new Error(`${file.name} is no List: it has no items`);
+    if (!Array.isArray(document.items)) throw new Error(`${file.name} is not a List: it has no items`);
     const body = { items: document.items, ...(typeof document.configuration === "string" ? { configuration: document.configuration } : {}) };
     const answer = await put("POST /import", {}, body, signal);
     return `${counted(answer.total, "object")} imported, ${answer.replaced} replaced.`;

@@ -24,7 +24,7 @@ export function cellPanel(data, cell, close) {
   if (at < 0) return null;
   return h(
     "aside",
-    { class: "panel cell-panel", "data-test": "cell-panel", "aria-label": `${plugin} about ${node}` },
+    { class: "panel cell-panel", "data-test": "cell-panel", "aria-label": `${plugin} on ${node}` },
     h(
       "div",
       { class: "row" },

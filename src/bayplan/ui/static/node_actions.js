@@ -21,7 +21,7 @@ export async function drain(name, pods) {
   const sure = await ask({
     title: `Drain ${name}?`,
     text: [
-      `It is cordoned, and ${counted(pods, "pod")} on it are evicted. Disruption budgets hold; those of DaemonSets stay.`,
+      `It is cordoned, and ${counted(pods, "pod")} on it are evicted. Pods of DaemonSets stay, and disruption budgets are honoured.`,
     ],
     yes: "Drain",
   });
@@ -39,7 +39,7 @@ export async function removeNode(name, pods) {
     title: `Delete the node ${name}?`,
     text: [
       pods
-        ? `${counted(pods, "pod")} on it will be deleted by the pod garbage collector; their controllers make new ones.`
+        ? `${counted(pods, "pod")} on it will be deleted by the pod garbage collector; their controllers create new ones.`
         : "No pods are on it.",
     ],
     yes: "Delete",

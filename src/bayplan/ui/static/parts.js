@@ -194,7 +194,7 @@ export function select(label, options, chosen, choose) {
 export function sparkline(values, label) {
   const width = 160;
   const height = 32;
-  if (values.length < 2) return h("span", { class: "faint small" }, "not long enough yet");
+  if (values.length < 2) return h("span", { class: "faint small" }, "not enough data yet");
   const step = width / (values.length - 1);
   const points = values.map(
     (value, index) =>

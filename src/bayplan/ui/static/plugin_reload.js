@@ -15,7 +15,7 @@ export async function reloadPlugins() {
   try {
     await put("POST /plugins/reload", {});
     refused = null;
-    announce("ok", "Plugin files read again; waiting pods are tried again.");
+    announce("ok", "Plugin files reloaded; waiting pods are retried.");
   } catch (problem) {
     refused = { problem, at: new Date(now()).toISOString() };
   }

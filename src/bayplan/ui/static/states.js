@@ -90,8 +90,8 @@ function askToken() {
         location.reload();
       },
     },
-    h("p", { class: "strong" }, "This server wants a token"),
-    h("p", null, "It is the one that bayplan up was started with (--token). It is kept in this tab only."),
+    h("p", { class: "strong" }, "This server requires a token"),
+    h("p", null, "Enter the token of bayplan up --token. The browser stores it in this tab only."),
     h("div", { class: "row" }, field, h("button", { class: "button primary", type: "submit" }, "Open")),
   );
 }

@@ -28,7 +28,7 @@ spec:
   {
     kind: "Pod",
     name: "gpu",
-    what: "wants a GPU, tolerates its taint",
+    what: "requests a GPU, tolerates its taint",
     text: `apiVersion: v1
 kind: Pod
 metadata:
@@ -83,7 +83,7 @@ spec:
   {
     kind: "Pod",
     name: "urgent",
-    what: "may preempt others",
+    what: "may preempt other pods",
     text: `apiVersion: v1
 kind: Pod
 metadata:
@@ -211,7 +211,7 @@ spec:
   {
     kind: "PriorityClass",
     name: "priority",
-    what: "its pods may preempt others",
+    what: "its pods may preempt other pods",
     text: `apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
 metadata:

@@ -69,7 +69,7 @@ function suggestionList(answer, headed) {
         )
       : null,
     !suggestions.length && !answer.fits
-      ? h("p", { class: "calm" }, "Nothing that was tried gets it placed.")
+      ? h("p", { class: "calm" }, "None of the changes that were tried gets the pod placed.")
       : null,
     answer.fits ? null : h("p", { class: "faint small" }, `${counted(answer.trials, "change")} tried in a fork of the cluster.`),
     assumptionList([...answer.limits.map((limit) => `limit: ${limit}`), ...answer.assumptions]),
@@ -87,7 +87,7 @@ function suggestionItem(each, answer) {
       { class: "wrap" },
       each.node
         ? [podLink(podOf(answer.waiting[0]), { letters: 40 }), " goes to ", nodeLink(each.node)]
-        : "another of its pods gets a node",
+        : "another pod of the workload gets a node",
       each.waiting > 1 ? `; ${count(each.placed)} of ${counted(each.waiting, "pod")} get a node` : "",
       h("span", { class: "faint" }, ` · ${each.risk}`),
     ),

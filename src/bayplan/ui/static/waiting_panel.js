@@ -76,7 +76,7 @@ export class WaitingPanel {
       h("h2", null, "Why pods wait"),
       rows.length ? causeTable(rows) : null,
       causes && causes.judged < causes.waiting
-        ? h("p", { class: "faint small" }, `${count(causes.judged)} of ${count(causes.waiting)} were judged.`)
+        ? h("p", { class: "faint small" }, `${count(causes.judged)} of ${count(causes.waiting)} waiting pods were analysed.`)
         : null,
       reasons.length
         ? h("div", { class: "tags" }, reasons.map(reasonTag))
@@ -93,7 +93,7 @@ function causeTable(rows) {
     h(
       "thead",
       null,
-      h("tr", null, h("th", { scope: "col" }, "Cause"), h("th", { scope: "col", class: "right" }, "Pods"), h("th", { scope: "col", class: "right", title: "Pods that nothing else blocks" }, "Only cause")),
+      h("tr", null, h("th", { scope: "col" }, "Cause"), h("th", { scope: "col", class: "right" }, "Pods"), h("th", { scope: "col", class: "right", title: "Pods for which this is the only cause" }, "Only cause")),
     ),
     h(
       "tbody",

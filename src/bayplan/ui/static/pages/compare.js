@@ -131,7 +131,7 @@ function following(data) {
 
 /** @param {Api.SourceFacts} source of this server or of an older one, which has no sentence */
 function sourceWords(source) {
-  return source.sentence || `Follows ${source.name}`;
+  return source.sentence || `Syncs with ${source.name}`;
 }
 
 /** @param {Api.ForkStatus[]} forks @param {string} a @param {string} b */
@@ -220,7 +220,7 @@ function explain(forks) {
         )
       : null,
     empty(
-      "A fork is a copy of this cluster that runs on in virtual time, with another configuration or other objects. Compare it with this cluster, or compare this cluster with another Bayplan server that syncs the same source.",
+      "A fork is a copy of this cluster that continues in virtual time, with another configuration or other objects. Compare it with this cluster, or compare this cluster with another Bayplan server that syncs the same source.",
       h("a", { class: "button primary", href: to("config") }, "Edit configuration"),
       h(
         "button",

@@ -101,7 +101,7 @@ class ConfigView {
       : problems.length
         ? `${counted(problems.length, "problem")}, not applied`
         : this.checked
-          ? `Valid${this.checked.difference.length ? `, ${counted(this.checked.difference.length, "difference")} to what decides now` : ", the same as what decides now"}; not applied yet`
+          ? `Valid${this.checked.difference.length ? `, ${counted(this.checked.difference.length, "difference")} from the active configuration` : ", the same as the active configuration"}; not applied yet`
           : "Not checked yet";
     const bad = problems.length > 0 || this.problem !== null;
     draw(

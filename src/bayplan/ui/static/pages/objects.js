@@ -149,7 +149,7 @@ async function list(kind, query, head, table, signal) {
     const { columns, rows } = tableOf(answer);
     const found = rows.filter((row) => holds(row, text));
     const more = answer.metadata?.remainingItemCount ?? 0;
-    const matching = text ? `, ${count(found.length)} of those here match` : "";
+    const matching = text ? `, ${count(found.length)} of the loaded ones match` : "";
     drawHead(head, kind, query, `${counted(rows.length + more, kind.kind, plural(kind.kind))}${matching}`);
     if (!found.length) draw(table, nothing(kind, text, rows.length));
     else draw(table, objectTable(kind, columns, found), nextLine(kind, answer, more));

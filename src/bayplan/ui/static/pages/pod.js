@@ -412,8 +412,8 @@ class PodView {
   /** Why there is nothing to ask about unblocking this pod; "" if there is. */
   whyNotUnblocked() {
     const { data } = this;
-    if (!data || this.query.get("run")) return "Suggestions are about the present cluster only.";
-    if (data.attempts.at(-1)?.annotated) return `${data.pod.scheduler_name} decided, and its plugins can't be asked here.`;
+    if (!data || this.query.get("run")) return "Suggestions are available for the current cluster only.";
+    if (data.attempts.at(-1)?.annotated) return `${data.pod.scheduler_name} scheduled this pod, and Bayplan can't run its plugins.`;
     if (data.deleted) return "This pod is deleted.";
     return data.status === "waiting" || data.status === "gated" ? "" : `Nothing to unblock: the pod is ${data.status}.`;
   }

@@ -97,7 +97,7 @@ function beginnings() {
   return h(
     "div",
     { class: "stack" },
-    empty("Import a cluster or a dump, follow a cluster, or replay a recording."),
+    empty("Import a cluster or a dump, sync with a cluster, or replay a recording."),
     h(
       "section",
       { class: "panel" },
