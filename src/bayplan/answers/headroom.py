@@ -57,7 +57,7 @@ def headroom(
     preempts: bool = False,
     limit: int = DEFAULT_LIMIT,
 ) -> HeadroomAnswer:
-    """Return how many more copies fitted at each time.
+    """Return how many additional copies would have fitted at each time.
 
     Args:
         cluster_at: the function that returns the cluster at a time.
@@ -74,7 +74,7 @@ def headroom(
     rows: list[Headroom] = []
     for time_ns in times_ns:
         cluster = cluster_at(time_ns) if time_ns != times_ns[-1] else last
-        # A workload that comes later is copied from what it is at the end.
+        # Copy a workload that does not exist yet at this time from its state at the last time.
         cluster.know(item for each in models for item in (each.item, *each.pods[-1:]) if item and cluster.is_new(item))
         found = capacity(cluster, mix, preempts=preempts, limit=limit)
         rows.append(

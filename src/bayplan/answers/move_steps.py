@@ -30,7 +30,7 @@ def move_steps(judged: Judgement, trial: Trial, only: str = "") -> Iterator[Step
     """Yield sets of pods whose removal may make room; budgets allow all of them.
 
     Args:
-        judged: the pod.
+        judged: the pod with the verdicts of all filters.
         trial: the cluster.
         only: a node for which all pods that could leave are also a set; "" for none.
     """

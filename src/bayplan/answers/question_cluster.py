@@ -94,7 +94,7 @@ class QuestionCluster:
                 self.waiting[pod.key] = pod
 
     def all(self, kind: type[T]) -> Sequence[T]:
-        """Return the objects of a kind, in their order."""
+        """Return the objects of a kind, in the order of the source."""
         return list(self.objects.get(kind, {}).values())  # type: ignore[arg-type]
 
     def get(self, kind: type[T], key: str) -> T | None:
@@ -130,9 +130,9 @@ class QuestionCluster:
     ) -> Iterator[Trial]:
         """Yield a scheduler on this cluster; whatever it does is undone at the end. Trials don't nest.
 
-        All nodes are examined, also where kube-scheduler would stop at a sample: answers must not depend on where it began.
+        All nodes are examined, even if kube-scheduler would stop at a sample: answers must not depend on where its search began.
 
-        Pods that wait are not in its queue; those that are nominated to a node count there.
+        Waiting pods are not in its queue; nominated pods count on their node.
 
         Args:
             preempts: whether pods may evict others.

@@ -107,7 +107,7 @@ def schedule_pod(
 
 
 def pod_passes_basic_checks(pod: Pod, catalog: ObjectCatalog) -> str:
-    """Return why the pod is not tried at all, or the empty string: a claim is missing or being deleted."""
+    """Return why the pod is not scheduled: one of its claims is missing or being deleted. "" if it can be scheduled."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is None:
             continue

@@ -33,7 +33,7 @@ class NamespacePolicies:
         store: the store with the policies and the pods.
 
     Attributes:
-        counts: whether there are quotas, so that writes of pods matter.
+        counts: whether there are quotas. If not, changes of pods are ignored.
     """
 
     def __init__(self, store: ObjectStore) -> None:

@@ -64,7 +64,7 @@ class DeploymentProgress(Controller):
         return (event.object.key,)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Write the condition if it changes; return when a stalled rollout exceeds its deadline."""
+        """Write the condition if it changes; return the time at which a stalled rollout exceeds its deadline, or None."""
         item = self.store.get(Deployment, key)
         if item is None or item.metadata.deletion_timestamp is not None:
             return None

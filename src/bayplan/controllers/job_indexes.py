@@ -93,7 +93,7 @@ class PendingIndexes:
         self._active[index] += 1
 
     def stop(self, index: int) -> None:
-        """Record one active pod less of an index; it may be allocated again."""
+        """Record that an active pod of an index is gone; an index without active pods can be allocated again."""
         self._active[index] -= 1
         if self._active[index] <= 0:
             del self._active[index]

@@ -89,7 +89,7 @@ class PersistentVolumeController(Controller):
             del self._unbound[storage_class][key]
 
     def _waiting_for(self, volume: PersistentVolume) -> list[str]:
-        """Record the reservation of a volume, and return the claim, or the class of claims, that can use it now."""
+        """Record a volume as reserved or free; return the keys to reconcile: its claim, or its class if claims wait for one."""
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
             key = f"{reference.namespace}/{reference.name}"
@@ -107,7 +107,7 @@ class PersistentVolumeController(Controller):
             self._take(volume)
 
     def _take(self, volume: PersistentVolume) -> None:
-        """Remove a volume from the available ones."""
+        """Remove a volume from the free ones."""
         free = self._free.get(class_of_volume(volume), [])
         entry = (storage_amount(volume.spec.capacity), volume.metadata.name)
         place = bisect_left(free, entry)
@@ -220,7 +220,7 @@ def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
 
 
 def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """Return the default class: of several the newest, of equally old ones the first by name."""
+    """Return the default class: the newest if there are several, then the first by name."""
     marked = [item for item in classes if item.metadata.annotations.get(DEFAULT_CLASS) == "true"]
     return min(marked, key=lambda item: (-_created_ns(item), item.metadata.name), default=None)
 

@@ -121,7 +121,7 @@ def assemble_scheduler(
 
 
 def _dry_runs(state: ClusterState, pods: Mapping[str, Pod], streams: RandomStreams, pick: Pick | None) -> DryRunner:
-    # Upstream chooses at random among equally good nodes and for the start of the search for victims, and so does this.
+    # As upstream, draw the start of the search for victims, and choose at random among equally good nodes.
     offsets = streams.stream("preemption_offset").random
     return DryRunner(
         state,
@@ -182,7 +182,7 @@ def _profile(profile: ProfileConfiguration, registry: Registry, handle: Handle) 
 def _hints_and_gates(
     profiles: Mapping[str, Profile], *, extended: bool
 ) -> tuple[HintTable, Mapping[str, Sequence[tuple[str, PreEnqueue]]]]:
-    """Return, by scheduler name, which events wake the pods that a plugin rejected, and which plugins can keep a pod out."""
+    """Return, by scheduler name, the events that retry pods rejected by a plugin, and the PreEnqueue plugins."""
     # Nothing is known about what extenders read: any event may help.
     theirs: list[tuple[str, Sequence[tuple[ClusterEvent, QueueingHint | None]]]] = (
         [(EXTENDER, ((ANY_EVENT, None),))] if extended else []

@@ -156,7 +156,7 @@ class BindingCycle:
             told.post_bind(cycle_state, pod, node_name)
         self._activate_pods(cycle_state, now_ns)
         note = f"Successfully assigned {binding.queued.key} to {node_name}"
-        # The event is about the version that was scheduled, as upstream's.
+        # As upstream, the event refers to the version that was scheduled.
         return [Emit(binding.queued.pod, "Normal", "Scheduled", "Binding", note)]
 
     # Rollback.

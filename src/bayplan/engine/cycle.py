@@ -345,7 +345,7 @@ def _as_visited(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: N
     nodes = plan.state.nodes
     order = nodes.tree.order(nodes.row_of)
     if sampling is not None:
-        # The search has continued from where it began.
+        # Start where this cycle's search started: `next_start` has already moved past it.
         order = np.roll(order, -((sampling.next_start - result.evaluated_nodes) % len(order)))
     return order[feasible[order]]
 

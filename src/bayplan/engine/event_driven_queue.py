@@ -82,7 +82,7 @@ class EventDrivenQueue(SchedulingQueue):
         if (
             self.retry_predictor is None
             or not self._has_flocks
-            # Its nominated node is taken for other pods but not for itself: no other pod is like it.
+            # Its own nomination does not count for itself but for all other pods, so no other pod has the same feasible nodes.
             or self.nominator.node_by_uid.get(queued.uid)
             or queued.gating_plugin
             or queued.pending_plugins

@@ -1,7 +1,7 @@
 """Full evaluation of scores without caching: the reference for cached results, and the path for uncached ones.
 
-Uncached are scores over a set of feasible nodes that is not the plan's own (nominated pods, extenders), and the single feasible
-node that upstream does not score.
+Scores are not cached if the feasible nodes differ from the plan's (because of nominated pods or extenders), nor for a single
+feasible node, which upstream does not score.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ScoreTable:
 def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable:
     """Score a plan's pod over the feasible rows (bool[rows], at least one true), without using caches.
 
-    `bare`: ignore what is on the nodes (see `ClusterState.without_pods_and_images`).
+    `bare`: ignore pods and images on nodes (see `ClusterState.without_pods_and_images`).
     """
     state, profile = plan.state, plan.profile
     table = ScoreTable()

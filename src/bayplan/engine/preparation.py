@@ -63,11 +63,11 @@ class PreparedPlugins:
         self._catalog = state.catalog
         self._plugins = [(plugin, specs[plugin.name]) for plugin in plugins]
         self._answers: list[Any] = [None] * len(self._plugins)
-        # By number, those with a new spec; and for each, what it reads except descriptions of nodes.
+        # The numbers of the plugins with a new spec; and for each plugin, what it reads except descriptions of nodes.
         self._stale: list[int] = []
         self._reads = [self._reads_of(plugin, spec) for plugin, spec in self._plugins]
         self._sum_reads()
-        # The cluster at the last run: the log of nodes, the writes of other objects, and the moves of counted pods.
+        # Versions at the last run: of the node log, of other objects, and of pods that counters count.
         self._node_position = self._writes = self._counted = -1
 
     def adapt(self, specs: Mapping[str, Any]) -> None:
@@ -151,7 +151,7 @@ class PreFilters(PreparedPlugins):
             plugin, spec = self._plugins[number]
             answer = plugin.pre_filter(spec, self._state, cycle_state)
             known = self._answers[number]
-            # Results for different specs may be equal and still not the same: they compare only what decides about rows.
+            # After a change of the spec replace even an equal result: results compare only what decides about rows.
             if answer is not known and (number in self._stale or answer != known):
                 self._answers[number] = answer
                 return self._fold(number + 1, cycle_state)

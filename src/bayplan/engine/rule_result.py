@@ -35,7 +35,7 @@ class RuleResult:
         name: the name of the plugin.
         params: the params of the last run.
         values: the results, one element per row.
-        epoch: number of runs on all rows; whatever combines the values must then start over.
+        epoch: number of runs on all rows; after each, code that combines the values must start over.
         asked_rows: number of changed rows on which the rule ran one by one; for measurements.
         incremental: whether the change logs name every row on which the rule must run again.
         static: whether placements don't change the values.
@@ -119,7 +119,7 @@ class RuleResult:
         else:
             self.ask_changed(self._changes.rows, count)
 
-    # Hooks that the two kinds implement.
+    # Hooks: filter results and score results implement them.
 
     def allocate(self) -> None:
         """Allocate `values` for the capacity; the rule then runs on every row."""

@@ -23,7 +23,7 @@ NODES_PER_PERCENT = 125
 """Without a percentage, a search needs 50 % of the nodes in small clusters, 1 % less for every 125 nodes, but at least 5 %."""
 
 
-# The same as C numbers.
+# The same as C integers.
 _MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT = (
     MIN_FEASIBLE_NODES,
     MIN_PERCENTAGE,

@@ -52,18 +52,18 @@ class Totals:
         self._total: Any = self.total
         self._scratch: Any = self.total
         self._marks: Any = np.zeros(0, dtype=np.uint8)
-        # The scorers that distinguish nodes, with their numbers and weights; and the sum of the others.
+        # The scorers that distinguish nodes, with their numbers and weights; and the weighted sum of all other scorers.
         self._varying: list[ScoreResult] = []
         self._numbers: list[int] = []
         self._weights: Any = NO_TOTALS
         self._level = 0
-        # By scorer the normalised score of all rows if the scale makes them equal, else -1; and the epoch of its result.
+        # For each scorer: the normalised score if the scale makes it equal on all rows, else -1; and the epoch of its result.
         self._levels: list[int] = []
         self._epochs: list[int] = []
         self._node_log = state.node_log
         self._combined = self._flips = self._node_position = -1
         self._stale = True
-        # As in RuleResult: prefetch lines together.
+        # As in RuleResult: prefetch cache lines together.
         self._loaded = 0
 
     @property
@@ -91,9 +91,9 @@ class Totals:
         self.rules.replace(results)
 
     def refresh(self, sample: Sample | None = None) -> None:
-        """Run the scorers on what changed, and sum up; filters must be up to date, and some node feasible.
+        """Run the scorers on changed rows and update the totals. Refresh the filters first; at least one node must be feasible.
 
-        With `sample`, only its rows count, and the totals of others are undefined.
+        With `sample`, only the totals of its rows are updated; those of other rows are undefined.
         """
         filtered = self._filtered
         flags = filtered.flags

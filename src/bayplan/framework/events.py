@@ -70,7 +70,7 @@ ACTION_BY_TEXT: Mapping[str, ActionType] = {text: action for action, text in _TE
 
 
 class EventResource(StrEnum):
-    """The kind of object of an event. Plugins may register others, as ``plural.version.group``."""
+    """The kind of object of an event. Plugins may register any other kind as ``plural.version.group``."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -256,7 +256,7 @@ def pod_update_events(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(ActionType.UPDATE_POD_LABEL)
-    # Sums are expensive, and updates of neither spec nor status (annotations, managed fields) are frequent.
+    # Summing requests is expensive, and many updates change neither spec nor status (annotations, managed fields).
     if (old.spec != new.spec or old.status != new.status) and is_scaled_down(old, new, gates):
         actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
@@ -351,7 +351,7 @@ def nominated_node_changed(old: Pod, new: Pod) -> bool:
 
 
 def _room_freed(pod: Pod) -> ObjectChange:
-    # Pods of higher priority never made room for a nominated pod of this priority.
+    # Only pods of at most this priority were rejected because of the nominated pod.
     return ObjectChange(ASSIGNED_POD_DELETE, pod, None, pod.spec.priority or 0)
 
 

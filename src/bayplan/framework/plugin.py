@@ -110,9 +110,9 @@ class Plugin(Generic[S]):
         compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims. If it
             does not, pods that differ only in these share a spec.
         compiles_volumes: the same for the pod's volumes.
-        sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums up a pod's requests there, pod-level ones included.
+        sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums a pod's requests (including pod-level ones) there.
         earlier_sums: how often that happened before PreScore; set by the profile.
-        partial: whether it implements only a part of upstream's plugin of that name; reports then name it.
+        partial: whether it implements only a part of upstream's plugin of that name, which reports then mention.
     """
 
     name: ClassVar[str] = ""
@@ -135,9 +135,9 @@ class Plugin(Generic[S]):
         return tuple(point for point, base in EXTENSION_POINTS.items() if issubclass(cls, base))
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return what `compile` reads of a pod in addition to namespace, labels, controlling owner and spec.
+        """Return the data of a pod that `compile` reads in addition to namespace, labels, controlling owner and spec.
 
-        Pods with equal signatures share specs, and cached results with them.
+        Pods with equal signatures share specs and cached results.
         """
         return None
 
@@ -281,7 +281,7 @@ class ScorePlugin(Plugin[S]):
     """Ranks the nodes that passed.
 
     Class attributes:
-        error_without_pre_score: the error if the profile does not run this plugin's PreScore; "" if Score needs nothing of it.
+        error_without_pre_score: the error if PreScore of this plugin is disabled; "" if Score does not need it.
     """
 
     error_without_pre_score: ClassVar[str] = ""
@@ -336,7 +336,7 @@ class NormalizePlugin(ScorePlugin[S]):
         ready(rule, (), columns)
         numbers, count = rows.row_numbers(), columns.count
         if len(numbers) == count and np.array_equal(numbers, np.arange(count)):
-            # Decisions that are rebuilt from records ask about all rows at once.
+            # Decisions rebuilt from records normalise all rows at once.
             scores, normalized = np.zeros((2, columns.capacity), dtype=np.int64)
             scores[:count] = raw
             rule.normalize_all(scale, scores, normalized)
@@ -349,15 +349,15 @@ class ReservePlugin(Plugin[S]):
     """Runs when a pod has been assumed on a node, and when that is undone."""
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Reserve what the pod needs in addition to the node itself."""
+        """Reserve resources that the pod needs in addition to those of the node."""
         raise TypeError(f"{type(self).__name__} lacks reserve()")
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Release it. Must be idempotent; also called if `reserve` was not."""
+        """Release them. Must be idempotent; may be called even if `reserve` was not."""
         raise TypeError(f"{type(self).__name__} lacks unreserve()")
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return what `reserve` took in this cycle, as plain values by kind, for records; empty if nothing was needed."""
+        """Return the resources that `reserve` took in this cycle, as plain values by kind, for records; empty if none."""
         return {}
 
 
@@ -370,7 +370,7 @@ class PermitPlugin(Plugin[S]):
 
 
 class PreBindPlugin(Plugin[S]):
-    """Prepares what binding needs."""
+    """Prepares the binding, for example by provisioning volumes."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Return SUCCESS, or why the pod can't be bound."""

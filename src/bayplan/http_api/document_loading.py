@@ -25,15 +25,15 @@ EMPTY = Snapshot(0, {})
 
 
 async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *, replace: bool) -> Loaded:
-    """Store documents as files are loaded.
+    """Load documents into the store in the way in which manifest files are loaded.
 
     Args:
         backend: the backend of the API.
         documents: documents of any kind.
-        replace: whether everything else is removed first.
+        replace: whether to delete all existing objects first.
 
     Raises:
-        InputError: one can't be used. The load is undone: created objects are gone, and replaced ones have their previous
+        InputError: a document is invalid. The load is undone: created objects are gone, and replaced ones have their previous
             content, even if another client wrote them in the meantime. With `replace`, removed objects are restored.
     """
     store, loaded = backend.store, Loaded()

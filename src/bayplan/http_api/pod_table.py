@@ -141,7 +141,7 @@ class PodTable:
     """The pods of the cluster, and the most recently deleted ones. Written on one thread.
 
     Args:
-        gates: which requests count.
+        gates: the gates that determine a pod's requests.
         profiles: the function that returns the names of the schedulers that have a profile; None if that is not known.
 
     Attributes:

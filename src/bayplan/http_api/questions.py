@@ -67,7 +67,7 @@ class QuestionScheduler:
         settings: the settings of the server.
         configuration: the server's, or the one to try.
         runner: the runner of custom plugins.
-        extenders: connected ones.
+        extenders: the connected extenders.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Inquiry:
     """One question: the cluster that it is about, and the scheduler that decides. On the question thread.
 
     Args:
-        cluster: the present one.
+        cluster: the present cluster.
         settings: the settings of the server.
         runner: the runner of custom plugins.
 
@@ -145,7 +145,7 @@ class Inquiry:
         """Return a pod by ``namespace/name``.
 
         Raises:
-            Refusal: there is none of that name.
+            Refusal: no pod has that name.
         """
         for life in self.timelines:
             if life.key == key:
@@ -153,10 +153,10 @@ class Inquiry:
         raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod of the cluster")
 
     def pod_of(self, target: str) -> PodTimeline:
-        """Return the pod that a text refers to; of a workload the first that waits, or else the first.
+        """Return the pod that a text names; for a workload, its first waiting pod, or else its first pod.
 
         Raises:
-            InputError: there is none.
+            InputError: the workload has no pods.
         """
         found = find_workload(target, self.cluster)
         waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]
@@ -165,10 +165,10 @@ class Inquiry:
         return self.timeline((waiting or found.pods)[0].key)
 
     def waiting_pods(self, target: str) -> list[Pod]:
-        """Return the pods without a node that a text refers to.
+        """Return the waiting pods of the pod or workload that a text names.
 
         Raises:
-            InputError: there are none.
+            InputError: no such pod waits.
         """
         found = find_workload(target, self.cluster)
         waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]

@@ -259,7 +259,7 @@ def _delta(amounts: Amounts, before: Amounts) -> dict[str, Quantity]:
 
 
 def _unstated(restricted: Iterable[str], pod: PodAmounts | None) -> str:
-    """Return the amounts that a quota counts but the containers of a pod lack."""
+    """Return an error text if containers do not specify amounts that quotas require of every pod; "" if they do."""
     if pod is None or pod.requests or pod.limits:
         return ""
     required = sorted(_MUST_STATE.intersection(restricted))

@@ -160,7 +160,7 @@ class InterPodAffinity(
     # PreScore and Score.
 
     def pre_score(self, spec: InterPodAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Sum up the weights of all preferred terms (and required ones of others) per key; SKIP if nothing matches."""
+        """Sum the weights of all preferred terms, and of other pods' required terms, by topology key; SKIP if nothing matches."""
         has_own = bool(spec.terms.preferred_affinity or spec.terms.preferred_anti_affinity)
         if self._ignores_existing and not has_own:
             return SKIP

@@ -46,8 +46,8 @@ class StrategyScore(ResourceScore):
     """Base of the strategies: the weighted mean of the scores of all resources.
 
     Attributes:
-        skips_zeros: whether a resource with the score 0 does not count.
-        rounds: whether the mean is rounded, halves up, not cut.
+        skips_zeros: whether to exclude resources with the score 0 from the mean.
+        rounds: whether the mean is rounded half up instead of truncated.
     """
 
     def __init__(

@@ -168,8 +168,8 @@ class VirtualCluster:
         """Bind a pod to a node; without a start delay it runs in the same event.
 
         Returns:
-            One MODIFIED event; none if the binding is rejected, because the pod does not exist, is on a node already, finished
-            or being deleted.
+            One MODIFIED event; none if the binding is rejected, because the pod does not exist, already has a node, has
+            finished, or is being deleted.
 
         Raises:
             InputError: the pod's run time annotation can't be read.
@@ -289,7 +289,7 @@ class VirtualCluster:
         return min(manager, kubelet)
 
     def advance(self, now_ns: int) -> list[ChangeEvent]:
-        """Do everything that is due, each task at its own time: the kubelet's work first, then the controllers'.
+        """Execute all due tasks, each at its own time: the kubelet's first, then the controllers'.
 
         Raises:
             InputError: a pod's run time annotation is invalid.

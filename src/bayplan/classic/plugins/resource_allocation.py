@@ -49,7 +49,7 @@ class WeighedResource(msgspec.Struct, frozen=True):
 
 
 class AllocationSpec(msgspec.Struct, frozen=True):
-    """The resources with the pod's requests."""
+    """The scored resources, each with the pod's request and its weight."""
 
     key: tuple[WeighedResource, ...]
 

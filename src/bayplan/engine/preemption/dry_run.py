@@ -46,8 +46,8 @@ class DryRun:
         self._plan = plan
         self._priority = plan.priority
         self._changed_rows = ChangedRows(plan, nominations)
-        # The victims of each row, or why it is no candidate (an int: the failure of a filter, or `_NO_VICTIMS`); and whether
-        # neither (0), the victims (1) or the latter (2) are cached.
+        # The victims of each row, or why it is not a candidate (an int: the failure of a filter, or `_NO_VICTIMS`); and what is
+        # cached for it: nothing (0), its victims (1), or why it is not a candidate (2).
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
         self.table = new_table(0)

@@ -129,7 +129,7 @@ def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
     """Merge: defaults keep their positions, a declared entry of the same name replaces one of them, the rest is appended."""
     disabled = tuple(Plugin(plugin.name) for plugin in declared.disabled)
     names = {plugin.name for plugin in disabled}
-    # Of several entries with the same name, the last one replaces; the others stay and are rejected later.
+    # If several entries have the same name, the last one replaces the default; validation rejects the others later.
     positions = {plugin.name: position for position, plugin in enumerate(declared.enabled)}
     enabled: list[Plugin] = []
     replaced: set[int] = set()

@@ -62,7 +62,7 @@ def encode_list(items: tuple[object, ...], *, names: str = "json") -> JsonValue:
 def _is_empty(value: object, go_type: GoType) -> bool:
     if isinstance(go_type, Pointer):
         return value is None
-    # Go's encoder omits no structs, which durations are.
+    # Go's encoder never omits structs, and a duration is a struct.
     return not isinstance(go_type, Duration) and value in (False, 0, "", b"", (), {})
 
 

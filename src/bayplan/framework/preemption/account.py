@@ -1,4 +1,4 @@
-"""The account of a search for victims, for decision records: the candidate nodes, their victims, and why other nodes are none."""
+"""The account of a search for victims, for decision records: candidates, their victims, and why other nodes are none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CandidateAccount(msgspec.Struct, frozen=True):
     """A node on which preemption could have made room.
 
     Attributes:
-        node: its name.
+        node: the node's name.
         victims: most important first.
         pdb_violations: the number of them that a disruption budget protects.
         priority_sum: the sum of all victims' priorities.

@@ -81,7 +81,7 @@ class Evaluator:
         shortlist: Shortlist | None = None
         left: Shortlist | None = None
         chosen = ""
-        # Recorders call it before the cluster changes.
+        # Called by recorders, if any, before the cluster changes.
         diagnosis.preemption = lambda: account_of(rows, shortlist, left, chosen, nodes.names, len(nodes))
         if len(rows):
             # Upstream starts at a random node, so that preemption does not always disturb the same ones.

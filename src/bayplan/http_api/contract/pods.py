@@ -167,7 +167,7 @@ class PodChanged(Answer, frozen=True, kw_only=True):
         exists: whether the pod is known.
         deleted: whether it has been deleted.
         sentence, short, status, node: as in `PodPage`.
-        attempts: number of attempts. All of these only if it exists.
+        attempts: number of attempts. Present only if the pod exists, like `sentence`, `short`, `status` and `node`.
     """
 
     version: str

@@ -25,7 +25,7 @@ from bayplan.state.resource_table import FIRST_RESOURCES
 
 
 class PodResources:
-    """The extended resources of pods. `classes` is None if devices don't serve any (a feature gate)."""
+    """The extended resources of pods. `classes` is None if the feature gate for serving them with devices is off."""
 
     __slots__ = ("_classes",)
 
@@ -33,7 +33,7 @@ class PodResources:
         self._classes = classes
 
     def any_backed(self, pod: Pod) -> bool:
-        """Return whether some device class serves a resource of which the pod requests more than 0."""
+        """Return whether a device class serves any resource of which the pod requests more than 0."""
         classes = self._classes
         if not classes or not asks_extended(pod.spec):
             return False
@@ -41,7 +41,7 @@ class PodResources:
 
 
 def asks_extended(spec: PodSpec) -> bool:
-    """Return whether a pod names extended resources that devices may serve; nearly none do."""
+    """Return whether a pod requests extended resources that devices may serve; few pods do."""
     listed = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
     if spec.overhead:
         listed.append(spec.overhead)
@@ -101,7 +101,7 @@ class Preparation:
 
     Args:
         catalog, tracker: the cluster's objects and claims.
-        resources: which pods have extended resources that devices stand for.
+        resources: the pods' extended resources that devices serve.
         features: the enabled features.
         binding_timeout_ns: how long devices may take to become ready; None: no limit.
     """
@@ -122,7 +122,7 @@ class Preparation:
         self._binding_timeout_ns = binding_timeout_ns
 
     def prepare(self, cycle: CycleClaims, now_ns: int) -> None:
-        """Fill in the claims of a cycle, and what PreFilter answers."""
+        """Fill in the claims of a cycle and the result of PreFilter."""
         pod = cycle.pod
         try:
             claims = list(pod_claims(pod, self._tracker))
@@ -194,7 +194,7 @@ class Preparation:
         return None
 
     def _look_at_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
-        """Record the claims whose devices failed or took too long, and the next deadline of a claim."""
+        """Record the claims whose devices failed or exceeded their binding timeout, and the earliest deadline of all others."""
         unready = set[int]()
         for place, claim in enumerate(cycle.claims):
             failed = binding_failed(claim)

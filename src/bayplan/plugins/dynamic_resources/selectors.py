@@ -21,14 +21,14 @@ class AllocationFailed(Exception):
 
 
 class Selectors:
-    """Compiled expressions of one scheduler."""
+    """The device selectors (CEL expressions) of one scheduler; each is compiled once."""
 
     def __init__(self, features: AllocationFeatures) -> None:
         self._features = features
         self._programs: dict[str, DeviceProgram | CompileProblem] = {}
 
     def match(self, selectors: Sequence[DeviceSelector], device: PoolDevice, owner: str) -> bool:
-        """Return whether a device meets all selectors; `owner` says whose they are, in error texts.
+        """Return whether a device meets all selectors; `owner` names their request or class in error texts.
 
         Raises:
             AllocationFailed: an expression can't be compiled, or fails on the device.
