@@ -85,7 +85,7 @@ class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of the cluster, before and after; for shares and fragmentation see `bayplan.analysis.fragmentation`."""
+    """A figure of the cluster, before and after; requests as shares of allocatable amounts. See also `analysis.fragmentation`."""
 
     name: str
     before: float

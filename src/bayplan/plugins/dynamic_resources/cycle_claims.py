@@ -1,6 +1,6 @@
 """The claims of one pod in one state of the cluster, as found by PreFilter.
 
-The same object serves all cycles of a pod until something that it depends on changes; cached verdicts are valid just as long.
+All cycles of a pod use the same object until something that it depends on changes; cached verdicts are valid as long.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from bayplan.state.arrays import Codes, Index
 
 
 class Variant(msgspec.Struct, frozen=True, eq=False):
-    """The claims to allocate on one kind of nodes.
+    """The claims to allocate on nodes of one kind.
 
     Attributes:
-        signature: identifies what they request.
+        signature: identifies their requests.
         requests: the requests of the special claim, or None if it needs no devices.
     """
 

@@ -1,4 +1,4 @@
-"""PreFilter's part: find a pod's claims and say whether they can be allocated at all."""
+"""PreFilter of DynamicResources: find a pod's claims, and check whether they can be allocated at all."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def asks_extended(spec: PodSpec) -> bool:
 
 
 class SpecialClaims:
-    """The special claims of a cluster by owner; reads the claims that were written since the last question."""
+    """The special claims of a cluster by owner, updated from the claims written since the last call."""
 
     def __init__(self, tracker: ClaimTracker) -> None:
         self._tracker = tracker
@@ -68,7 +68,7 @@ class SpecialClaims:
         self._refresh()
         keys = self._keys.get((pod.metadata.name, pod.metadata.uid), {})
         if len(keys) > 1:
-            # The first in the order in which they came.
+            # The first in order of arrival.
             return find_special_claim(pod, self._tracker.all())
         for key in keys:
             return self._tracker.get(key)
@@ -97,13 +97,13 @@ class SpecialClaims:
 
 
 class Preparation:
-    """Makes the claims of a cycle.
+    """Prepares the claims of a cycle.
 
     Args:
         catalog, tracker: the cluster's objects and claims.
         resources: the pods' extended resources that devices serve.
         features: the enabled features.
-        binding_timeout_ns: how long devices may take to become ready; None: no limit.
+        binding_timeout_ns: the time in which devices must become ready; None: no limit.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ KEPT_PROGRAMS = 1024
 
 
 class AllocationFailed(Exception):
-    """Something is wrong with a claim, class or slice: the cycle ends. The text is upstream's. Caught in this package."""
+    """A claim, class or slice is invalid: the cycle ends. The text is upstream's. Caught in this package."""
 
 
 class Selectors:
@@ -49,7 +49,7 @@ class Selectors:
     def _ask(self, expression: str, device: PoolDevice) -> bool | CompileProblem | RunProblem:
         program = self._programs.get(expression)
         if program is None:
-            # The language takes a while to import, and most runs have no devices.
+            # Importing CEL takes a while, and most runs have no devices.
             from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
             try:
