@@ -148,9 +148,9 @@ class _RecordWriter:
         return numbers
 
     def _normalization(self, frame: Frame, keyframe: Keyframe, part: int, scale: Params | None) -> int:
-        """Return the number of the table of normalised scores; plugins without normalisation need none.
+        """Return the number of the table of normalised scores; None for plugins without normalisation.
 
-        A table maps raw to normalised scores, and serves all frames with the same scale. If a plugin uses more than the raw
+        A table maps raw to normalised scores; all frames with the same scale use it. If a plugin uses more than the raw
         score (a node without a topology label scores 0), the table contains the scores of all rows, for this frame.
         """
         if scale is None:

@@ -21,7 +21,7 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
         copies: the number of copies that fitted then.
         reached_limit: whether there may be more.
         placed, waiting: pods with and without a node.
-        runs_out: the resource that the next copy lacked on most nodes; "" for none.
+        runs_out: the resource that the next copy lacked on most nodes; "" if none.
     """
 
     taken_at_ns: int
@@ -61,7 +61,7 @@ def headroom(
 
     Args:
         cluster_at: the function that returns the cluster at a time.
-        times_ns: the times, in order; the workloads exist at the last one.
+        times_ns: the times, in order; the workloads must exist at the last of them.
         mix: workloads with their proportions.
         preempts: whether copies may evict pods.
         limit: maximum number of copies.

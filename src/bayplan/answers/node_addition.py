@@ -44,7 +44,7 @@ MAX_IMPROVED = 60
 
 
 class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node to add: its name in the answer, its shape, price, and number of pods placed there (except those of DaemonSets)."""
+    """A node to add: its name in the answer, its shape, price, and number of pods placed on it (except those of DaemonSets)."""
 
     node: str
     shape: str

@@ -97,7 +97,7 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 
 
 def _tolerations(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield the sets of taints that keep the pod away from healthy nodes, those of most nodes first."""
+    """Yield the sets of taints because of which healthy nodes reject the pod, the sets of the most nodes first."""
     if TAINTS not in judged.matrix.filters:
         return
     number = judged.matrix.filters.index(TAINTS)

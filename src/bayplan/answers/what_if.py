@@ -70,7 +70,7 @@ class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pod, workload: which.
         kind: see `DifferenceKind`; ``new`` pods have a node or wait.
-        before, after: its node, "" for none.
+        before, after: its node on each side; "" for none.
         plugin: the plugin that decided; "" if that is not known, or no plugin decided.
         reason: the reason, in words.
     """
@@ -362,7 +362,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 
 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
-    """Return the pods whose node on the second side differs from the current one, though that still exists; at most `most`."""
+    """Return the pods with a different node on the second side although their current node still exists; at most `most`."""
     names = cluster.state.nodes.names
     found: dict[str, str] = {}
     for key, info in cluster.state.pods.items():
@@ -375,7 +375,7 @@ def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
 def differences(
     cluster: QuestionCluster, a: Side, b: Side, gone: Mapping[str, str], other: QuestionCluster | None = None
 ) -> tuple[list[PodDifference], int]:
-    """Return the pods that differ, by kind and name, and the number of moved ones whose decisive plugin was determined."""
+    """Return the pods that differ, by kind and name, and the number of moved pods whose decisive plugin was determined."""
     rows, looked_at = [], 0
     evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
     order = {kind: number for number, kind in enumerate(DifferenceKind)}

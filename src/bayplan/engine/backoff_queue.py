@@ -70,7 +70,7 @@ class BackoffQueue:
             self.rejected.reorder(queued, self._rejected_key(queued))
 
     def is_backing_off(self, queued: QueuedPod, now_ns: int) -> bool:
-        """Return whether a pod, in whichever tier it waits, must not be tried yet. Computes the end of its backoff once."""
+        """Return whether a pod is still in backoff, in any tier. Computes the end of its backoff once."""
         options = self._options
         count = queued.error_count or queued.unschedulable_count
         if not count or not options.max_backoff_ns:

@@ -123,7 +123,7 @@ class FilteredRows:
         return named
 
     def first_failures(self) -> tuple[Index, Codes]:
-        """Return per row the number of the first filter that failed (intp, -1: none) and its verdict (uint16)."""
+        """Return for each row the number of the first filter that failed (intp, -1: none) and its verdict (uint16)."""
         capacity = self._columns.capacity
         first = np.full(capacity, -1, dtype=np.intp)
         verdicts = np.zeros(capacity, dtype=np.uint16)

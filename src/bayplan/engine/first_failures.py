@@ -34,7 +34,7 @@ class FirstFailures:
         counts: number of rows per value, without `PASSES`.
         overrides: values that differ from the verdicts without nominated pods, by row.
         shut: the rows among these that are feasible without nominated pods, as keys.
-        asked_rows: number of rows evaluated one by one.
+        asked_rows: the number of rows evaluated one by one.
         full_passes: number of times that all rows were evaluated.
     """
 
@@ -114,7 +114,7 @@ class FirstFailures:
         return -1
 
     def _ask(self, row: int, crowd: Crowd) -> None:
-        """Evaluate one row, with its nominated pods, if any, and without them."""
+        """Evaluate one row without its nominated pods and, if there are any, with them."""
         self.asked_rows += 1
         value = own = self._own(row)
         pods = crowd.pods_at(row) if self._examined[row] else None

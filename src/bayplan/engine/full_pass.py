@@ -24,7 +24,7 @@ from bayplan.state.arrays import Bools, Ints
 class PluginScores:
     """The result of one score plugin: its weight, and int64[rows] raw and normalised scores, defined for feasible rows.
 
-    `plugin` and `spec` identify the source of the raw scores, `scale` the normalisation (None if there is none).
+    `plugin` and `spec` identify the source of the raw scores, `scale` the normalisation (None without one).
     """
 
     weight: int
@@ -40,7 +40,7 @@ class ScoreTable:
     """Scores of all plugins over a set of feasible nodes.
 
     Attributes:
-        scores: per plugin, in order, without skipped ones.
+        scores: the scores by plugin, in order, without skipped plugins.
         total: int64[rows], -1 if not feasible.
         skipped: plugins whose PreScore returned Skip.
         failure: the Error that ended scoring, or None.

@@ -24,8 +24,8 @@ class PreFilterSaid(NamedTuple):
     """The result of one PreFilter plugin, for records.
 
     Attributes:
-        plugin: its name.
-        code: SUCCESS, SKIP, or that of a rejection or an error.
+        plugin: the plugin's name.
+        code: SUCCESS, SKIP, or the code of a rejection or an error.
         message: the message of a rejection or an error.
         node_names: the only nodes left, or None if it did not restrict them.
     """
@@ -90,7 +90,7 @@ class PreparedPlugins:
             self._all_reads |= reads
 
     def _changes(self) -> int:
-        """Return what changed since the last call, as bits of `Reads`; NODES means that all plugins run again."""
+        """Return the data that changed since the last call, as bits of `Reads`; NODES means that all plugins run again."""
         changes = _ALWAYS
         if self._node_log.end != self._node_position:
             self._node_position = self._node_log.end
@@ -104,7 +104,7 @@ class PreparedPlugins:
         return changes
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return what a plugin reads at this extension point."""
+        """Return the data that a plugin reads at this extension point."""
         raise TypeError(f"{type(self).__name__} lacks reads()")
 
 
@@ -119,7 +119,7 @@ class PreFilters(PreparedPlugins):
         self._said: tuple[PreFilterOutcome, tuple[PreFilterSaid, ...]] | None = None
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return what PreFilter reads."""
+        """Return the data that PreFilter reads."""
         found: Reads = plugin.pre_filter_reads(spec)
         return found
 
@@ -235,7 +235,7 @@ def is_static(reads: Reads) -> bool:
 
 
 class PreScoreOutcome:
-    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended it."""
+    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended PreScore, or None."""
 
     def __init__(self) -> None:
         self.params: dict[str, Params] = {}
@@ -258,7 +258,7 @@ class PreScores(PreparedPlugins):
         self._said: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return what PreScore reads."""
+        """Return the data that PreScore reads."""
         found: Reads = plugin.pre_score_reads(spec)
         return found
 

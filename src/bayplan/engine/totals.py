@@ -32,7 +32,7 @@ class Totals:
         weights: theirs.
         scales: the normalisation of each scorer's raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
-        blocks: the best of them.
+        blocks: the highest totals by block of rows.
         summed: number of times that all rows were summed up.
         sampled: number of samples summed up separately. For measurements.
     """
@@ -82,7 +82,7 @@ class Totals:
             self._stale = True
 
     def replace(self, results: list[ScoreResult]) -> None:
-        """Set results of the same plugins, some of them for other specs."""
+        """Set the results of the same plugins, some of them for different specs."""
         for number in range(len(results)):
             if results[number] is not self.rules.results[number]:
                 self.scales[number] = None
@@ -180,7 +180,7 @@ class Totals:
             self._scratch = np.zeros(capacity, dtype=np.int64)
 
     def _choose_varying(self) -> int:
-        """Find the scorers that distinguish nodes; return the sum of the others."""
+        """Find the scorers that distinguish nodes; return the weighted sum of all other scorers."""
         level, varying, numbers = self._floor, [], []
         for number in range(len(self.rules.results)):
             result: ScoreResult = self.rules.results[number]
@@ -245,7 +245,7 @@ class Totals:
         return found
 
     def best(self) -> tuple[int, BestRows]:
-        """Return the highest total and the rows that have it; -1 and none if nothing is feasible."""
+        """Return the highest total and the rows that have it; -1 and no rows if no node is feasible."""
         highest = int(self.blocks.highest())
         return highest, BestRows(self.blocks, highest, int(self.blocks.count_of(highest)) if highest >= 0 else 0)
 
@@ -266,7 +266,7 @@ class Totals:
         return False
 
     def best_of_sample(self, sample: Sample) -> tuple[int, BestOfSample]:
-        """Return the highest total of a sample, and the rows that have it. Call `refresh` with the sample first."""
+        """Return the highest total of a sample, and the rows with it. Call `refresh` with the sample first."""
         return sample.best(self._total)
 
     def _mark(self, sample: Sample) -> Any:

@@ -64,7 +64,7 @@ class DryRun:
     def search(self, rows: Index, start: int, wanted: int, crowd: Crowd, budgets: DisruptionBudgets) -> Shortlist:
         """Dry-run rows until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
-        While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
+        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the others.
 
         Args:
             rows: intp.

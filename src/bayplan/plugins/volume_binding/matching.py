@@ -210,7 +210,7 @@ def choose_volume(
 
 
 def could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: Quantity) -> bool:
-    """Return whether a volume is large enough, of the right mode and attributes, not reserved for another claim, and not being deleted."""
+    """Return whether a volume has enough storage, the right mode and attributes, and is neither reserved for others nor deleted."""
     if volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
         return False
     if storage_amount(volume.spec.capacity) < requested:
