@@ -85,7 +85,7 @@ class Regexp:
         return "" if found is None else str(found.group(), "utf-8")
 
     def find_each(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield the matches from left to right, each with the number of bytes after it, which the search for the next may read."""
+        """Yield the matches from left to right, each with the number of bytes after it, which the next search may read."""
         end = -1
         data = _encoded(text)
         for match in self._program.finditer(data):

@@ -55,7 +55,7 @@ def answer_cycle_case(case: JsonObject) -> JsonObject:
 def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Scheduler, ClusterObjects]:
     """Return a scheduler with the cluster of a case, and the objects of the case.
 
-    Without `sampling` it examines all nodes, whatever the configuration.
+    Without `sampling` it examines all nodes, regardless of the configuration.
     """
     gates = FeatureGates.from_mapping(_mapping_of_bools(case.get("featureGates")))
     registry = in_tree_registry()

@@ -102,7 +102,7 @@ class QueuedPod(Struct, eq=False, gc=False):
             self.plan = None
 
     def count_failures(self, count: int, last_ns: int) -> None:
-        """Count a number of skipped attempts as rejections, the last at a time; do nothing if the number is 0."""
+        """Count `count` skipped attempts as rejections, the last of them at `last_ns`; do nothing if `count` is 0."""
         if count:
             self.attempts += count
             self.unschedulable_count += count

@@ -52,7 +52,7 @@ class ActionType(IntFlag):
 
     @property
     def text(self) -> str:
-        """Return upstream's name, e.g. ``UpdateNodeTaint``; empty for a combination that has none."""
+        """Return upstream's name, e.g. ``UpdateNodeTaint``; empty for a combination without a name."""
         return _TEXT_BY_ACTION.get(self, "")
 
     @property
@@ -96,7 +96,7 @@ class ClusterEvent(NamedTuple):
     Attributes:
         resource: kind of object; plugins register ``Pod``, the queue receives ``AssignedPod`` or ``UnschedulablePod``.
         actions: the change; several in a registration.
-        custom_label: name of an event with a label of its own (UnschedulableTimeout, ForceActivate).
+        custom_label: the name of an event with a special label (UnschedulableTimeout, ForceActivate).
     """
 
     resource: str
@@ -110,14 +110,14 @@ class ClusterEvent(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """Return whether the event concerns every pod, whichever plugin rejected it."""
+        """Return whether the event concerns every pod, regardless of the plugins that rejected it."""
         return self.resource == EventResource.WILDCARD and self.actions == ActionType.ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
         """Return whether this registration matches an incoming event.
 
         An incoming general Update does not match a registration for a specific update: it means that none of the
-        specific changes happened. That is why the value of the incoming event must not be the greater one.
+        specific changes happened. Therefore the value of the incoming event must not be the greater.
         """
         if self.is_wildcard:
             return True
@@ -251,7 +251,7 @@ class ObjectChange(NamedTuple):
 
 
 def pod_update_events(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -> list[ClusterEvent]:
-    """Return the changes of a pod, one event per kind of change; the general Update if there is no specific one."""
+    """Return the changes of a pod, one event per kind of change; without a specific change, the general Update."""
     resource = EventResource.ASSIGNED_POD if new.spec.node_name else EventResource.UNSCHEDULABLE_POD
     actions = []
     if old.metadata.labels != new.metadata.labels:

@@ -64,7 +64,7 @@ class Handle:
     Attributes:
         cluster: the state.
         feature_gates: gates that change decisions.
-        scheduler_name: the profile's name.
+        scheduler_name: the scheduler name of the profile.
         dry_runs: the engine's interface for preemption; None outside of a scheduler.
         extenders: the extenders in calling order.
         waiting_pods: the pods that wait for a permit; None outside of a scheduler.
@@ -150,7 +150,7 @@ class Plugin(Generic[S]):
         raise TypeError(f"{type(self).__name__} implements an extension point that needs compile()")
 
     def observe(self, spec: S, cluster: ClusterState) -> Params:
-        """Return what `score` (or `filter`) reads of the cluster as a whole.
+        """Return the data about the whole cluster that `score` (or `filter`) reads.
 
         These are the params of plugins without PreScore (PreFilter).
         """
@@ -160,7 +160,7 @@ class Plugin(Generic[S]):
         """Return the events that may make a pod schedulable that this plugin rejected, each with its hint.
 
         A plugin that can reject pods and does not override this gets every event, like a plugin without EnqueueExtensions
-        upstream: nothing is known about what it reads.
+        upstream, because nothing is known about the data that it reads.
         """
         rejecting = not REJECTING_POINTS.isdisjoint(self.extension_points())
         return ((ANY_EVENT, None),) if rejecting else ()
@@ -181,7 +181,7 @@ class QueueSortPlugin(Plugin[S]):
     """Orders the active queue."""
 
     def sort_key(self, pod: Pod, timestamp_ns: int) -> tuple[int, ...]:
-        """Return the sort key of a waiting pod; the smallest goes first. `timestamp_ns` is when it was queued."""
+        """Return the sort key of a waiting pod; the smallest key comes first. `timestamp_ns` is the time when it was queued."""
         raise TypeError(f"{type(self).__name__} lacks sort_key()")
 
 
@@ -202,10 +202,10 @@ PROCEED = PreFilterResult()
 
 
 class PreFilterPlugin(Plugin[S]):
-    """Runs once at the start of a cycle; may reject the pod, or skip its own Filter for the cycle with SKIP."""
+    """Runs once at the start of a cycle; may reject the pod, or return SKIP to skip its own Filter in this cycle."""
 
     def pre_filter_reads(self, spec: S) -> Reads:
-        """Return what `pre_filter` reads for a spec, if that can be less than `pre_reads`."""
+        """Return the data that `pre_filter` reads for a spec, if it can be less than `pre_reads`."""
         return self.pre_reads
 
     def pre_filter(self, spec: S, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
@@ -246,7 +246,7 @@ class FilterPlugin(Plugin[S]):
         """Return the params for a state in which pods were added or removed since PreFilter.
 
         This is PreFilterExtensions (AddPod, RemovePod): called inside a trial for nominated pods and dry runs. Only plugins
-        whose params count pods override it. PreFilter's decision to skip or to reject is final.
+        whose params contain counts of pods override it. PreFilter's decision to skip or to reject is final.
         """
         return params
 
@@ -260,7 +260,7 @@ class PostFilterPlugin(Plugin[S]):
 
 
 class PreScorePlugin(Plugin[S]):
-    """Runs once the feasible nodes are known; may skip its own Score for the cycle with SKIP.
+    """Runs when the feasible nodes are known; may return SKIP to skip its own Score in this cycle.
 
     Class attributes:
         reads_feasible: whether the result of `pre_score` depends on which nodes are feasible.
@@ -269,7 +269,7 @@ class PreScorePlugin(Plugin[S]):
     reads_feasible: ClassVar[bool] = True
 
     def pre_score_reads(self, spec: S) -> Reads:
-        """Return what `pre_score` reads for a spec, if that can be less than `pre_reads`."""
+        """Return the data that `pre_score` reads for a spec, if it can be less than `pre_reads`."""
         return self.pre_reads
 
     def pre_score(self, spec: S, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -298,7 +298,7 @@ class ScorePlugin(Plugin[S]):
         return None
 
     def score_reads(self, spec: S) -> Reads:
-        """Return what `score` reads for a spec, if that is not `reads`."""
+        """Return the data that `score` reads for a spec, if it differs from `reads`."""
         return self.reads
 
     def score_error(self, spec: S, params: Params | None) -> str:
@@ -310,7 +310,7 @@ class NormalizePlugin(ScorePlugin[S]):
     """A score plugin with NormalizeScore, split into the part that depends on all feasible nodes and an elementwise part."""
 
     def scale(self, spec: S, params: Params | None, raw: Ints) -> Params:
-        """Return what normalising needs of the raw scores of the feasible nodes (never empty), e.g. their maximum."""
+        """Return the data that normalising needs of the feasible nodes' raw scores (never empty), e.g. their maximum."""
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
     def scale_over(self, spec: S, params: Params | None, raw: Ints, feasible: Bools, rows: Rows) -> Params:

@@ -93,7 +93,7 @@ class QuestionScheduler:
         sampling: bool = True,
         without: Collection[str] = (),
     ) -> Scheduler:
-        """Return a scheduler for a state, or for an empty one; `without` some plugins."""
+        """Return a scheduler for a state or an empty cluster, `without` some plugins."""
         settings, configuration = self._settings, self.configuration
         return settings.assemble(
             configuration.without_plugins(without) if without else configuration,
@@ -214,7 +214,7 @@ class Questions:
         self._version += len(changes)
 
     def close(self) -> None:
-        """End the question that is being answered, and refuse others."""
+        """Cancel the current question, and refuse new ones."""
         self._closed.set()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -223,7 +223,7 @@ class Questions:
 
         Args:
             request: the client's request; if the client disconnects, the question ends.
-            work: it may only use what it is given.
+            work: the function that answers; it may only use its arguments.
 
         Raises:
             Refusal: too many questions are pending, or this one took too long.
@@ -300,7 +300,7 @@ class Questions:
     def _cluster(
         self, objects: Sequence[KubernetesObject] | None, version: int, maker: QuestionScheduler
     ) -> QuestionCluster:
-        """Return the copy of the cluster; if `objects` are given, it is made from them."""
+        """Return the copy of the cluster; if `objects` are given, it is created from them."""
         if self._copy is None or (objects is not None and version != self._copied):
             if objects is None:
                 raise QuestionEnded("the copy of the cluster was dropped")

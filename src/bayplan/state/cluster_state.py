@@ -80,13 +80,13 @@ class ClusterState:
 
     Args:
         request_gates: the feature gates that change the resources of a pod.
-        account: the function that computes them.
+        account: the function that computes the requests of pods.
 
     Attributes:
         nodes: the columns of the nodes themselves.
-        columns: all columns, as compiled rules read them.
+        columns: all columns, in the form that compiled rules read.
         usage: int64[3 + resources, capacity], the usage of each node by its pods; rows as in `pod_info`.
-        pods: every pod that is on a node or assumed there, by key.
+        pods: every pod that is on a node or assumed on it, by key.
         pods_on: by row, its pods by key, in order of arrival.
         counters: by row, the number of pods that match a selector or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
@@ -373,7 +373,7 @@ class ClusterState:
             self._journal.append(inverse)
 
     def fork(self) -> ClusterState:
-        """Return an independent copy of the whole state; typed objects, which never change, are shared."""
+        """Return an independent copy of the state; typed objects are shared, because they never change."""
         return _state_of(self._contents())
 
     def __reduce__(self) -> tuple[Callable[[_Contents], ClusterState], tuple[_Contents]]:

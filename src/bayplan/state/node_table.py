@@ -35,7 +35,7 @@ class _Offer(NamedTuple):
 
 
 class NodeTable:
-    """The columns of nodes. A row keeps its number as long as its node exists; a freed row is used for the next node.
+    """The columns of nodes. A node has the same row as long as it exists; freed rows are reused.
 
     Attributes:
         count: the number of rows in use, including freed ones: columns are read up to here.

@@ -59,7 +59,7 @@ class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
         return RequiredTerms(spec, cluster)
 
     def reasons(self, spec: TermsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the common reason of affinity, then that of the violated rule."""
+        """Return the common reason of affinity, then the reason of the violated rule."""
         return (POD_AFFINITY_NOT_MATCH, REASONS[verdict])
 
 

@@ -27,7 +27,7 @@ class PreferredSpec:
 
     Attributes:
         terms: the weight and labels of terms with label requirements; field requirements are ignored.
-        error: upstream's error for the first invalid term; every node then fails with it.
+        error: upstream's error for the first invalid term, with which every node then fails.
     """
 
     key: Hashable

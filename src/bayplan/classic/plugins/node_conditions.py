@@ -33,7 +33,7 @@ NOT_READY_SHIFT, NETWORK_SHIFT, MAX_REPEATS = 1, 5, 15
 
 
 class FlagSpec(msgspec.Struct, frozen=True):
-    """Whether the predicate checks nodes for this pod at all."""
+    """Whether the predicate checks nodes for this pod."""
 
     key: bool
 
@@ -105,7 +105,7 @@ class CheckNodeCondition(ConditionPredicate):
 
 
 class PressurePredicate(ConditionPredicate):
-    """Base of the predicates about pressure; the last condition of a type counts."""
+    """Base of the predicates about pressure conditions; the last condition of a type counts."""
 
     condition = ""
     reason = ""

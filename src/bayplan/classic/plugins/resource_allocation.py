@@ -159,7 +159,7 @@ def _shape_problem(shape: tuple[tuple[int, int], ...]) -> str:
 class ResourceAmounts(ScoreRule):
     """Base of the rules: the requested amount of each resource including the pod, and the capacity.
 
-    Both are 0 for a resource that nodes do not count.
+    Both are 0 for resources that nodes do not count.
 
     Args:
         resources: the resources that are weighed.

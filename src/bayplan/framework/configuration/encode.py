@@ -93,6 +93,6 @@ def _encode(value: object, go_type: GoType, names: str) -> JsonValue:
 
 
 def _whole(value: float) -> int | float:
-    """Return a number as Go encodes it: integral values below 1e21 without point and exponent."""
+    """Return a number as Go encodes it: integral values below 1e21 without decimal point and exponent."""
     text = json_float(value)
     return value if "." in text or "e" in text else int(text)

@@ -35,7 +35,7 @@ class ConfigurationProblem(msgspec.Struct, frozen=True):
     """One problem.
 
     Attributes:
-        message: upstream's, without the path if it begins with one.
+        message: upstream's message, without the path at its beginning, if any.
         place: the position in the text.
         hint: the likely correct spelling of a misspelt name, or "".
     """

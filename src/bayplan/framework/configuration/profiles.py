@@ -68,7 +68,7 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
     def with_plugin(
         self, name: str, weight: int, extension_points: Collection[str], declared: KubeSchedulerProfile
     ) -> "ProfileConfiguration":
-        """Return a profile in which a plugin runs at all its extension points, after the others, as ``multiPoint`` would enable it.
+        """Return a profile in which a plugin runs at all its extension points, after the others, as if enabled with ``multiPoint``.
 
         queueSort has only one plugin, which it replaces; at bind it runs first. A profile whose
         configuration names the plugin is returned unchanged, because it decides where the plugin runs. Arguments come from its
@@ -117,7 +117,7 @@ def build_profiles(
 def _check_against(
     built: list[ProfileConfiguration], profile: KubeSchedulerProfile, following: ProfileConfiguration
 ) -> None:
-    """Check that a profile sorts the queue like the first one, and has a unique name."""
+    """Check that a profile sorts the queue like the first profile, and has a unique name."""
     name = following.scheduler_name
     if profile.plugins is None:
         raise BuildError(f"plugins required for profile with scheduler name {quote(name)}")
@@ -241,8 +241,8 @@ def _with_multi_point(
 ) -> tuple[str, ...]:
     """Add the plugins of ``multiPoint`` that implement the point.
 
-    Order: the point's own entries that are also in ``multiPoint``, in their own order; the plugins of ``multiPoint``; the other
-    own entries.
+    Order: first the point's own entries that are also in ``multiPoint``, then the plugins of ``multiPoint``, then all other own
+    entries.
     """
     own = [plugin.name for plugin in declared.enabled]
     disabled = {plugin.name for plugin in declared.disabled}
