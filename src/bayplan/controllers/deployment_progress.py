@@ -36,7 +36,7 @@ class _Rollout:
     """The last observed state of a Deployment.
 
     Attributes:
-        replica_set: the uid of the newest one.
+        replica_set: the uid of the newest ReplicaSet.
         status: its status at that time.
         moved_ns: the time of the last progress.
     """

@@ -43,7 +43,7 @@ class IndexSet:
         return position >= 0 and index <= self._lasts[position]
 
     def add(self, first: int, last: int | None = None) -> None:
-        """Add an index, or all from the first to the last one; adding one again does nothing."""
+        """Add an index, or all indexes from the first to the last; adding an index again has no effect."""
         last = first if last is None else last
         if last < first:
             return

@@ -142,7 +142,7 @@ class PersistentVolumeController(Controller):
         self._bind(claim, now_ns)
 
     def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Return a claim without a class with the default class set, if there is one."""
+        """Return a claim; without a class it gets the default class, if there is one."""
         annotations = claim.metadata.annotations
         if claim.spec.storage_class_name is not None or BETA_STORAGE_CLASS in annotations or claim.spec.volume_name:
             return claim
@@ -197,7 +197,7 @@ class PersistentVolumeController(Controller):
     # Volumes.
 
     def _settle(self, volume: PersistentVolume, now_ns: int) -> None:
-        """Set the phase of a volume without a claim; those of deleted claims are retained or deleted by their reclaim policy."""
+        """Set the phase of a volume without a claim; after the claim's deletion, retain or delete it by its reclaim policy."""
         reference, name = volume.spec.claim_ref, volume.metadata.name
         released = self._released.pop(name, None)
         if reference is None:

@@ -50,7 +50,7 @@ class ClaimProtection(Controller):
 
 
 class VolumeProtection(Controller):
-    """Reconcile volumes that are being deleted, by name."""
+    """Reconciles volumes that are being deleted, by name."""
 
     kind = PersistentVolume
     watches = (PersistentVolume, PersistentVolumeClaim)

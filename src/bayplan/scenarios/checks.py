@@ -41,7 +41,7 @@ class Facts(NamedTuple):
 
     Attributes:
         explain: the function that returns why a pod waits, by its key.
-        scaling: the function that returns the results of the autoscaler so far; None if there is none.
+        scaling: the function that returns the results of the autoscaler so far; None without an autoscaler.
     """
 
     explain: Callable[[str], str]

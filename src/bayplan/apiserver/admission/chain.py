@@ -52,7 +52,7 @@ class Admission:
     """Calls the hooks of a cluster for writes.
 
     Args:
-        server: the server whose writes these are.
+        server: the server that handles the writes.
     """
 
     def __init__(self, server: Server) -> None:
@@ -160,7 +160,7 @@ class Admission:
         )
 
     def mutate(self, attributes: Attributes, rerun: Callable[[Attributes], None] | None = None) -> bool:
-        """Let mutating hooks change the object of a request, and return whether they did.
+        """Call mutating hooks for the object of a request; return whether any changed it.
 
         Args:
             attributes: the request; its object is updated.

@@ -34,7 +34,7 @@ _DESCRIPTION = (
 
 
 class NamespaceController(DocumentController):
-    """Reconcile namespaces that are being deleted, by name."""
+    """Reconciles namespaces that are being deleted, by name."""
 
     def __init__(
         self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend

@@ -17,7 +17,7 @@ POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
 
 
 class PolicyController(DocumentController):
-    """Reconcile policies, by name."""
+    """Reconciles policies, by name."""
 
     def __init__(
         self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend

@@ -33,7 +33,7 @@ class _Memory:
     def recall(
         self, key: str, item: StatefulSet | DaemonSet | None, history_of: Callable[[str], RevisionHistory]
     ) -> None:
-        """Fill the history of a set, or drop it if the set is gone.
+        """Fill the revision history of a set, or drop it if the set is gone.
 
         Args:
             key: the key of the set.

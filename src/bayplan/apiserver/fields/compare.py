@@ -83,7 +83,7 @@ def _inside(kind: FieldType, value: object, children: Node) -> Node:
 
 
 def deduced(kind: FieldType, value: object) -> FieldType:
-    """Return the type; for an untyped value, the type that follows from it: a map of untyped values, or a leaf."""
+    """Return the type; for an untyped value, the type derived from it: a map of untyped values, or a leaf."""
     if kind.merge is not _UNTYPED:
         return kind
     return _UNTYPED_MAP if isinstance(value, dict) else LEAF

@@ -13,7 +13,7 @@ _LEAF, _STRUCT, _MAP = Merge.LEAF, Merge.STRUCT, Merge.MAP
 
 
 def merge(kind: FieldType, live: object, config: object) -> object:
-    """Return a document with a configuration merged into it; neither is changed. No list of it names an item twice."""
+    """Return a document with a configuration merged into it; neither is changed. The configuration's lists have no duplicates."""
     if live is None:
         return config
     kind = deduced(kind, config if config is not None else live)

@@ -147,7 +147,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- connections --------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Open a connection, if there is room for it."""
+        """Accept a connection if the limits allow it; otherwise refuse or close it."""
         super().connection_made(GatheringTransport(transport, self.loop))
         self._known = self._table.add(self)
         if not self._known:

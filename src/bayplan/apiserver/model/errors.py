@@ -27,9 +27,9 @@ class ApiError(Exception):
 
     Args:
         code: the HTTP status code.
-        message: the message for people.
+        message: the message for users.
         reason: the reason for programs; empty if upstream has none.
-        details: the details of the Status; None if upstream has none.
+        details: the details of the Status; None if upstream has no details.
         headers: the headers of the response.
         metadata: the metadata of the Status (a 410 has a continue token there).
 

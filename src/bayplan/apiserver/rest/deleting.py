@@ -30,7 +30,7 @@ class Deleted:
 
     Attributes:
         document: the object in its last state, in the version of the request.
-        gone: whether it is (or, in a dry run, would be) deleted.
+        gone: whether the object is (or, in a dry run, would be) deleted.
     """
 
     document: Document
@@ -101,7 +101,7 @@ def _ask_hooks(
     """Call policies and webhooks for a deletion.
 
     Raises:
-        ApiError: one denies it, or fails and its failure policy is Fail.
+        ApiError: a hook denies the deletion, or fails and its failure policy is Fail.
     """
     if backend.admission.is_active:
         hooks = backend.admission.begin_deletion(info, options, old, "" if in_collection else info.name)

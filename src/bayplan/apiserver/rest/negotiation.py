@@ -51,7 +51,7 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def parse_accept(header: str) -> list[Clause]:
-    """Return the alternatives of an Accept header, best first; those of equal quality in their original order."""
+    """Return the alternatives of an Accept header, best first; alternatives of equal quality are in their original order."""
     clauses = []
     for part in header.split(","):
         media_type, *rest = (each.strip() for each in part.split(";"))
@@ -76,7 +76,7 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         pretty: whether the client requests indentation.
 
     Raises:
-        ApiError: it accepts none of the supported types.
+        ApiError: the client accepts none of the supported types.
     """
     if not accept or accept == "*/*" or accept == JSON:
         return Form(JSON, pretty=pretty) if pretty else PLAIN
@@ -100,7 +100,7 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
 
 
 def _names_object(clause: Clause) -> bool:
-    """Return whether protobuf can encode what a clause accepts: objects, or their metadata."""
+    """Return whether protobuf can encode the form that a clause accepts: objects, or their metadata."""
     kind = clause.parameters.get("as", "")
     if not kind:
         return "g" not in clause.parameters and "v" not in clause.parameters

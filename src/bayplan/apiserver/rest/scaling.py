@@ -71,7 +71,7 @@ def _with(document: Document, path: tuple[str, ...], value: object) -> Document:
 
 
 def scale_paths(resource: Resource) -> Scale:
-    """Return the paths of a resource; those of custom resources are in their definition."""
+    """Return the paths of a resource; for custom resources, they are in the definition."""
     if resource.custom is None:
         return Scale()
     declared = part(resource.custom, "subresources", "scale")
@@ -210,7 +210,7 @@ def _field(paths: Scale) -> Node:
 def _owner(
     backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
 ) -> managed.Request:
-    """Return the write with the time of its manager's entry: the API server keeps it, and gives a new entry none.
+    """Return the write with the time of its manager's existing entry, which the API server keeps; new entries have no time.
 
     Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
     """

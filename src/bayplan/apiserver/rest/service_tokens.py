@@ -90,7 +90,7 @@ def _bound_object(backend: Backend, info: RequestInfo, reference: Document) -> d
     """Return the object that a token is to be bound to, by the claim for its kind; nothing without a reference.
 
     Raises:
-        ApiError: a token cannot be bound to it.
+        ApiError: a token cannot be bound to the object.
     """
     if not reference:
         return {}
@@ -158,7 +158,7 @@ _INVALID = "invalid bearer token"
 
 
 def _is_ours(token: str) -> bool:
-    """Return whether a token says that this server issued it."""
+    """Return whether a token names this server as its issuer."""
     body = token.split(".")[1] if token.count(".") == 2 else ""
     try:
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))

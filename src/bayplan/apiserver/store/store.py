@@ -315,7 +315,7 @@ class Store:
         """Check the tables, the order of writes and the counters for consistency.
 
         Raises:
-            InvariantError: they are inconsistent.
+            InvariantError: the tables, writes or counters are inconsistent.
         """
         for table in self._tables.values():
             keys = [item.key for item in table.between("", "")]

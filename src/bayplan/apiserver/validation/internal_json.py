@@ -70,7 +70,7 @@ def internal(type_name: str, found: object) -> object:
 
     Args:
         type_name: the name of the type with its package, e.g. ``core.PodSpec``, possibly within a Go type: ``[]core.Toleration``.
-        found: the value in the API's form, None for a missing one.
+        found: the value in the API's form; None if it is missing.
     """
     package = re.split(r"[^\w]", type_name.lstrip("[]*"))[0]
     return _convert(package, type_name.replace(f"{package}.", ""), found)

@@ -36,10 +36,10 @@ class DeviceTable:
         alive: all unfinished pods of the cluster, by key.
 
     Attributes:
-        free: int64[rows, GPUs], 0 for GPUs that a node lacks.
+        free: int64[rows, GPUs], the free amounts; 0 for GPUs that a node lacks.
         counts: int64[rows], the number of GPUs.
         models: int64[rows], positions in `model_names`.
-        kinds: int64[rows, kinds], how many pods of each kind are on a node: pods that share a GPU, then pods of 1, 2, ... GPUs.
+        kinds: int64[rows, kinds], the number of pods of each kind on a node: pods that share a GPU, pods with 1, 2, ... GPUs.
         model_names: all models seen.
     """
 
@@ -85,7 +85,7 @@ class DeviceTable:
         return gpus_of(node)[1] if node is not None else ""
 
     def free_before(self, pod: Pod, row: int) -> list[int]:
-        """Return what is free of each GPU of a row without one of its pods."""
+        """Return the free amount of each GPU of a row without one of its pods."""
         key = pod_key(pod)
         node = self.state.nodes.nodes[row]
         count = gpus_of(node)[0] if node is not None else 0
@@ -115,7 +115,7 @@ class DeviceTable:
         self.models[row] = self._model_number(model)
 
     def _take(self, free: list[int], key: str, pod: Pod) -> GpuRequest:
-        """Take the GPUs of a pod from what is free; return its request."""
+        """Subtract the GPUs of a pod from the free amounts; return its request."""
         request = gpu_request(pod)
         if isinstance(request, str) or not request.count:
             return GpuRequest()
