@@ -172,7 +172,7 @@ def test_another_schedule_takes_effect() -> None:
     [
         pytest.param({"schedule": "often"}, "exactly 5 fields", id="no schedule"),
         pytest.param({"timeZone": "Moon/Sea"}, "an IANA time zone", id="no time zone"),
-        pytest.param({"schedule": "0 0 31 2 *"}, "a schedule that comes round", id="a day that never comes"),
+        pytest.param({"schedule": "0 0 31 2 *"}, "a schedule that comes round", id="a day that does not exist"),
     ],
 )
 def test_what_can_not_be_read_is_reported(spec: dict[str, Any], want: str) -> None:

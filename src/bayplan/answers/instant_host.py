@@ -45,7 +45,7 @@ class InstantHost:
 
     Args:
         scheduler: the host's own scheduler; no other code may pass it changes.
-        now_ns: the time, which does not pass by itself.
+        now_ns: the time; it never advances on its own.
 
     Attributes:
         scheduler, now_ns: the arguments.
@@ -53,7 +53,7 @@ class InstantHost:
         placed: node by key of every pod that was placed here and still exists.
         messages: why pods that were tried have no node, by key.
         evictions: evicted pods, in order.
-        victims: these as they were, by key.
+        victims: the evicted pods in their last version, by key.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:

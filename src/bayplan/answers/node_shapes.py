@@ -360,7 +360,7 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
     """Parse prices by name, e.g. ``m5.large=0.096``.
 
     Raises:
-        InputError: one can't be parsed.
+        InputError: a price can't be parsed.
     """
     found = {}
     for text in texts:

@@ -84,7 +84,7 @@ def _is_orphan(item: KubernetesObject, namespace: str) -> bool:
 
 
 class AdoptingDeployments(DeploymentController):
-    """Reconcile Deployments; a new one first adopts the ReplicaSets that it selects."""
+    """Reconciles Deployments; a new one first adopts the ReplicaSets that it selects."""
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
@@ -211,7 +211,7 @@ class PodOwnership(Controller):
 
 
 class AdoptingReplicaSets(ReplicaSetController):
-    """Reconcile ReplicaSets; a new one first adopts the pods that it selects.
+    """Reconciles ReplicaSets; a new one first adopts the pods that it selects.
 
     Args:
         tools: see `ControllerTools`.

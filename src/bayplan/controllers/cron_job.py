@@ -30,7 +30,7 @@ SCHEDULED_TIME_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 class CronJobController(Controller):
-    """Reconcile CronJobs."""
+    """Reconciles CronJobs."""
 
     kind = CronJob
     component = "cronjob-controller"

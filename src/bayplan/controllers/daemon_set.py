@@ -32,7 +32,7 @@ _MAX_BACKOFF_NS = 15 * 60 * SECOND_NS
 
 
 class DaemonSetController(Controller):
-    """Reconcile DaemonSets."""
+    """Reconciles DaemonSets."""
 
     kind = DaemonSet
     component = "daemonset-controller"

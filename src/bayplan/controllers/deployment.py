@@ -52,7 +52,7 @@ _NOT_COPIED = frozenset(
 
 
 class DeploymentController(Controller):
-    """Reconcile Deployments."""
+    """Reconciles Deployments."""
 
     kind = Deployment
     component = "deployment-controller"

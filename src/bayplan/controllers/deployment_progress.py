@@ -47,7 +47,7 @@ class _Rollout:
 
 
 class DeploymentProgress(Controller):
-    """Reconcile the condition Progressing of Deployments, by key."""
+    """Reconciles the condition Progressing of Deployments, by key."""
 
     kind = Deployment
     watches = (Deployment,)

@@ -104,7 +104,7 @@ class _Memory:
 
 
 class DisruptionController(Controller):
-    """Reconcile PodDisruptionBudgets."""
+    """Reconciles PodDisruptionBudgets."""
 
     kind = PodDisruptionBudget
     component = "controllermanager"

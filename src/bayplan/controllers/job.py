@@ -58,7 +58,7 @@ class _Memory:
 
 
 class JobController(Controller):
-    """Reconcile Jobs."""
+    """Reconciles Jobs."""
 
     kind = Job
     component = "job-controller"

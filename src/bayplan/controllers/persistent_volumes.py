@@ -41,7 +41,7 @@ _CLASS = "class "
 
 
 class PersistentVolumeController(Controller):
-    """Reconcile claims, by ``namespace/name``, volumes, by name, and all pending claims of a class, by ``class name``."""
+    """Reconciles claims, by ``namespace/name``, volumes, by name, and all pending claims of a class, by ``class name``."""
 
     kind = PersistentVolumeClaim
     watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
@@ -220,7 +220,7 @@ def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
 
 
 def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """Return the default class: the newest if there are several, then the first by name."""
+    """Return the default storage class; of several, the newest; among equally old ones, the first by name."""
     marked = [item for item in classes if item.metadata.annotations.get(DEFAULT_CLASS) == "true"]
     return min(marked, key=lambda item: (-_created_ns(item), item.metadata.name), default=None)
 

@@ -34,7 +34,7 @@ _MAX_PREFIX_LENGTH = 57
 
 
 class PodClaimController(Controller):
-    """Reconcile pods with claims, by key.
+    """Reconciles pods with claims, by key.
 
     A finished pod gets no new claims; upstream recreates them and deletes them again.
 

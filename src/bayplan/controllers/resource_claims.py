@@ -23,7 +23,7 @@ DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 
 
 class ResourceClaimController(Controller):
-    """Reconcile claims, by key."""
+    """Reconciles claims, by key."""
 
     kind = ResourceClaim
     watches = (ResourceClaim,)

@@ -44,7 +44,7 @@ class _Memory:
 
 
 class StatefulSetController(Controller):
-    """Reconcile StatefulSets."""
+    """Reconciles StatefulSets."""
 
     kind = StatefulSet
     component = "statefulset-controller"

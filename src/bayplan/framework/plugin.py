@@ -157,7 +157,7 @@ class Plugin(Generic[S]):
         return ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Return the events that may make a pod schedulable that this plugin rejected, each with its hint.
+        """Return the events that may make pods schedulable after this plugin rejected them, each with its hint.
 
         A plugin that can reject pods and does not override this gets every event, like a plugin without EnqueueExtensions
         upstream, because nothing is known about the data that it reads.

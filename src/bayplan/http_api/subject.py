@@ -88,7 +88,7 @@ class Decisions(Protocol):
         ...
 
     def is_annotated(self, number: int) -> bool:
-        """Return whether a decision is another scheduler's, parsed from the pod's annotations."""
+        """Return whether a decision was made by another scheduler and read from the pod's annotations."""
         ...
 
     def numbers_of(self, pod: str) -> Sequence[int]:
@@ -135,7 +135,7 @@ class EngineStatus(Protocol):
 
     @property
     def decisions_per_second(self) -> float:
-        """The decisions per second of real time, lately."""
+        """The decisions per second of real time, in recent seconds."""
         ...
 
     @property
@@ -150,7 +150,7 @@ class EngineStatus(Protocol):
 
     @property
     def preemptions(self) -> int:
-        """Pods preempted so far."""
+        """The number of cycles that preempted pods so far."""
         ...
 
     @property

@@ -28,7 +28,7 @@ class TrialRunner(PluginRunner):
         is_wanted: the function that returns whether the result is still needed.
 
     Attributes:
-        over: whether the trial is over; failures are then reported without ending anything.
+        over: whether the trial is over; later failures are only reported.
     """
 
     def __init__(self, deadline_seconds: float, is_wanted: Callable[[], bool] = lambda: True) -> None:

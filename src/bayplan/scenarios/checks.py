@@ -79,7 +79,7 @@ def evaluate(check: Check, simulator: Simulator, facts: Facts) -> CheckResult:
 
 
 class _Evaluation:
-    """The cluster at one moment."""
+    """Evaluates checks on the cluster at one moment."""
 
     def __init__(self, simulator: Simulator, facts: Facts) -> None:
         self._simulator = simulator

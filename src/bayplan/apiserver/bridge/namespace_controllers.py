@@ -177,7 +177,7 @@ def _condition(known: Document | None, wanted: tuple[str, str, str, str], time: 
 
 
 class NamespaceFurnisher(DocumentController):
-    """Reconcile namespaces, by name: their default ServiceAccount and the ConfigMap of the server's certificate.
+    """Reconciles namespaces, by name: their default ServiceAccount and the ConfigMap of the server's certificate.
 
     Args:
         tools, documents, writer, ask: see `DocumentController`.

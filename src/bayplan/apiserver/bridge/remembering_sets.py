@@ -67,7 +67,7 @@ class _Memory:
 
 
 class RememberingStatefulSets(StatefulSetController):
-    """Reconcile StatefulSets.
+    """Reconciles StatefulSets.
 
     Args:
         tools: see `ControllerTools`.
@@ -85,7 +85,7 @@ class RememberingStatefulSets(StatefulSetController):
 
 
 class RememberingDaemonSets(DaemonSetController):
-    """Reconcile DaemonSets.
+    """Reconciles DaemonSets.
 
     Args:
         tools: see `ControllerTools`.

@@ -31,7 +31,7 @@ def configuration_problem(type_name: str, kind: FieldType, config: dict[str, obj
     Args:
         type_name: OpenAPI's name of the type; custom resources have none, and only their fields and lists are checked.
         kind: how the type merges.
-        config: of that type.
+        config: the configuration, of that type.
     """
     found = _struct(placed_fields(type_name), config, kind)
     if len(found) < 2:

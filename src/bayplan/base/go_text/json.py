@@ -79,7 +79,7 @@ def json_float(value: float) -> str:
 def yaml_number(value: float) -> str:
     """Write a finite float64 like go-yaml after a round trip through ``json.Marshal``: whole numbers as integers, others with %g.
 
-    Shortest digits; exponents below 1e-4, and from 1e6 on for numbers with a fraction or an exponent.
+    Shortest digits. Numbers below 1e-4 have an exponent; so do numbers from 1e6 on with a fraction or an exponent in JSON.
     """
     text = json_float(value)
     if text.lstrip("-").isdigit():

@@ -220,7 +220,7 @@ class SpreadByZone(OwnedPods):
 
 
 class SpreadByLabel(OwnedPods):
-    """10 if no pod shares the label's value, 0 if all do, and 0 for nodes without the label."""
+    """Scores 10 if no pod has the node's label value, 0 if all pods have it, and 0 for nodes without the label."""
 
     def __init__(self, pods: OwnerPods, label: str, cluster: ClusterState) -> None:
         super().__init__(pods, cluster)
