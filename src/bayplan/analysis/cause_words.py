@@ -323,7 +323,7 @@ class CauseWords:
         wanted = self._pod.spec.node_selector or {}
         selected = self._groups.selected()
         if selected.any():
-            # The pod's own rules let it go to some node, so the rule is one of the configuration.
+            # The pod's own rules allow some node, so the rule is in the configuration.
             what = f"{self._added()} excludes {self._groups.every(selected).rstrip(',')}"
             return what if self._groups.selection else f"{self._added()} excludes every node"
         missing = [
@@ -405,7 +405,7 @@ class CauseWords:
             np.array([node is not None and each.rejects(node) for node in by_row], dtype=np.bool_) for each in found
         ]
         if not bool((np.logical_or.reduce(computed) == rejected)[matrix.known].all()):
-            # Something else is counted, for example by a configuration that is not known here.
+            # The counts differ, for example because of a configuration that is not known.
             return ""
         number = max(range(len(found)), key=lambda place: int((computed[place] & rows).sum()))
         return self._spread_over(found[number], ~computed[number] & matrix.known, rows)

@@ -49,7 +49,7 @@ class _RecordWriter:
         self._node_sets: dict[tuple[tuple[str | None, ...], bytes], int] = {}
         self._last: tuple[tuple[str | None, ...], Index, int] | None = None
         self._normalizations: dict[tuple[int, int, Params], int] = {}
-        # By keyframe and scales, if no table belongs to one frame alone; most frames share their scales with another.
+        # By keyframe and scales, for frames without a table of their own; most frames share their scales with another frame.
         self._numbers: dict[tuple[int, tuple[Params | None, ...]], list[int]] = {}
         self._written = 0
         self._values: dict[tuple[int, int], Ints] = {}

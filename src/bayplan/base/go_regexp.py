@@ -71,7 +71,7 @@ class Regexp:
         except re2.error as problem:
             raise _refusal(pattern, problem) from None
         finally:
-            # RE2's wrapper has a cache of its own, of 128 programs.
+            # RE2's wrapper has its own cache, of 128 programs.
             re2.purge()
         self.size: int = self._program.programsize
 

@@ -267,7 +267,7 @@ class _Estimator:
                 self._copy_sizes(node, node.body)
         if node.kind == "bind":
             return plus(LIST_COST, value, body)
-        # The macro asks whether there is a value, and binds it.
+        # The macro checks whether there is a value, and binds it.
         bound = plus(LIST_COST, 1, value, body, 1 if node.kind == "optMap" else 0)
         return plus(1, value, bound)
 

@@ -186,7 +186,7 @@ class Reflector(Generic[W]):
             except (ConnectionLost, ListFailed) as lost:
                 problem = str(lost)
             except msgspec.MsgspecError as odd:
-                # After an invalid stream it is unknown what was missed.
+                # After an invalid stream, changes may have been missed.
                 problem, self.version = f"unreadable: {odd}", ""
             if problem != self.problem:
                 _log.warning("%s: %s", self._path, problem)

@@ -117,7 +117,7 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
     if plan.pre.status is None and repeats_overhead(pod):
         answer["filterAll"] = _every_filter(_plan_after_sums(scheduler, profile, pod))
     failure = result.failure
-    # An Error of a filter ends the cycle before scores, whatever other nodes could do.
+    # An Error of a filter ends the cycle before scores, even if other nodes are feasible.
     if result.feasible_nodes and (failure is None or result.scored):
         failure = _record_scores(answer, plan, result) or failure
     if failure is not None and result.diagnosis is None:

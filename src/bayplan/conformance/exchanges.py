@@ -67,7 +67,7 @@ def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
         if token in want and token in got:
             want[token], got[token] = masked_at(want[token], got[token], rest)
         elif not rest and token in want and len(want) == len(got):
-            # A name that varies can be a key, too: what a generated name stands for in a map.
+            # A name that varies can also be a key of a map.
             ours = [name for name in got if name not in want]
             if len(ours) == 1:
                 want[_ANY], got[_ANY] = want.pop(token), got.pop(ours[0])

@@ -118,7 +118,7 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
         history = memory.history
         if not history.revisions:
-            # The revision of a set that is loaded with its pods, and whose template is unchanged, is that of its newest pod.
+            # If a set is loaded with its pods, and its template is unchanged, its revision is that of its newest pod.
             owned = self.store.owned_pods(item.metadata.uid)
             hashes = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in owned.active.values()]
             if hashes and hashes[-1] and item.status.observed_generation == item.metadata.generation:

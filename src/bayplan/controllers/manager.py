@@ -145,7 +145,7 @@ class ControllerManager:
         """Queue the reconciles that an event requires: of a kind other than pods, or of a deleted pod."""
         item = event.object
         kind = event.kind
-        # The object's own controller goes first: a ReplicaSet that was scaled down deletes its pods before its
+        # The object's own controller runs first: a ReplicaSet that was scaled down deletes its pods before its
         # Deployment uses the room for new ones.
         own = self._by_kind.get(kind)
         if own is not None and _asks_for_something_new(event):

@@ -36,8 +36,8 @@ _MIN = -(2**63)
 _NANO = -9
 _FACTORS = 18  # Decimal digits that always fit into an int64.
 _WRAPPING_SCALES = (1, 2, 3, 6, 9)  # Upstream multiplies by these in one step and returns the wrapped result.
-_MAX_EXPONENT = 2_000  # Upstream computes 10**exponent whatever it costs; Bayplan rejects exponents above this.
-_PLAIN_LENGTH = 12  # Numbers with fewer digits fit into an int64, in whatever unit.
+_MAX_EXPONENT = 2_000  # Upstream computes 10**exponent at any cost; Bayplan rejects exponents above this.
+_PLAIN_LENGTH = 12  # Numbers with fewer digits fit into an int64 in any unit.
 _MAX_LENGTH = 2_000  # The same for the digits of a text.
 
 

@@ -179,7 +179,7 @@ class NodeResourcesFit(
             if len(self._orders) >= MAX_ORDERS:
                 self._orders.clear()
             wanted = sorted(name for name in names if not self._is_ignored(name))
-            # CPU, memory and ephemeral storage come first, as upstream names them; the others it gives in random order.
+            # CPU, memory and ephemeral storage first, as upstream; all others, in random order upstream, are sorted.
             ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
             ordered += [name for name in wanted if is_scalar(name)]
             flags = (TOO_MANY_PODS << 1 + min(place, MAX_FLAGS - 1) for place in range(len(ordered)))

@@ -175,7 +175,7 @@ class PodTopologySpread(
             action == HARD or bool(pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
         )
         keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if all_keys else ()
-        # Constraints with equal policies count the same nodes: a pod may have thousands of constraints, each with a key of its own.
+        # Constraints with equal policies count the same nodes: a pod may have thousands of constraints, each with its own key.
         shared: dict[Hashable, Eligibility] = {}
         return [self._table(pod, constraint, keys, cluster, shared) for constraint in constraints], ""
 

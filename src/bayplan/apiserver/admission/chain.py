@@ -71,7 +71,7 @@ class Admission:
         return any(self._hooks)
 
     def _compiled(self) -> _Hooks:
-        # The language takes a while to import, and most clusters have no policies.
+        # Importing CEL takes a while, and most clusters have no policies.
         if not any(len(table) for table in self._tables):
             return _Hooks([], [], [], [])
         from bayplan.apiserver.admission import mutating_policies, validating_policies, webhooks

@@ -29,7 +29,7 @@ from bayplan.base.plain_data import Document, part, parts
 
 _PREFIX = "pod-security.kubernetes.io/"
 _ENFORCE, _WARN = f"{_PREFIX}enforce", f"{_PREFIX}warn"
-# Versions alone change nothing: the default level is privileged. What is audited is not shown.
+# Versions alone have no effect, because the default level is privileged. Audit annotations are not shown.
 _DECIDING = frozenset((_ENFORCE, _WARN))
 _MAX_PODS = 3000
 _TEMPLATES = {

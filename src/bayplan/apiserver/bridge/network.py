@@ -22,7 +22,7 @@ NODE_NETWORK = IPv4Network("172.16.0.0/12")
 """Range of the internal addresses given to nodes without one. The first one is the API server's (`VIRTUAL_ADDRESS`)."""
 
 _BLOCK = 256
-_MAX_BLOCKS = 256  # A node has a /16 at most, whatever number of pods it allows.
+_MAX_BLOCKS = 256  # A node has a /16 at most, regardless of the number of pods it allows.
 _RESERVED = 2  # The network's own address, and the broadcast address or the bridge's.
 _DEFAULT_MAX_PODS = 110
 

@@ -48,7 +48,7 @@ class PolicyController(DocumentController):
         generation = part(policy, "metadata").get("generation") or 1
         if part(policy, "status").get("observedGeneration") == generation:
             return None
-        # The language takes a while to import, and most clusters have no policies.
+        # Importing CEL takes a while, and most clusters have no policies.
         from bayplan.apiserver.admission.type_checking import expression_warnings
 
         found = expression_warnings(policy, self._registry)

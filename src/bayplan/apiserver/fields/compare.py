@@ -144,7 +144,7 @@ def _compare_items(kind: FieldType, old: list[object], new: list[object], out: t
     for element, item in after.items():
         earlier = before.get(element, _ABSENT)
         if isinstance(item, _Repeated) or isinstance(earlier, _Repeated):
-            # Repeated items have no identity of their own; they count as one value.
+            # Repeated items have no identity; they count as one value.
             if earlier is _ABSENT:
                 out[0][element] = LEAF_NODE
             elif item != earlier:

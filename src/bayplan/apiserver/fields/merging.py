@@ -47,7 +47,7 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
     merged: set[str] = set()
     out: list[object] = []
     at = to = 0
-    # Items are in the order of the configuration; items that it does not have stay where they are among the others.
+    # Items are in the order of the configuration; items that are not in it keep their positions relative to the others.
     while at < len(left) or to < len(right):
         if at < len(left):
             element, item = left[at]

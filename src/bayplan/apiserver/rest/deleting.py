@@ -197,7 +197,7 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = backend.now()
         new["status"] = {**part(old, "status"), "phase": "Terminating"}
-        # Unlike other kinds, a namespace takes the older option to leave no orphans for the policy Foreground.
+        # Unlike for other kinds, for a namespace the older option orphanDependents=false means the policy Foreground.
         foreground = options.orphan is False
         finalizers = _finalizers(new, replace(options, propagation="Foreground") if foreground else options)
         if finalizers:

@@ -94,7 +94,7 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         if clause.media_type == PROTOBUF and _names_object(clause):
             kind = clause.parameters.get("as", "")
             return Form(PROTOBUF, kind.removesuffix("List"), clause.parameters.get("v", ""), pretty, kind)
-    # A watch is negotiated twice: as an object, of which there is YAML, too, then as a stream.
+    # A watch is negotiated twice: first as an object, for which YAML is possible, then as a stream.
     offered = _STREAM_TYPES if stream and any(_form(each, False, pretty) for each in clauses) else OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
 

@@ -100,7 +100,7 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
         raise invalid("ListOptions", _META_GROUP, "", causes)
     initial = read_bool(query, "sendInitialEvents")
     if watch and initial is None and query.get("resourceVersion", "") in ("", "0"):
-        # A watch without a version begins with the existing objects, as one that asks for them.
+        # A watch without a version begins with the existing objects, like a watch that requests them.
         initial = True
     return ListOptions(
         label_selector=query.get("labelSelector", ""),

@@ -128,7 +128,7 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
     field = _field(paths)
     # Fields without a manager are not tracked later.
     if not replicas:
-        # Zero replicas are the absence of the field, which nobody owns then.
+        # Zero replicas are encoded as an absent field, which has no owner.
         managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}
         managers = {who: owned for who, owned in managers.items() if owned.fields}
     elif any(intersection(owned.fields, field) for owned in managers.values()):

@@ -174,7 +174,7 @@ def review_token(backend: Backend, document: Document) -> Document:
     claims = _verified(backend, token)
     wanted = texts(spec, "audiences")
     if claims is None:
-        # A token that another issuer made up is nobody's; one of this server's is looked at and found wanting.
+        # A token of another issuer is not recognised at all; a token of this server is verified, and the error is reported.
         unknown = (
             _INVALID if not _is_ours(token) else f"[{_INVALID}, service account token is not valid yet or has expired]"
         )

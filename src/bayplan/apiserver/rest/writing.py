@@ -410,7 +410,7 @@ def change(
         return Written(new, None, False, warnings)
     if deletes_now(resource.table, new, old):
         # A write that removes the last finalizer returns the object in its last version.
-        # The store removes it as it was: what changed last is in no event.
+        # The store removes the previous version: no event has the last change.
         version = part(old, "metadata")["resourceVersion"]
         backend.remove(resource, {**old, "metadata": dict(part(old, "metadata"))})
         part(new, "metadata")["resourceVersion"] = version

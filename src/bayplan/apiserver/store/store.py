@@ -225,7 +225,7 @@ class Store:
         listeners = self._listeners.get(write.table)
         if listeners is not None:
             listeners.emit(write)
-            # All watches have it now; with its frames, the history would take twice the memory.
+            # All watches have received it: drop its frames, with which the history would take twice the memory.
             write.frames.clear()
 
     def settled(self, revision: int) -> Awaitable[None] | None:

@@ -103,7 +103,7 @@ def _convert_named(package: str, go_type: str, found: object) -> object:
     if isinstance(definition, str):
         return _convert(package, definition, found)
     if definition is None:
-        # A type of metav1 or similar, which has JSON names of its own.
+        # A type of metav1 or similar, which has its own JSON names.
         return {} if found is None else found
     return _convert_struct(package, definition, found if isinstance(found, dict) else {}, go_type)
 

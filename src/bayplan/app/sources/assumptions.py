@@ -77,7 +77,7 @@ def sampling_assumption(
     """Return the assumption that all nodes are examined, or None if the scheduler examines them all, too."""
     nodes = sum(isinstance(item, Node) for item in objects)
     percentage = configuration.percentage_of_nodes_to_score
-    # Below 100 nodes, all are examined, whatever the percentage (minFeasibleNodesToFind).
+    # Below 100 nodes, all are examined, regardless of the percentage (minFeasibleNodesToFind).
     if nodes < 100 or percentage == 100:
         return None
     shown = f"percentageOfNodesToScore {percentage}" if percentage else "the default percentageOfNodesToScore"

@@ -110,7 +110,7 @@ class RequiredTerms(CountingRule):
             code = table.codes[row]
             if code >= 0 and table.values[code] > 0:
                 return _EXISTING
-        # The first pod of a group with affinity to itself may go anywhere.
+        # The first pod of a group with affinity to itself fits on any node.
         if not self._first_of_group:
             for number in range(len(self._wanted)):
                 table = self._wanted[number]

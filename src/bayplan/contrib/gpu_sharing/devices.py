@@ -102,7 +102,7 @@ class DeviceTable:
             self._resize(len(self.free), count)
         free = [GPU_SIZE_MILLI] * count
         self.kinds[row] = 0
-        # By name: the order in which they came changes when a dry run puts them back.
+        # By name: the order of arrival changes when a dry run adds them again.
         for _, info in sorted(self.state.pods_on[row].items()) if node is not None else ():
             request = self._take(free, info.key, info.pod)
             if request.count:
@@ -121,7 +121,7 @@ class DeviceTable:
             return GpuRequest()
         known = self._assignments.get(key)
         if known is None or known[0] != pod.metadata.uid:
-            # None if it does not fit: other schedulers may have put more on the node than there is.
+            # None if it does not fit: other schedulers may have overcommitted the node.
             known = (pod.metadata.uid, assigned_gpus(pod) or tuple(tightest(free, request) or ()))
             self._assignments[key] = known
         numbers = known[1]
