@@ -71,7 +71,7 @@ class Cluster:
 
     Args:
         objects: the nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
-        configuration: a KubeSchedulerConfiguration as a mapping or YAML text; by default kube-scheduler's defaults. Its
+        configuration: a KubeSchedulerConfiguration as a mapping or YAML text; by default, kube-scheduler's defaults. Its
             HTTP extenders are called.
         classic: a provider or Policy of the classic scheduler, which is then used instead; `configuration` and `feature_gates`
             are then ignored.
@@ -191,7 +191,7 @@ class Cluster:
         return [key for key, pod in self.scheduler.pods.items() if not pod.spec.node_name and key not in placed]
 
     def add(self, *objects: KubernetesObject) -> None:
-        """Add objects, or replace those of the same name; pods without a node wait for `schedule`."""
+        """Add objects, or replace existing objects of the same name; pods without a node wait for `schedule`."""
         for item in objects:
             check_object(item, "Cluster.add")
             self._host.put(item)
@@ -278,7 +278,7 @@ class Cluster:
     def capacity(
         self, mix: str, *, preempts: bool = False, limit: int = DEFAULT_LIMIT, seeds: Sequence[int] = ()
     ) -> CapacityAnswer:
-        """Return how many more copies of a workload fit, or of a mix (``web=3,db``). The cluster does not change.
+        """Return the number of additional copies of a workload, or of a mix (``web=3,db``), that fit. The cluster does not change.
 
         Args:
             mix: the workloads or pods with their proportions.
@@ -332,7 +332,7 @@ class Cluster:
         """Return the pods without a node that a target refers to.
 
         Raises:
-            InputError: there are none.
+            InputError: no such pods wait.
         """
         pods = self.scheduler.pods
         try:
@@ -383,7 +383,7 @@ def refuse_path(objects: object) -> None:
     """Raise if a string is given instead of objects: iterating over it returns characters.
 
     Raises:
-        InputError: it is one.
+        InputError: the argument is a path.
     """
     if isinstance(objects, str):
         raise InputError("Cluster(objects)", got=repr(objects), wanted="objects", hint=f"Cluster.open({objects!r})")
@@ -393,7 +393,7 @@ def check_object(item: object, where: str) -> None:
     """Raise if a value is not an object, with a suggestion.
 
     Raises:
-        InputError: it is a builder, a string or something else.
+        InputError: the argument is a builder, a string or anything but an API object.
     """
     if isinstance(item, KubernetesObject):
         return

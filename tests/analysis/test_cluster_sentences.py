@@ -152,7 +152,7 @@ def test_the_queue_in_one_sentence(counts: dict[str, int], retry_ns: int | None,
     [
         pytest.param(0, 0, 0, 9, "A and B place all 50 pods alike", id="no difference"),
         pytest.param(1, 0, 0, 9, "1 of 50 pods differs: 1 on another node", id="one pod moved"),
-        pytest.param(0, 0, 4, 9, "4 of 50 pods differ: 4 placed only by B", id="pods that do not differ are left out"),
+        pytest.param(0, 0, 4, 9, "4 of 50 pods differ: 4 placed only by B", id="pods without differences are omitted"),
         pytest.param(
             3,
             2,

@@ -40,7 +40,7 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
         pytest.param(
             f"0/4 nodes are available: 4 node(s) had untolerated taint(s). no new claims to deallocate, {PREEMPTION}",
             (Reason("node(s) had untolerated taint(s)", 4),),
-            id="preemption's message about claims is left out, too",
+            id="preemption's message about claims is omitted, too",
         ),
         pytest.param(
             "0/4 nodes are available: 1 node(s) had no example.com/gpu. or so, 3 x. no new claims to deallocate",

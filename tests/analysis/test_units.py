@@ -91,7 +91,7 @@ def test_a_percentile_is_the_smallest_number_that_covers_its_share(numbers: list
 @pytest.mark.parametrize(
     ("items", "more", "want"),
     [
-        pytest.param(["a"], 0, "a", id="one item stands alone"),
+        pytest.param(["a"], 0, "a", id="a single item"),
         pytest.param(["a", "b"], 0, "a and b", id="two have no comma"),
         pytest.param(["a", "b", "c"], 0, "a, b and c", id="three have one"),
         pytest.param(["a", "b"], 1200, "a, b and 1,200 more", id="what is not named is counted"),

@@ -69,7 +69,7 @@ def record(
             record(Outcome.UNSCHEDULABLE, nominated="n-3", victims=("a/b", "a/c"), message="0/5 ..."),
             None,
             "web/api-7 waits for room on n-3, 2 pods must go",
-            id="others have to go",
+            id="other pods must be removed",
         ),
         pytest.param(
             record(Outcome.ERROR, message='running Filter plugin "X": KeyError'),
@@ -118,7 +118,7 @@ def attempt(feasible: int, *, evaluated: int = 5, outcome: str = "unschedulable"
             "1 node more fits, scheduled instead of unschedulable",
             id="it fits now",
         ),
-        pytest.param(attempt(0), attempt(0, evaluated=6), "6 nodes looked at instead of 5", id="a node came"),
+        pytest.param(attempt(0), attempt(0, evaluated=6), "6 nodes looked at instead of 5", id="a node was added"),
         pytest.param(attempt(0), attempt(0, message="y"), "now y", id="another reason"),
     ],
 )

@@ -45,7 +45,7 @@ NODES = (node("n1"), node("n2", zone="b"))
             "important",
             True,
             (1, "Insufficient cpu"),
-            id="lower priorities go if they may",
+            id="lower priorities are evicted if allowed",
         ),
     ],
 )

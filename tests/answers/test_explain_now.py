@@ -50,7 +50,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
             [make_pod("x").node("gpu")],
             "x",
             "default/x is on gpu; scheduled again now, it would go to a",
-            id="a pod that would go elsewhere",
+            id="a pod that would be placed elsewhere",
         ),
         pytest.param(
             [make_pod("x").node("gpu").req(cpu="2"), make_pod("y").node("a").req(cpu="3")],

@@ -55,7 +55,7 @@ OTHER = running("other-1", "n2", owner="other", cpu="3").obj()
             DrainOptions(delete_emptydir_data=True),
             ["n1"],
             "",
-            id="unless it may go",
+            id="unless it may be evicted",
         ),
         pytest.param(
             (*NODES, WEB, OTHER, budget(1)), DrainOptions(), ["n1"], "", id="a budget with one to spare allows it"
@@ -75,7 +75,11 @@ OTHER = running("other-1", "n2", owner="other", cpu="3").obj()
             id="two budgets",
         ),
         pytest.param(
-            (*NODES, WEB, OTHER, budget(0)), DrainOptions(disable_eviction=True), ["n1"], "", id="budgets are not asked"
+            (*NODES, WEB, OTHER, budget(0)),
+            DrainOptions(disable_eviction=True),
+            ["n1"],
+            "",
+            id="disruption budgets are ignored",
         ),
         pytest.param(
             (*NODES, running("tied-1", "n1").node_selector({"kubernetes.io/hostname": "n1"}).obj(), OTHER),

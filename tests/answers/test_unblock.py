@@ -132,7 +132,7 @@ def test_the_filter_that_rejects_every_node_leads_and_a_node_in_its_zone_is_best
             FULL,
             "wait",
             ["wait: the scheduler preempts default/web-* by itself"],
-            id="preemption comes by itself",
+            id="preemption happens without a change",
         ),
     ],
 )

@@ -35,7 +35,7 @@ def kinds(answer: Answer) -> dict[str, str]:
         pytest.param(
             (*NODES, *WEB, AGENT), "lose-zone=a", {"web-0": "moved", "agent-1": "gone"}, id="but no DaemonSets"
         ),
-        pytest.param((*NODES, BARE), "remove-nodes=n1", {"bare": "moved"}, id="bare pods come back as copies"),
+        pytest.param((*NODES, BARE), "remove-nodes=n1", {"bare": "moved"}, id="bare pods are recreated as copies"),
         pytest.param(
             (*NODES, *WEB), "remove-nodes=n[23]", {"web-1": "moved", "web-2": "moved"}, id="nodes by a pattern"
         ),

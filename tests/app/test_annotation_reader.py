@@ -121,7 +121,7 @@ def test_the_condition_of_the_pod_is_the_message_of_its_newest_attempt() -> None
         pytest.param([["a", "b"], ["b", "c"]], ["a", "b", "c"], id="its oldest entry is cut off"),
         pytest.param([["a", "b"], ["c", "d"]], ["a", "b", "c", "d"], id="all of it is new"),
         pytest.param([["a"], ["a", "a"]], ["a", "a"], id="an attempt ends as the one before"),
-        pytest.param([["a", "b"], ["b"]], ["a", "b"], id="entries go and none comes"),
+        pytest.param([["a", "b"], ["b"]], ["a", "b"], id="entries are dropped and none is added"),
     ],
 )
 def test_the_history_is_read_once(versions: Sequence[Sequence[str]], want: list[str]) -> None:

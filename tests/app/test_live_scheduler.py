@@ -293,7 +293,7 @@ def placed_in(report: Path) -> list[str]:
     [
         pytest.param(("--report", "x"), "--report without --dry-run; try --dry-run", id="a report without a dry run"),
         pytest.param(("--port", "1", "--listen", "203.0.113.1"), "--listen and --port", id="an address of others"),
-        pytest.param(("--context", "other"), "other", id="a context that is not there"),
+        pytest.param(("--context", "other"), "other", id="a context that does not exist"),
     ],
 )
 def test_what_can_not_be_is_refused(options: tuple[str, ...], want: str, tmp_path: Path) -> None:

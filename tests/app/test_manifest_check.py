@@ -69,7 +69,7 @@ def widget(**spec: object) -> dict[str, object]:
         pytest.param([config_map()], [""], id="a good object"),
         pytest.param([config_map(), config_map("d")], ["", ""], id="two of them"),
         pytest.param([config_map(), config_map()], ["", "the same object as"], id="one object twice"),
-        pytest.param([config_map() | {"dat": {}}], ['unknown field "dat"'], id="a field that is not there"),
+        pytest.param([config_map() | {"dat": {}}], ['unknown field "dat"'], id="a missing field"),
         pytest.param([config_map("A")], ["metadata.name: Invalid value"], id="a name that is none"),
         pytest.param(
             [config_map(namespace="shop")], ['namespaces "shop" not found'], id="a namespace that does not exist"

@@ -56,7 +56,7 @@ def low_64_bits(number: int) -> int:
         pytest.param("quotient", MIN, -1, MIN, id="the smallest integer by -1 is itself"),
         pytest.param("remainder", -7, 2, -1, id="a remainder has the sign of the dividend"),
         pytest.param("remainder", 7, -2, 1, id="not of the divisor"),
-        pytest.param("remainder", MIN, -1, 0, id="nothing is left of the smallest integer by -1"),
+        pytest.param("remainder", MIN, -1, 0, id="the smallest integer modulo -1 is 0"),
     ],
 )
 @ways
@@ -120,8 +120,8 @@ def same(x: float, y: float) -> bool:
 @pytest.mark.parametrize(
     ("name", "a", "b", "want"),
     [
-        pytest.param("round", 0.5, 0.0, 1.0, id="a half goes up"),
-        pytest.param("round", -0.5, 0.0, -1.0, id="a negative half goes down"),
+        pytest.param("round", 0.5, 0.0, 1.0, id="a half is rounded up"),
+        pytest.param("round", -0.5, 0.0, -1.0, id="a negative half is rounded down"),
         pytest.param("round", 2.5, 0.0, 3.0, id="to the odd number, too"),
         pytest.param("round", 0.49999999999999994, 0.0, 0.0, id="just less than a half"),
         pytest.param("round", -0.2, 0.0, -0.0, id="the sign stays"),

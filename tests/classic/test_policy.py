@@ -277,7 +277,7 @@ def test_all_predicates_speak_if_asked_to(check_all: bool, want: str) -> None:
     ("check_all", "want"),
     [
         pytest.param(False, ["PodFitsResources"], id="the first that failed"),
-        pytest.param(True, ["PodFitsResources", "PodToleratesNodeTaints"], id="all where all are asked"),
+        pytest.param(True, ["PodFitsResources", "PodToleratesNodeTaints"], id="all with alwaysCheckAllPredicates"),
     ],
 )
 def test_a_decision_names_the_predicates_whose_reasons_count(check_all: bool, want: list[str]) -> None:

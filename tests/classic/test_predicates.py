@@ -186,10 +186,10 @@ def test_check_node_label_presence(labels: dict[str, str], presence: bool, fits:
 @pytest.mark.parametrize(
     ("running", "service", "selector", "want"),
     [
-        pytest.param(None, True, {}, ["n1", "n2"], id="the first pod goes anywhere"),
+        pytest.param(None, True, {}, ["n1", "n2"], id="the first pod fits anywhere"),
         pytest.param("n1", True, {}, ["n1"], id="the others follow it"),
         pytest.param("n1", False, {}, ["n1", "n2"], id="without a service no pod is followed"),
-        pytest.param("n1", True, {"rack": "b"}, ["n2"], id="the node selector says where"),
+        pytest.param("n1", True, {"rack": "b"}, ["n2"], id="the node selector decides"),
     ],
 )
 def test_check_service_affinity(running: str | None, service: bool, selector: dict[str, str], want: list[str]) -> None:
@@ -225,7 +225,7 @@ AFFINITY = "node(s) didn't match pod affinity/anti-affinity"
             _affine("podAffinity", _term("a")).label(app="a"),
             make_pod("r").label(app="b"),
             [],
-            id="the first of its kind may go anywhere",
+            id="the first pod of its kind fits anywhere",
         ),
         pytest.param(
             _affine("podAffinity", _term("a"), _term("b")),

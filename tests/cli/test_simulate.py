@@ -56,7 +56,7 @@ def test_results_are_written(folder: Path, arguments: list[str], capsys: pytest.
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        pytest.param(["{folder}/none.yaml"], "none.yaml: no such file or folder", id="a path that is not there"),
+        pytest.param(["{folder}/none.yaml"], "none.yaml: no such file or folder", id="a path that does not exist"),
         pytest.param(["{folder}/broken.yaml"], "broken.yaml:", id="broken YAML"),
         pytest.param(["{folder}", "--config", "{folder}/none"], "expected a configuration file", id="no configuration"),
         pytest.param(

@@ -120,7 +120,7 @@ def test_the_environment_names_kubeconfigs_when_nobody_does(tmp_path: Path, monk
             lambda folder: kubeconfig(folder, plugin(folder, "sys.exit(3)")), "process returned 3", id="a plugin fails"
         ),
         pytest.param(
-            lambda folder: kubeconfig(folder, plugin(folder, "print('hello')")), "failed to decode", id="a plugin says odd things"
+            lambda folder: kubeconfig(folder, plugin(folder, "print('hello')")), "failed to decode", id="invalid output"
         ),
         pytest.param(
             lambda folder: kubeconfig(

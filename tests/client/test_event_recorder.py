@@ -128,8 +128,8 @@ def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
     ("series", "statuses", "methods", "pauses", "written"),
     [
         pytest.param(False, [201], ["POST"], 0, True, id="created"),
-        pytest.param(False, [409], ["POST"], 0, False, id="a name that is taken is given up"),
-        pytest.param(False, [403], ["POST"], 0, False, id="a forbidden event is given up"),
+        pytest.param(False, [409], ["POST"], 0, False, id="an event with a name in use is dropped"),
+        pytest.param(False, [403], ["POST"], 0, False, id="a forbidden event is dropped"),
         pytest.param(False, [NO_ANSWER, 201], ["POST", "POST"], 1, True, id="without an answer it is tried again"),
         pytest.param(False, [NO_ANSWER] * MAX_TRIES, ["POST"] * MAX_TRIES, MAX_TRIES - 1, False, id="but not for ever"),
         pytest.param(True, [200], ["PATCH"], 0, True, id="a series is patched"),

@@ -121,14 +121,14 @@ def emit(of: Pod, reason: str) -> Emit:
             id="a pod finds no node",
         ),
         pytest.param([Nominate(pod(), "n1")], [f"PATCH {POD_PATH}/p/status"], id="a nomination alone"),
-        pytest.param([Nominate(pod(), "")], [], id="a nomination that is not there is not cleared"),
+        pytest.param([Nominate(pod(), "")], [], id="a missing nomination is not cleared"),
         pytest.param(
             [Evict(pod("a"), pod("vip"), "n1"), emit(pod("a"), "Preempted"), Evict(pod("b"), pod("vip"), "n1"),
              emit(pod("b"), "Preempted"), Nominate(pod("c"), "n2")],
             [f"PATCH {POD_PATH}/a/status", f"DELETE {POD_PATH}/a", "event Preempted of a by second",
              f"PATCH {POD_PATH}/b/status", f"DELETE {POD_PATH}/b", "event Preempted of b by second",
              f"PATCH {POD_PATH}/c/status"],
-            id="victims go one after the other, and what follows is another exchange",
+            id="victims are evicted one by one, followed by another exchange",
         ),
         pytest.param(
             [Bind(pod("a"), "n1"), Bind(pod("b"), "n1")], [f"POST {POD_PATH}/a/binding", f"POST {POD_PATH}/b/binding"],
@@ -362,7 +362,7 @@ READY, BROKEN = (
     ("now", "then", "want", "pauses"),
     [
         pytest.param(attached(READY), attached(READY), f"POST {POD_PATH}/p/binding", 0, id="it is there already"),
-        pytest.param(attached(), attached(READY), f"POST {POD_PATH}/p/binding", 1, id="it comes"),
+        pytest.param(attached(), attached(READY), f"POST {POD_PATH}/p/binding", 1, id="it appears"),
         pytest.param(
             attached(), attached(BROKEN),
             "PreBind of n/p failed in DynamicResources: device binding failed: claim=d, reason=R, message=\"m\"", 1,

@@ -147,13 +147,13 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         pytest.param(
             [[NO_STREAMS], [event("MODIFIED", "a", 9)]], [page(7, [item("a", 3)], "next"), page(7, [item("b", 5)])],
             [("+", "a"), ("+", "b"), ("=", "a")], ["initial", "page", "page next", "7", "9"],
-            id="a server without streaming lists is asked page by page",
+            id="a server without streaming lists is read page by page",
         ),
         pytest.param(
             [[NO_STREAMS]],
             [page(7, [item("a", 3)], "next"), ApiResponse(410, b"{}"), page(9, [item("b", 5)])],
             [("+", "b")], ["initial", "page", "page next", "page", "9"],
-            id="a list that is forgotten between two pages is asked for as a whole",
+            id="a list that expires between two pages is read at once",
         ),
         pytest.param(
             [[*LIST, bookmark(20)], [event("ADDED", "c", 21)]], [], [("+", "a"), ("+", "b"), ("+", "c")],
@@ -192,7 +192,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
         pytest.param(
             [[event("ADDED", "odd", 1), *LIST, event("ADDED", "odd", 8)]], [], [("+", "a"), ("+", "b")],
-            ["initial", "8"], id="objects that can't be decoded are left out",
+            ["initial", "8"], id="objects that can't be decoded are skipped",
         ),
     ],
 )  # fmt: skip

@@ -102,7 +102,7 @@ def _resources(resources: object) -> Document:
 @pytest.mark.parametrize(
     ("policies", "pods"),
     [
-        pytest.param([_limits(_BOUNDS)], [_pod()], id="a container that states nothing gets defaults"),
+        pytest.param([_limits(_BOUNDS)], [_pod()], id="a container without amounts gets defaults"),
         pytest.param([_limits(_BOUNDS)], [_pod(requests={"cpu": "50m"})], id="a request below the minimum is refused"),
         pytest.param(
             [_limits(_BOUNDS)], [_pod(limits={"cpu": "4", "memory": "2Gi"})], id="limits above the maximum are refused"

@@ -40,7 +40,7 @@ OLD = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", 
             (PodCondition(type="A", status="True"), OLD),
             PodCondition(type="B", status="True"),
             (PodCondition(type="A", status="True"), OLD, PodCondition(type="B", status="True")),
-            id="another type goes to the end",
+            id="another type is appended",
         ),
     ],
 )

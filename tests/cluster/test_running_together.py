@@ -46,7 +46,7 @@ def ends(*operations: tuple[int, Apply | Delete]) -> dict[str, int | None]:
         pytest.param(
             [(0, Apply(worker("p"))), (0, Apply(worker("q"))), (MINUTE, Apply(worker("r")))],
             {"p": 600, "q": 600, "r": 660},
-            id="who comes when all are there begins at once",
+            id="a pod that starts after all others begins immediately",
         ),
         pytest.param(
             [

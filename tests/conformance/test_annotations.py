@@ -155,7 +155,7 @@ MULTI_POINT_WEIGHTS = {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"na
         ),
         pytest.param(
             record_of(PLACED), answer_of({**PLACED, "filter_result": rows(F="Insufficient cpu")}), ["filter-result"],
-            id="a row that passes where the pod was placed",
+            id="the row of the pod's node passes",
         ),
         pytest.param(
             record_of({"prefilter_result": '{"A":["n2","n1"]}'}), answer_of({"prefilter_result": '{"A":["n1","n2"]}'}), [],

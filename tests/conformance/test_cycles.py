@@ -66,7 +66,7 @@ def test_objects_come_as_an_api_server_lists_them_and_nodes_as_they_stand() -> N
     [
         pytest.param("9.5Gi", ["Insufficient memory"], id="no room is left after the sums of another PreFilter"),
         pytest.param("9728Mi", [], id="amounts as an API server writes them don't grow"),
-        pytest.param("9223372036854775807", [], id="a sum that leaves 64 bits asks for nothing"),
+        pytest.param("9223372036854775807", [], id="a sum beyond 64 bits counts as 0"),
     ],
 )
 def test_every_filter_alone_comes_after_a_pre_filter_of_its_own(request_: str, want: list[str]) -> None:

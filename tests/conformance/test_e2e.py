@@ -46,7 +46,7 @@ LOW0, LOW1 = (
         pytest.param([binding("a"), binding("b")], [binding("b"), binding("a")], [], id="two pods are concurrent"),
         pytest.param(
             [binding("a"), event("a", "Scheduled")], [event("a", "Scheduled"), binding("a")], ["requests"],
-            id="a binding comes before its event",
+            id="a binding precedes its event",
         ),
         pytest.param(
             [event("a", "FailedScheduling"), patch("a", "PodScheduled")],
@@ -59,7 +59,7 @@ LOW0, LOW1 = (
         ),
         pytest.param(
             [deletion("a"), event("a", "Preempted")], [event("a", "Preempted"), deletion("a")], ["requests"],
-            id="the event of an eviction comes last",
+            id="the event of an eviction is last",
         ),
         pytest.param([event("a", "X", UID)], [event("a", "X", OTHER)], [], id="uids and versions vary"),
         pytest.param(

@@ -103,7 +103,7 @@ def test_the_list_has_all_plugins_that_can_reject_a_pod() -> None:
 @pytest.mark.parametrize(
     ("case", "want"),
     [
-        pytest.param(asked("NoSuchPlugin"), "NoSuchPlugin", id="a plugin that is not there"),
+        pytest.param(asked("NoSuchPlugin"), "NoSuchPlugin", id="a plugin that does not exist"),
         pytest.param({"id": "x", "plugin": 3}, "Expected `str`", id="not a hint case at all"),
     ],
 )

@@ -64,9 +64,9 @@ def test_a_claim_is_made_as_its_template_says_and_noted_in_the_pod() -> None:
 @pytest.mark.parametrize(
     ("name", "entry", "want"),
     [
-        pytest.param("p", "gpu", "p-gpu-", id="short names are taken whole"),
-        pytest.param("p" * 50, "gpu", "p" * 50 + "-gpu-", id="so are those of up to 57 characters"),
-        pytest.param("p" * 60, "e" * 30, "p" * 37 + "-" + "e" * 18, id="longer ones lose letters in proportion"),
+        pytest.param("p", "gpu", "p-gpu-", id="short names are not truncated"),
+        pytest.param("p" * 50, "gpu", "p" * 50 + "-gpu-", id="names of up to 57 characters as well"),
+        pytest.param("p" * 60, "e" * 30, "p" * 37 + "-" + "e" * 18, id="longer names are truncated in proportion"),
     ],
 )
 def test_the_name_of_a_claim_tells_pod_and_entry(name: str, entry: str, want: str) -> None:

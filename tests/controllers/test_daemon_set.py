@@ -206,8 +206,10 @@ def test_a_pod_that_never_got_to_its_node_goes_with_the_node() -> None:
 @pytest.mark.parametrize(
     ("taint", "want"),
     [
-        pytest.param(NO_SCHEDULE, (["node-0", "node-1"], (1, 1, 1, 1, 1)), id="NoSchedule: it stays, misscheduled"),
-        pytest.param(NO_EXECUTE, (["node-1"], (1, 1, 0, 1, 1)), id="NoExecute: it goes"),
+        pytest.param(
+            NO_SCHEDULE, (["node-0", "node-1"], (1, 1, 1, 1, 1)), id="NoSchedule: the pod stays, misscheduled"
+        ),
+        pytest.param(NO_EXECUTE, (["node-1"], (1, 1, 0, 1, 1)), id="NoExecute: the pod is deleted"),
     ],
 )
 def test_a_taint_that_comes_later(taint: dict[str, str], want: tuple[list[str], tuple[int, ...]]) -> None:

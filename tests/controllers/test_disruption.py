@@ -38,12 +38,12 @@ def numbers(world: World) -> tuple[int, int, int, int]:
 @pytest.mark.parametrize(
     ("spec", "want"),
     [
-        pytest.param({"minAvailable": 2}, (4, 2, 4, 2), id="a number must stay"),
-        pytest.param({"minAvailable": 9}, (4, 9, 4, 0), id="more than there are"),
-        pytest.param({"minAvailable": "60%"}, (4, 3, 4, 1), id="a part must stay, rounded up"),
-        pytest.param({"maxUnavailable": 1}, (4, 3, 4, 1), id="a number may go"),
-        pytest.param({"maxUnavailable": "30%"}, (4, 2, 4, 2), id="a part may go, rounded up"),
-        pytest.param({"maxUnavailable": 9}, (4, 0, 4, 4), id="more than there are may go"),
+        pytest.param({"minAvailable": 2}, (4, 2, 4, 2), id="minAvailable as a number"),
+        pytest.param({"minAvailable": 9}, (4, 9, 4, 0), id="minAvailable above the number of pods"),
+        pytest.param({"minAvailable": "60%"}, (4, 3, 4, 1), id="minAvailable as a percentage, rounded up"),
+        pytest.param({"maxUnavailable": 1}, (4, 3, 4, 1), id="maxUnavailable as a number"),
+        pytest.param({"maxUnavailable": "30%"}, (4, 2, 4, 2), id="maxUnavailable as a percentage, rounded up"),
+        pytest.param({"maxUnavailable": 9}, (4, 0, 4, 4), id="maxUnavailable above the number of pods"),
         pytest.param({}, (0, 0, 4, 0), id="a budget without a limit allows nothing"),
         pytest.param(
             {"minAvailable": 1, "selector": {"matchLabels": {"app": "y"}}}, (0, 1, 0, 0), id="a budget of no pods"

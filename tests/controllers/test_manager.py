@@ -88,7 +88,7 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
         pytest.param(
             (AWAITS, None, AWAITS),
             [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.02), ("n/a", 0.04)],
-            id="an answer comes soon",
+            id="a response arrives soon",
         ),
         pytest.param(
             (ZeroDivisionError(),), [("n/a", 0.0), ("n/b", 0.0)], id="a bug is not, and other objects are reconciled"

@@ -23,7 +23,7 @@ def taints(world: World, name: str = "n") -> list[str]:
 @pytest.mark.parametrize(
     ("state", "want"),
     [
-        pytest.param({}, [], id="a node that says nothing is well"),
+        pytest.param({}, [], id="a node without conditions is healthy"),
         pytest.param({"conditions": [READY]}, [], id="a node that is ready"),
         pytest.param({"unschedulable": True}, ["unschedulable:NoSchedule"], id="a cordoned node"),
         pytest.param({"conditions": [NOT_READY]}, ["not-ready:NoSchedule", "not-ready:NoExecute"], id="not ready"),
@@ -44,7 +44,7 @@ def taints(world: World, name: str = "n") -> list[str]:
         pytest.param(
             {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}], "conditions": [READY]},
             [],
-            id="a taint whose reason is over goes",
+            id="a taint without reason is removed",
         ),
     ],
 )
@@ -74,8 +74,8 @@ def test_taints_follow_the_node_back() -> None:
         pytest.param(
             [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": -1}], 10, id="none"
         ),
-        pytest.param([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}], None, id="for ever"),
-        pytest.param([{"operator": "Exists"}], None, id="everything, for ever"),
+        pytest.param([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}], None, id="forever"),
+        pytest.param([{"operator": "Exists"}], None, id="everything, forever"),
     ],
 )
 def test_pods_leave_a_node_that_is_not_ready(tolerations: list[dict[str, Any]], leaves: int | None) -> None:

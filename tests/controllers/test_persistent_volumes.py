@@ -64,7 +64,7 @@ def phases(world: World) -> dict[str, str]:
     ("objects", "want"),
     [
         pytest.param([volume("big", "9Gi"), volume("small", "2Gi"), claim()], "small", id="the smallest that fits"),
-        pytest.param([claim(), volume("late")], "late", id="a volume that comes later"),
+        pytest.param([claim(), volume("late")], "late", id="a volume that is created later"),
         pytest.param([volume("tiny", "1Mi"), claim()], "", id="none that is too small"),
         pytest.param([volume("pv"), claim(accessModes=["ReadWriteMany"])], "", id="none that lacks an access mode"),
         pytest.param([volume("pv"), claim(volumeMode="Block")], "", id="none of another mode"),
@@ -72,10 +72,10 @@ def phases(world: World) -> dict[str, str]:
         pytest.param(
             [volume("a", "2Gi"), volume("mine", claim="c"), claim()], "mine", id="a volume that names the claim"
         ),
-        pytest.param([volume("other", claim="d"), claim()], "", id="not one that is meant for another"),
+        pytest.param([volume("other", claim="d"), claim()], "", id="not a volume reserved for another claim"),
         pytest.param([volume("a", "2Gi"), volume("b"), claim(volumeName="b")], "b", id="the volume that it names"),
-        pytest.param([volume("b", claim="d"), claim(volumeName="b")], "", id="not where that is another's"),
-        pytest.param([volume("b", "1Mi"), claim(volumeName="b")], "", id="nor where it is too small"),
+        pytest.param([volume("b", claim="d"), claim(volumeName="b")], "", id="not the named volume if it is reserved"),
+        pytest.param([volume("b", "1Mi"), claim(volumeName="b")], "", id="nor a volume that is too small"),
         pytest.param([claim(volumeName="late"), volume("late")], "late", id="the volume that it names, created later"),
         pytest.param(
             [storage_class("x", waits=True), volume("pv", storageClassName="x"), claim(storageClassName="x")],

@@ -27,7 +27,7 @@ def test_pods_of_a_node_that_is_gone_fail_and_go() -> None:
     [
         pytest.param(0, ["a", "b", "c", "d"], id="no threshold keeps all"),
         pytest.param(4, ["a", "b", "c", "d"], id="not too many"),
-        pytest.param(2, ["c", "d"], id="the oldest go"),
+        pytest.param(2, ["c", "d"], id="the oldest pods are deleted"),
     ],
 )
 def test_finished_pods(threshold: int, want: list[str]) -> None:

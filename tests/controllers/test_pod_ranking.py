@@ -50,15 +50,15 @@ def make(
         pytest.param(make("b", phase="Pending"), make("a"), id="pending before running"),
         pytest.param(make("b", phase="Unknown"), make("a"), id="unknown before running"),
         pytest.param(make("b", ready=False), make("a"), id="not ready before ready"),
-        pytest.param(make("b", cost="-5"), make("a", cost="3"), id="cheap before dear"),
+        pytest.param(make("b", cost="-5"), make("a", cost="3"), id="cheap before expensive"),
         pytest.param(make("b"), make("a", cost="1"), id="no cost is zero"),
         pytest.param(make("b", cost="-1"), make("a", cost="+9"), id="a cost with a plus is zero"),
         pytest.param(make("b"), make("a", cost="1"), id="a cost of one"),
         pytest.param(make("b", cost="-1"), make("a", cost="99999999999"), id="a cost beyond 32 bits is zero"),
         pytest.param(make("b", age=100), make("a", age=1000), id="young before old"),
-        pytest.param(make("b", age=1000), make("c", age=1001), id="of about one age, the smaller uid"),
+        pytest.param(make("b", age=1000), make("c", age=1001), id="of about the same age, the smaller uid"),
         pytest.param(make("b", age=2000, ready_for=10), make("a", age=2000, ready_for=999), id="less time ready"),
-        pytest.param(make("b", restarts=4), make("a", restarts=1), id="of one time ready, more restarts"),
+        pytest.param(make("b", restarts=4), make("a", restarts=1), id="with the same ready time, more restarts"),
     ],
 )
 def test_order_of_a_replica_set(first: Pod, second: Pod) -> None:

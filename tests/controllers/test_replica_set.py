@@ -34,7 +34,7 @@ def test_pods_are_named_labelled_and_owned(kind: type[ReplicaSet] | type[Replica
 @pytest.mark.parametrize(
     ("steps", "want"),
     [
-        pytest.param([3], 3, id="as many as it asks for"),
+        pytest.param([3], 3, id="the requested number"),
         pytest.param([3, 5], 5, id="more"),
         pytest.param([5, 2], 2, id="fewer"),
         pytest.param([3, 0], 0, id="none"),

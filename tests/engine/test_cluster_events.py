@@ -291,9 +291,9 @@ def change(kind: str) -> tuple[KubernetesObject | None, KubernetesObject | None]
 @pytest.mark.parametrize(
     ("event", "wakes"),
     [
-        pytest.param(NODE_ADD, {"node added"}, id="nodes that come"),
+        pytest.param(NODE_ADD, {"node added"}, id="added nodes"),
         pytest.param(LABELS, {"node relabelled"}, id="labels of nodes"),
-        pytest.param(NODE_DELETE, {"node gone"}, id="nodes that go"),
+        pytest.param(NODE_DELETE, {"node gone"}, id="deleted nodes"),
         pytest.param(ANYTHING_OF_NODES, {"node added", "node relabelled", "node gone"}, id="anything of nodes"),
         pytest.param(ASSIGNED_POD_ADD, {"pod bound"}, id="pods on nodes"),
         pytest.param(ASSIGNED_POD_DELETE, {"pod gone"}, id="pods that leave"),

@@ -116,7 +116,7 @@ def test_a_filter_that_fails(ignorable: bool, want: tuple[Outcome, str, str]) ->
     ("answer", "bound", "error"),
     [
         pytest.param({}, "http://x", "", id="the extender binds"),
-        pytest.param({"Error": "no"}, None, "no", id="it fails, and the pod goes back"),
+        pytest.param({"Error": "no"}, None, "no", id="it fails, and the pod is requeued"),
     ],
 )
 def test_an_extender_that_binds(answer: object, bound: str | None, error: str) -> None:

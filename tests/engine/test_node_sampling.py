@@ -20,7 +20,7 @@ from tests.engine.preemption_worlds import scheduler_of
     ("percentage", "count", "want"),
     [
         pytest.param(0, 99, 99, id="a small cluster is looked at as a whole"),
-        pytest.param(10, 99, 99, id="whatever the percentage"),
+        pytest.param(10, 99, 99, id="regardless of the percentage"),
         pytest.param(0, 100, 100, id="never fewer than a hundred"),
         pytest.param(0, 1000, 420, id="by default the share falls with the size"),
         pytest.param(0, 5000, 500, id="to a tenth of 5,000"),

@@ -60,7 +60,7 @@ def test_a_pod_that_backs_off_is_popped_when_nothing_else_waits() -> None:
     ("plugins", "windows"),
     [
         pytest.param(P, False, id="the gate is off"),
-        pytest.param(frozenset[str](), True, id="an error sent it back"),
+        pytest.param(frozenset[str](), True, id="an error requeued it"),
     ],
 )
 def test_a_pod_that_backs_off_is_not_popped(plugins: frozenset[str], windows: bool) -> None:

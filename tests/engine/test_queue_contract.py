@@ -147,11 +147,11 @@ ALL = "all"
     ("script", "want"),
     [
         pytest.param("pop", {ALL: "-"}, id="an empty queue has no pod"),
-        pytest.param("add a, add b, pop, pop, pop", {ALL: "a b -"}, id="the older pod goes first"),
-        pytest.param("add a, add b 5, add c, pop, pop, pop", {ALL: "b a c"}, id="priority goes before age"),
-        pytest.param("add a -1, add b, pop", {ALL: "b"}, id="a priority below zero comes last"),
+        pytest.param("add a, add b, pop, pop, pop", {ALL: "a b -"}, id="the older pod is popped first"),
+        pytest.param("add a, add b 5, add c, pop, pop, pop", {ALL: "b a c"}, id="priority takes precedence over age"),
+        pytest.param("add a -1, add b, pop", {ALL: "b"}, id="a negative priority is last"),
         pytest.param("add a, add b, delete a, pop, pop", {ALL: "b -"}, id="a deleted pod is not popped"),
-        pytest.param("add a, pop, bind a, pop", {ALL: "a -"}, id="a bound pod does not come back"),
+        pytest.param("add a, pop, bind a, pop", {ALL: "a -"}, id="a bound pod is not requeued"),
         pytest.param("add a, pop, fail a P, pop", {ALL: "a -"}, id="a rejected pod waits for an event"),
         pytest.param(
             "add a, pop, fail a P, wait 5, event node, pop", {ALL: "a a"},
@@ -176,7 +176,7 @@ ALL = "all"
             id="an event that its plugin does not wait for helps in the classic queue only",
         ),
         pytest.param(
-            "add a, pop, fail a P, wait 5, event node-gone, pop", {ALL: "a -"}, id="a node that goes helps no pod"
+            "add a, pop, fail a P, wait 5, event node-gone, pop", {ALL: "a -"}, id="a deleted node helps no pod"
         ),
         pytest.param(
             "add a, pop, fail a, pop, wait 3, pop", {CURRENT: "a - a", LATE: "a - a", CLASSIC: "a - -"},
@@ -226,10 +226,10 @@ def test_what_the_queue_answers(kind: str, script: str, want: list[object]) -> N
         pytest.param("add a, pop, fail a P", {"unschedulable": "a"}, id="a rejected pod is unschedulable"),
         pytest.param("add a, pop, fail a P, event node", {"backoff": "a"}, id="one that an event woke backs off"),
         pytest.param("add a, pop, fail a P, event node, wait 3", {"active": "a"}, id="its backoff ends"),
-        pytest.param("add a, pop, fail a P, delete a", {}, id="a deleted pod is nowhere"),
+        pytest.param("add a, pop, fail a P, delete a", {}, id="a deleted pod is in no tier"),
         pytest.param("add a, pop, delete a, fail a P", {}, id="also if it was in flight"),
         pytest.param("add a, pop, fail a P, delete a, add a", {"active": "a"}, id="another of its name starts over"),
-        pytest.param("add a, label a", {"active": "a"}, id="an update leaves an active pod where it is"),
+        pytest.param("add a, label a", {"active": "a"}, id="an update does not move an active pod"),
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)

@@ -156,7 +156,7 @@ def test_failures_after_the_choice_of_a_node(says: dict[str, Any], want: tuple[s
         pytest.param({"permit": (NO, 0)}, {"A"}, set(), id="a rejection is the plugin's"),
         pytest.param({"permit": (PENDING, 0)}, {"A"}, {"A"}, id="one that waits for something is pending, too"),
         pytest.param({"permit": (BOOM, 0)}, set(), set(), id="an error has no plugin"),
-        pytest.param({"pre_bind": NO}, set(), set(), id="nor is what PreBind says"),
+        pytest.param({"pre_bind": NO}, set(), set(), id="nor is the result of PreBind"),
     ],
 )
 def test_who_rejected_is_remembered(says: dict[str, Any], plugins: set[str], pending: set[str]) -> None:

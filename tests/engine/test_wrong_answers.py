@@ -56,14 +56,14 @@ class ScoresWithSuccess(PreScorePlugin[Nothing], ScorePlugin[Nothing]):
             SaysSuccess,
             "SaysSuccess.pre_filter: expected a PreFilterResult, or a Status that skips or rejects, got a Status of Success; "
             "try 'return PROCEED' (bayplan.framework.plugin) if the pod may proceed",
-            id="PreFilter says Success",
+            id="PreFilter returns Success",
         ),
-        pytest.param(SaysNothing, "SaysNothing.pre_filter: expected a PreFilterResult", id="PreFilter says nothing"),
+        pytest.param(SaysNothing, "SaysNothing.pre_filter: expected a PreFilterResult", id="PreFilter returns None"),
         pytest.param(
             ScoresWithSuccess,
             "ScoresWithSuccess.pre_score: expected params, or a Status that skips or fails, got a Status of Success; "
             "try 'return ()' where there are no params",
-            id="PreScore says Success",
+            id="PreScore returns Success",
         ),
     ],
 )

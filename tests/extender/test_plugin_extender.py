@@ -173,7 +173,7 @@ def ask(extender: ServedExtender, path: str, content: str, *, asked: Asked | Non
             None,
             200,
             "ValueError: no sensor on n3",
-            id="a failing filter says so in its answer",
+            id="a failing filter reports it in its response",
         ),
         pytest.param(
             "/prioritize", {"worse": "1"}, None, 500, "invalid score 1000", id="failing scores have only a status"

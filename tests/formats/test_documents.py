@@ -30,7 +30,9 @@ POD_LIST = "apiVersion: v1\nitems:\n- a: 1\n- a: 2\n  b: 3\nkind: PodList\n"
     ("text", "want"),
     [
         pytest.param("a: 1\n---\nb: 2\n", [({"a": 1}, 1), ({"b": 2}, 3)], id="two documents"),
-        pytest.param("---\n# x\n\na: 1\n---\n---\nb: 2", [({"a": 1}, 4), ({"b": 2}, 7)], id="empty ones are left out"),
+        pytest.param(
+            "---\n# x\n\na: 1\n---\n---\nb: 2", [({"a": 1}, 4), ({"b": 2}, 7)], id="empty documents are skipped"
+        ),
         pytest.param("--- # first\na: 1\n", [({"a": 1}, 2)], id="a comment after the dashes"),
         pytest.param("a: |\n  ---\n  x\n", [({"a": "---\nx\n"}, 1)], id="dashes inside a text"),
         pytest.param("a: ---x\n", [({"a": "---x"}, 1)], id="dashes inside a value"),
@@ -38,7 +40,7 @@ POD_LIST = "apiVersion: v1\nitems:\n- a: 1\n- a: 2\n  b: 3\nkind: PodList\n"
         pytest.param("%YAML 1.1\n---\na: yes\n", [({"a": True}, 3)], id="a directive"),
         pytest.param("a: 1\r\n---\r\nb: 2\r\n", [({"a": 1}, 1), ({"b": 2}, 3)], id="line ends of Windows"),
         pytest.param("---\n{\n  a: 1,\n}\n", [({"a": 1}, 2)], id="flow style (KYAML)"),
-        pytest.param('{"a": 1}', [({"a": 1}, 1)], id="JSON without a name that says so"),
+        pytest.param('{"a": 1}', [({"a": 1}, 1)], id="JSON without a .json suffix"),
         pytest.param("{a: 1}\n---\n{b: 2}", [({"a": 1}, 1), ({"b": 2}, 3)], id="almost JSON is YAML"),
         pytest.param('\n{"a": 1}\n{"a": 2}', [({"a": 1}, 2), ({"a": 2}, 3)], id="JSON lines"),
         pytest.param(POD_LIST, [({"a": 1}, 3), ({"a": 2, "b": 3}, 4)], id="the items of a list"),
@@ -118,7 +120,7 @@ metadata:
         pytest.param("$.spec.containers[1]", 6, id="an item"),
         pytest.param("$.metadata.labels.app.kubernetes.io/name", 10, id="a name with dots"),
         pytest.param("$.metadata.labels.app", 11, id="a name that begins another"),
-        pytest.param("$.metadata.name", 8, id="what is missing: where it would be"),
+        pytest.param("$.metadata.name", 8, id="a missing field: the position of its parent"),
         pytest.param("$.spec.containers[7].image", 3, id="an item that isn't there"),
     ],
 )

@@ -78,7 +78,7 @@ def test_nodes(tmp_path: Path) -> None:
     ("columns", "want"),
     [
         pytest.param("0,0", {}, id="no GPU"),
-        pytest.param("1,460", {GPU_MILLI: "460"}, id="a share asks for no count"),
+        pytest.param("1,460", {GPU_MILLI: "460"}, id="a share requests no count"),
         pytest.param("1,1000", {GPU_MILLI: "1000", GPU_COUNT: "1"}, id="one GPU"),
         pytest.param("8,1000", {GPU_MILLI: "8000", GPU_COUNT: "8"}, id="eight GPUs"),
         pytest.param("2,500", {GPU_MILLI: "1000"}, id="shares of two"),
@@ -175,7 +175,7 @@ def test_tasks_that_ask_for_the_same_share_everything_but_the_name(tmp_path: Pat
         pytest.param(
             f"{TIMED}p,1,1,0,0,,LS,Running,9,5,\n",
             "t.csv:2 column deletion_time: expected a time at or after creation_time",
-            id="deleted before it came",
+            id="deleted before it arrived",
         ),
         pytest.param(
             f"{TIMED}p,1,1,0,0,,LS,Running,1e99,5,0\n", "t.csv:2 column creation_time: expected", id="a giant time"

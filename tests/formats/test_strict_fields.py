@@ -17,8 +17,8 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
         pytest.param(POD, id="no unknown field"),
         pytest.param({**POD, "spec": {"nodeNam": "a"}}, id="in an object"),
         pytest.param({**POD, "spec": {"containers": [{"name": "c", "imag": "x"}, None]}}, id="in a list"),
-        pytest.param({**POD, "spec": {"volumes": "none"}}, id="text where a list belongs"),
-        pytest.param({**POD, "spec": None, "statu": {}}, id="nothing where an object belongs"),
+        pytest.param({**POD, "spec": {"volumes": "none"}}, id="text instead of a list"),
+        pytest.param({**POD, "spec": None, "statu": {}}, id="null instead of an object"),
         pytest.param({**POD, "metadata": {"managedFields": [{"fieldsV1": {"f:any": {}}}]}}, id="any object"),
         pytest.param(
             {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {"x": 1}},

@@ -71,7 +71,7 @@ NARROWED = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
         pytest.param(
             make([CPU, None, None], absent=NARROWED),
             "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity].",
-            id="nodes that PreFilter left out are reported by its reason",
+            id="nodes that PreFilter excluded have its reason",
         ),
         pytest.param(
             make([CPU, None], absent=NARROWED, overrides={1: Status(Code.UNSCHEDULABLE, ("by an extender",))}),
@@ -94,7 +94,7 @@ NARROWED = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
         pytest.param(
             make([CPU], post_filter="preemption: 0/1 nodes are available: 1 No victims."),
             "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No victims.",
-            id="what PostFilter says comes last",
+            id="the result of PostFilter is last",
         ),
         pytest.param(
             make([CPU], pre_filter=unresolvable("no"), post_filter="not found"),
@@ -125,7 +125,7 @@ def test_the_status_of_a_node() -> None:
         pytest.param(Code.UNSCHEDULABLE, [True, False, False, False, False], id="unschedulable"),
         pytest.param(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, [False, True, True, False, False], id="nothing helps"),
         pytest.param(Code.ERROR, [False, False, False, True, True], id="error"),
-        pytest.param(Code.SUCCESS, [False] * 5, id="no other code stands in verdicts"),
+        pytest.param(Code.SUCCESS, [False] * 5, id="verdicts have no other code"),
     ],
 )
 def test_rows_by_code(code: Code, want: list[bool]) -> None:
@@ -146,7 +146,7 @@ def test_rows_by_code_after_a_rejection_by_pre_filter() -> None:
         pytest.param(
             make([CPU, PODS], overrides={1: error("e")}), [True, False], id="an extender rejected one of them"
         ),
-        pytest.param(make([CPU, None], absent=NARROWED), [True, False], id="PreFilter left one out"),
+        pytest.param(make([CPU, None], absent=NARROWED), [True, False], id="PreFilter excluded one"),
         pytest.param(make([CPU, TAINT]), [True, False], id="nothing helps on one"),
     ],
 )

@@ -196,7 +196,7 @@ def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
     ("pause", "want"),
     [
         pytest.param(0.0, "a longer answer", id="an answer without end"),
-        pytest.param(0.05, "TimeoutError", id="an answer that comes in drops"),
+        pytest.param(0.05, "TimeoutError", id="a response in small pieces"),
     ],
 )
 def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypatch: pytest.MonkeyPatch) -> None:

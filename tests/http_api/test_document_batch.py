@@ -56,12 +56,12 @@ def namespace(name: str) -> Document:
         pytest.param("", [], id="nothing"),
         pytest.param(lines(pod("a"), pod("a")), ["created a", "exists a"], id="the same twice"),
         pytest.param(lines(pod("a"), delete(pod("a"))), ["created a", "deleted a"], id="made and deleted"),
-        pytest.param(lines(delete(pod("a"))), ["absent a"], id="a deletion of what is not there"),
+        pytest.param(lines(delete(pod("a"))), ["absent a"], id="a deletion of a missing object"),
         pytest.param(lines(pod("a"), delete(pod("a"), uid="x")), ["created a", "absent a"], id="a deletion of a different pod"),
         pytest.param(
             lines(pod("a", namespace="new"), namespace("new"), pod("a", namespace="new")),
             ["refused a", "created new", "created a"],
-            id="a namespace that comes in the middle",
+            id="a namespace in the middle",
         ),
         pytest.param(
             lines(pod("a")) + '\n{"kind": \n[1]\n' + lines({"kind": "Pot", "apiVersion": "v1"}, {"delete": 7}, pod("b")),

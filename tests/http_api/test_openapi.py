@@ -97,7 +97,7 @@ def test_every_operation_says_what_it_answers() -> None:
 @pytest.mark.parametrize(
     ("value", "want"),
     [
-        pytest.param({"moved": 1}, "", id="what the contract says"),
+        pytest.param({"moved": 1}, "", id="as in the contract"),
         pytest.param({"moves": 1}, "missing required field `moved`", id="a field has another name"),
         pytest.param({"moved": "1"}, "Expected `int`, got `str`", id="a field has another type"),
         pytest.param({"moved": 1, "more": 2}, "$.more is not in the contract", id="a field too many"),

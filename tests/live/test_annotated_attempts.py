@@ -188,9 +188,7 @@ def test_a_pre_filter_plugin_that_fails_ends_the_attempt() -> None:
     ("message", "want"),
     [
         pytest.param("", "0/2 nodes are available: 1 Insufficient memory, 2 Insufficient cpu.", id="put together"),
-        pytest.param(
-            "0/2 nodes are available: 2 x.", "0/2 nodes are available: 2 x.", id="the pod's condition says it"
-        ),
+        pytest.param("0/2 nodes are available: 2 x.", "0/2 nodes are available: 2 x.", id="the pod's condition has it"),
     ],
 )
 def test_the_message_of_an_attempt_without_a_node(message: str, want: str) -> None:

@@ -159,7 +159,7 @@ IN_DEFAULT = {"namespace": "default"}
             "Node",
             {"status": {"capacity": {"cpu": "1.0001"}}},
             {"status": {"capacity": {"cpu": "1001m"}, "allocatable": {"cpu": "1001m"}}},
-            id="a node offers its capacity where it does not say",
+            id="allocatable defaults to the capacity",
         ),
         pytest.param(
             "Node",
@@ -208,7 +208,7 @@ IN_DEFAULT = {"namespace": "default"}
             "StorageClass",
             {"volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Retain"},
             {"volumeBindingMode": "WaitForFirstConsumer", "reclaimPolicy": "Retain"},
-            id="a storage class that says all",
+            id="a storage class with all fields",
         ),
         pytest.param(
             "PersistentVolume",

@@ -62,7 +62,12 @@ def test_every_kind_stands_in_the_table_once() -> None:
         pytest.param("policy/v1beta1", "PodDisruptionBudget", "policy/v1", id="a beta of policy"),
         pytest.param("resource.k8s.io/v1beta2", "ResourceSlice", "resource.k8s.io/v1", id="the same shape of devices"),
         pytest.param("resource.k8s.io/v1beta1", "ResourceSlice", None, id="another shape of devices"),
-        pytest.param("resource.k8s.io/v1beta1", "DeviceClass", "resource.k8s.io/v1", id="a class kept its shape"),
+        pytest.param(
+            "resource.k8s.io/v1beta1",
+            "DeviceClass",
+            "resource.k8s.io/v1",
+            id="a class, whose fields are the same in v1",
+        ),
         pytest.param("resource.k8s.io/v1beta2", "DeviceTaintRule", "resource.k8s.io/v1beta2", id="not in v1 yet"),
         pytest.param("v1", "Deployment", None, id="a kind of another group"),
         pytest.param("v1", "pod", None, id="a kind in small letters"),

@@ -118,7 +118,7 @@ def container(name: str = "c", *, sidecar: bool = False, **requests: Any) -> dic
         pytest.param(
             {"containers": [container(cpu="1", **GPU)], "resources": {"requests": {"cpu": "3"}}},
             {"cpu": 3000, "example.com/gpu": 1},
-            id="what the pod asks for as a whole takes the place of its containers' requests",
+            id="pod-level requests replace the containers' requests",
         ),
         pytest.param(
             {"containers": [container()], "resources": {"requests": {"example.com/gpu": 1}}},
@@ -134,7 +134,7 @@ def container(name: str = "c", *, sidecar: bool = False, **requests: Any) -> dic
         pytest.param(
             {"containers": [container(**SCALARS)]},
             {"example.com/gpu": 0},
-            id="a scalar resource of zero stays, and what nodes do not count goes",
+            id="a zero scalar resource stays; resources that nodes do not count are dropped",
         ),
         pytest.param(
             {"containers": [container(memory="9223372036854775807"), container(memory="1")]},
@@ -187,8 +187,8 @@ def resized(**condition: str) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "want"),
     [
-        pytest.param(resized(), 4000, id="the largest of asked, given and in force"),
-        pytest.param(resized(reason="Deferred"), 4000, id="a deferred resize counts as asked for"),
+        pytest.param(resized(), 4000, id="the maximum of requested, allocated and actual"),
+        pytest.param(resized(reason="Deferred"), 4000, id="a deferred resize counts as requested"),
         pytest.param(resized(reason="Infeasible"), 3000, id="an infeasible resize does not"),
     ],
 )

@@ -52,20 +52,20 @@ def reasons_of(found: Preemption) -> Sequence[str]:
 @pytest.mark.parametrize(
     ("objects", "pod", "want"),
     [
-        pytest.param([running("low", "3", 0)], preemptor(), ("default/low",), id="a pod of lower priority goes"),
+        pytest.param([running("low", "3", 0)], preemptor(), ("default/low",), id="a pod of lower priority is evicted"),
         pytest.param([running("equal", "3", 100)], preemptor(), None, id="one of equal priority stays"),
         pytest.param([running("high", "3", 101)], preemptor(), None, id="one of higher priority stays"),
         pytest.param(
             [running("a", "1", 1), running("b", "1", 2), running("c", "1", 3), running("d", "1", 4)],
             preemptor(),
             ("default/b", "default/a"),
-            id="the least important go, the most important of them first",
+            id="the least important pods are evicted, the most important of them first",
         ),
         pytest.param(
             [running("big", "3", 1), running("small", "1", 2)],
             preemptor(),
             ("default/big",),
-            id="a pod that need not go is spared",
+            id="a pod that need not be evicted is reprieved",
         ),
         pytest.param(
             [
@@ -178,7 +178,7 @@ def test_rule_3_only_what_is_unschedulable_and_no_more_can_be_helped(
             [running("a", "4", 0).label(app="db")],
             [running("b", "4", 50, "n2")],
             ["n2"],
-            id="fewest violations of budgets come first, whatever the priorities",
+            id="fewest budget violations first, regardless of priorities",
         ),
         pytest.param([running("a", "4", 5)], [running("b", "4", 4, "n2")], ["n2"], id="then the lowest top priority"),
         pytest.param(
@@ -277,7 +277,10 @@ def test_rule_4_without_a_search_the_nomination_stays(victim: PodBuilder, policy
         pytest.param(running("low", "3"), True, ("default/nominee",), id="nominations of lower priority end"),
         pytest.param(running("low", "3"), False, ("default/nominee",), id="without the gate as well"),
         pytest.param(
-            terminating(running("low", "3")), True, (), id="not where all victims are leaving and evictions run aside"
+            terminating(running("low", "3")),
+            True,
+            (),
+            id="not if all victims are terminating and preemption is asynchronous",
         ),
         pytest.param(
             terminating(running("low", "3")), False, ("default/nominee",), id="but without the gate even then"

@@ -49,9 +49,9 @@ def test_pods_wait_for_their_group(pod: Pod, groups: list[PodGroup], want: Statu
 @pytest.mark.parametrize(
     ("pod", "new", "want"),
     [
-        pytest.param(member(), member("q"), HintAnswer.QUEUE, id="a pod of the same group came"),
-        pytest.param(member(), member("q", "h"), HintAnswer.SKIP, id="a pod of another group came"),
-        pytest.param(member(), make_pod("q"), HintAnswer.SKIP, id="a pod without group came"),
+        pytest.param(member(), member("q"), HintAnswer.QUEUE, id="a pod of the same group was added"),
+        pytest.param(member(), member("q", "h"), HintAnswer.SKIP, id="a pod of another group was added"),
+        pytest.param(member(), make_pod("q"), HintAnswer.SKIP, id="a pod without group was added"),
         pytest.param(make_pod(), make_pod("q"), HintAnswer.SKIP, id="two pods without group have none in common"),
         pytest.param(member(), make_node(), HintAnswer.ERROR, id="not a pod"),
         pytest.param(member(), None, HintAnswer.ERROR, id="nothing new"),
@@ -66,9 +66,9 @@ def test_a_pod_may_complete_the_gang(pod: Pod, new: object, want: HintAnswer) ->
 @pytest.mark.parametrize(
     ("pod", "new", "want"),
     [
-        pytest.param(member(), pod_group(), HintAnswer.QUEUE, id="the group came"),
-        pytest.param(member(), pod_group("h"), HintAnswer.SKIP, id="another group came"),
-        pytest.param(member(), pod_group("g", "other"), HintAnswer.SKIP, id="a group of another namespace came"),
+        pytest.param(member(), pod_group(), HintAnswer.QUEUE, id="the group was added"),
+        pytest.param(member(), pod_group("h"), HintAnswer.SKIP, id="another group was added"),
+        pytest.param(member(), pod_group("g", "other"), HintAnswer.SKIP, id="a group of another namespace was added"),
         pytest.param(make_pod(), pod_group(), HintAnswer.SKIP, id="the pod waits for no group"),
         pytest.param(member(), make_pod(), HintAnswer.ERROR, id="not a group"),
         pytest.param(member(), None, HintAnswer.ERROR, id="nothing new either"),

@@ -93,13 +93,13 @@ A = (pod("r", "a").obj(), "a1")
             wants(LIKES, term(), app="a"),
             [],
             {"no": AFFINITY},
-            id="the first of its own kind goes anywhere with the key",
+            id="the first pod of its kind fits anywhere with the key",
         ),
         pytest.param(
             wants(LIKES, term(), term(HOST), app="a"),
             [(pod("r", "a").obj(), "no")],
             everywhere(AFFINITY),
-            id="it is not the first where one of the keys knows its kind",
+            id="it is not the first if one of the keys has its kind",
         ),
         pytest.param(
             wants(LIKES, term(), app="a"),
@@ -120,7 +120,10 @@ A = (pod("r", "a").obj(), "a1")
             wants(LIKES, {"topologyKey": ZONE}, app="a"), [A], everywhere(AFFINITY), id="no selector likes no pod"
         ),
         pytest.param(
-            wants(DISLIKES, term()), [A], {"a1": ANTI, "a2": ANTI}, id="a pod keeps off the zone of those it dislikes"
+            wants(DISLIKES, term()),
+            [A],
+            {"a1": ANTI, "a2": ANTI},
+            id="a pod avoids the zone of pods in its anti-affinity",
         ),
         pytest.param(
             wants(DISLIKES, term(app="a"), term(HOST, app="b")),
@@ -137,7 +140,10 @@ A = (pod("r", "a").obj(), "a1")
             id="dislike is symmetric: running pods keep others off",
         ),
         pytest.param(
-            pod("p", "x").obj(), [(wants(DISLIKES, term(app="x"), name="r"), "no")], {}, id="but not from nowhere"
+            pod("p", "x").obj(),
+            [(wants(DISLIKES, term(app="x"), name="r"), "no")],
+            {},
+            id="but not from outside all domains",
         ),
         pytest.param(
             pod("p", "x").obj(),
@@ -188,7 +194,7 @@ UNKNOWN = (pod("r", "a", "unknown").obj(), "a1")
         pytest.param({"namespaceSelector": {}}, ELSEWHERE, True, id="an empty selector of namespaces is about all"),
         pytest.param({"namespaceSelector": {}}, UNKNOWN, True, id="also about those that do not exist"),
         pytest.param(
-            {"namespaceSelector": {"matchLabels": {"team": "red"}}}, ELSEWHERE, True, id="a selector goes by labels"
+            {"namespaceSelector": {"matchLabels": {"team": "red"}}}, ELSEWHERE, True, id="a selector matches labels"
         ),
         pytest.param(
             {"namespaceSelector": {"matchLabels": {"team": "red"}}}, A, False, id="of namespaces that have them"
@@ -300,7 +306,7 @@ LIKED_BY = (prefers(LIKES, (5, term(app="x")), name="s"), "b1")
             [(wants(LIKES, term(app="x"), name="s"), "b1")],
             {"hard_weight": 9},
             ([0, 0, 9, 0], [0, 0, 100, 0]),
-            id="or what the configuration says",
+            id="or as configured",
         ),
         pytest.param(X, [(wants(LIKES, term(app="x"), name="s"), "b1")], {"hard_weight": 0}, None, id="or nothing"),
         pytest.param(
@@ -311,7 +317,7 @@ LIKED_BY = (prefers(LIKES, (5, term(app="x")), name="s"), "b1")
             [A, (pod("s", "a").obj(), "a2"), (pod("t", "a").obj(), "b1"), (pod("u", "a").obj(), "no")],
             {},
             ([3, 3, 3, 3], [0, 0, 0, 0]),
-            id="0 for all where all are equal",
+            id="0 for all if all are equal",
         ),
         pytest.param(
             prefers(LIKES, (3, term()), (3, term(app=None))),

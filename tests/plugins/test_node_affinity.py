@@ -103,7 +103,7 @@ def test_node_selector(selector: dict[str, str], want: str) -> None:
 @pytest.mark.parametrize(
     ("pod", "want"),
     [
-        pytest.param(make_pod(), SKIP, id="a pod that says nothing skips the filter"),
+        pytest.param(make_pod(), SKIP, id="a pod without requirements skips the filter"),
         pytest.param(preferring((1, labels())), SKIP, id="so does one that only prefers"),
         pytest.param(requiring(names(named("n1"))), PreFilterResult(node_names=frozenset({"n1"})), id="one name"),
         pytest.param(
@@ -146,9 +146,7 @@ def test_pre_filter_narrows_to_names(pod: Pod, want: PreFilterResult | Status) -
         pytest.param([(9, {})], [0, 0, 0], [0, 0, 0], id="an empty term matches nothing"),
         pytest.param([], [0, 0, 0], [0, 0, 0], id="an empty list"),
         pytest.param([(3, names(named("n3")))], [0, 0, 3], [0, 0, 100], id="a name"),
-        pytest.param(
-            [(-3, names(named("n3")))], [0, 0, -3], [0, 0, -3], id="negative sums stay where none is positive"
-        ),
+        pytest.param([(-3, names(named("n3")))], [0, 0, -3], [0, 0, -3], id="negative sums stay if none is positive"),
         pytest.param(
             [(-3, names(named("n3"))), (2, names(named("n1")))], [2, 0, -3], [100, 0, -150], id="and are stretched else"
         ),
@@ -259,13 +257,13 @@ BROKEN = requiring(labels(expression("zone", "Is")))
 @pytest.mark.parametrize(
     ("pod", "old", "new", "want"),
     [
-        pytest.param(IN_A, None, MATCHING, HintAnswer.QUEUE, id="a node came that matches"),
-        pytest.param(IN_A, None, OTHER, HintAnswer.SKIP, id="a node came that does not"),
+        pytest.param(IN_A, None, MATCHING, HintAnswer.QUEUE, id="a matching node was added"),
+        pytest.param(IN_A, None, OTHER, HintAnswer.SKIP, id="a non-matching node was added"),
         pytest.param(IN_A, OTHER, MATCHING, HintAnswer.QUEUE, id="a node matches now"),
         pytest.param(IN_A, MATCHING, MATCHING, HintAnswer.SKIP, id="it matched before"),
         pytest.param(IN_A, MATCHING, OTHER, HintAnswer.SKIP, id="it does not match any more"),
         pytest.param(BROKEN, None, MATCHING, HintAnswer.ERROR, id="only terms with mistakes"),
-        pytest.param(make_pod(), None, OTHER, HintAnswer.QUEUE, id="a pod that any node suits"),
+        pytest.param(make_pod(), None, OTHER, HintAnswer.QUEUE, id="a pod that fits on any node"),
         pytest.param(IN_A, None, make_pod(), HintAnswer.ERROR, id="not a node"),
     ],
 )

@@ -62,7 +62,7 @@ def test_needed_features(pod: Pod, want: set[str]) -> None:
         ),
         pytest.param((RESTART_ALL_CONTAINERS,), False, id="another feature"),
         pytest.param((), False, id="nothing"),
-        pytest.param(("Z", USER_NAMESPACES_HOST_NETWORK), False, id="what stands too late is not found, as upstream"),
+        pytest.param(("Z", USER_NAMESPACES_HOST_NETWORK), False, id="features out of order are not found, as upstream"),
     ],
 )
 def test_filter(declared: tuple[str, ...], want: bool) -> None:
@@ -95,7 +95,7 @@ def test_it_does_nothing_while_its_gate_is_off() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "want"),
     [
-        pytest.param(None, make_node("n"), HintAnswer.QUEUE, id="a node came"),
+        pytest.param(None, make_node("n"), HintAnswer.QUEUE, id="a node was added"),
         pytest.param(make_node("n"), make_node("n", features=("A",)), HintAnswer.QUEUE, id="it declares more"),
         pytest.param(make_node("n"), make_node("n"), HintAnswer.SKIP, id="it declares the same"),
         pytest.param(None, make_pod(), HintAnswer.ERROR, id="not a node"),

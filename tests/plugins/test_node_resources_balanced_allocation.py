@@ -76,14 +76,24 @@ def test_other_resources(offered: dict[str, str], names: tuple[str, ...], wanted
 @pytest.mark.parametrize(
     ("pod", "names", "want"),
     [
-        pytest.param(make_pod(), ("cpu", "memory"), True, id="a pod that asks for nothing"),
-        pytest.param(make_pod(requests={"cpu": "0"}), ("cpu", "memory"), True, id="one that asks for 0"),
-        pytest.param(make_pod(requests={"example.com/gpu": "1"}), ("cpu", "memory"), True, id="one that asks for else"),
+        pytest.param(make_pod(), ("cpu", "memory"), True, id="a pod without requests"),
+        pytest.param(make_pod(requests={"cpu": "0"}), ("cpu", "memory"), True, id="a pod that requests 0"),
         pytest.param(
-            make_pod(requests={"example.com/gpu": "1"}), ("example.com/gpu",), False, id="one that asks for that"
+            make_pod(requests={"example.com/gpu": "1"}),
+            ("cpu", "memory"),
+            True,
+            id="a pod that requests other resources",
         ),
-        pytest.param(make_pod(requests={"storage": "1"}), ("storage",), False, id="even where no node counts it"),
-        pytest.param(make_pod(resources={"requests": {"cpu": "1"}}), ("cpu",), False, id="one that asks as a whole"),
+        pytest.param(
+            make_pod(requests={"example.com/gpu": "1"}),
+            ("example.com/gpu",),
+            False,
+            id="a pod that requests the resource",
+        ),
+        pytest.param(make_pod(requests={"storage": "1"}), ("storage",), False, id="even if no node counts it"),
+        pytest.param(
+            make_pod(resources={"requests": {"cpu": "1"}}), ("cpu",), False, id="a pod with pod-level requests"
+        ),
     ],
 )
 def test_best_effort_pods_skip_the_score(pod: Pod, names: tuple[str, ...], want: bool) -> None:

@@ -34,9 +34,12 @@ SHORT, TOO_SMALL = "Unschedulable", "UnschedulableAndUnresolvable"
 @pytest.mark.parametrize(
     ("wanted", "used", "want"),
     [
-        pytest.param({"cpu": "1"}, {"cpu": "3"}, {}, id="exactly what is left"),
+        pytest.param({"cpu": "1"}, {"cpu": "3"}, {}, id="exactly the free amount"),
         pytest.param(
-            {"cpu": "1001m"}, {"cpu": "3"}, verdict(SHORT, "Insufficient cpu"), id="a milli-CPU more than is left"
+            {"cpu": "1001m"},
+            {"cpu": "3"},
+            verdict(SHORT, "Insufficient cpu"),
+            id="a milli-CPU more than the free amount",
         ),
         pytest.param({"cpu": "4"}, {"cpu": "1m"}, verdict(SHORT, "Insufficient cpu"), id="all of the node"),
         pytest.param({"cpu": "4001m"}, {}, verdict(TOO_SMALL, "Insufficient cpu"), id="more than the whole node"),
@@ -58,7 +61,7 @@ SHORT, TOO_SMALL = "Unschedulable", "UnschedulableAndUnresolvable"
             {"hugepages-2Mi": "2Mi"}, {}, verdict(TOO_SMALL, "Insufficient hugepages-2Mi"), id="no huge pages"
         ),
         pytest.param({"storage": "1Gi"}, {}, {}, id="a name that nodes don't count"),
-        pytest.param({"cpu": "-1"}, {"cpu": "9"}, {}, id="a negative request asks for nothing"),
+        pytest.param({"cpu": "-1"}, {"cpu": "9"}, {}, id="a negative request counts as 0"),
     ],
 )
 def test_filter(wanted: dict[str, str], used: dict[str, str], want: dict[str, object]) -> None:
@@ -98,10 +101,10 @@ def test_a_node_without_allocatable_holds_no_pod() -> None:
         pytest.param(
             make_pod(requests={"cpu": "1"}, resources={"requests": {"cpu": "5"}}),
             verdict(TOO_SMALL, "Insufficient cpu"),
-            id="what the pod as a whole asks for replaces the sum of its containers",
+            id="pod-level requests replace the sum of the containers",
         ),
         pytest.param(
-            make_pod(requests={"cpu": "5"}, resources={"requests": {"cpu": "4"}}), {}, id="also where it is less"
+            make_pod(requests={"cpu": "5"}, resources={"requests": {"cpu": "4"}}), {}, id="even if they are lower"
         ),
         pytest.param(
             make_pod(requests={"cpu": "4"}, overhead={"cpu": "1m"}),
@@ -254,7 +257,7 @@ def test_a_strategy_without_resources_can_not_score() -> None:
         pytest.param("64Ti", "0", "32Ti", 62, id="2^46 does not"),
         pytest.param("8Gi", "0", "8Ei", 37, id="the largest int64 is more than the node has"),
         pytest.param("8Gi", "1Gi", "8Ei", 81, id="and with what runs there it wraps to less than nothing"),
-        pytest.param("63Ti", "1", "8Ei", 87, id="also where the node is almost too large"),
+        pytest.param("63Ti", "1", "8Ei", 87, id="even if the node is almost too large"),
     ],
 )
 def test_large_amounts(memory: str, used: str, wanted: str, want: int) -> None:

@@ -30,14 +30,14 @@ def hints(*classes: DeviceClass, gates: RequestGates | None = None) -> FitHints:
 @pytest.mark.parametrize(
     ("old", "new", "want"),
     [
-        pytest.param(running(), None, QUEUE, id="a pod left its node, whatever it asked for"),
-        pytest.param(running(node=""), None, SKIP, id="a pod left that was nowhere"),
-        pytest.param(make_pod("r", status={"nominatedNodeName": "n1"}), None, QUEUE, id="a nominated pod left"),
-        pytest.param(running(cpu="2"), running(cpu="1"), QUEUE, id="a pod asks for less CPU"),
+        pytest.param(running(), None, QUEUE, id="a pod with a node was deleted, regardless of its requests"),
+        pytest.param(running(node=""), None, SKIP, id="a pod without a node was deleted"),
+        pytest.param(make_pod("r", status={"nominatedNodeName": "n1"}), None, QUEUE, id="a nominated pod was deleted"),
+        pytest.param(running(cpu="2"), running(cpu="1"), QUEUE, id="a pod requests less CPU"),
         pytest.param(running(memory="2"), running(memory="1"), SKIP, id="less of what the waiting pod does not want"),
         pytest.param(running(cpu="1"), running(cpu="2"), SKIP, id="for more"),
         pytest.param(
-            running(node="", cpu="2"), running(node="", cpu="1"), SKIP, id="a pod that is nowhere asks for less"
+            running(node="", cpu="2"), running(node="", cpu="1"), SKIP, id="a pod without a node requests less"
         ),
         pytest.param(WAITING, WAITING, QUEUE, id="the waiting pod itself"),
         pytest.param(None, running(), ERROR, id="a pod without a past"),
@@ -61,9 +61,9 @@ BIG, SMALL = {"cpu": "4", GPU: "1", "pods": "9"}, {"cpu": "2", GPU: "1", "pods":
 @pytest.mark.parametrize(
     ("old", "new", "want"),
     [
-        pytest.param(None, BIG, QUEUE, id="a node came that is large enough"),
-        pytest.param(None, SMALL, SKIP, id="a node came that is not"),
-        pytest.param(None, {**BIG, "pods": "0"}, SKIP, id="a node came that holds no pods"),
+        pytest.param(None, BIG, QUEUE, id="a node that is large enough was added"),
+        pytest.param(None, SMALL, SKIP, id="a node that is too small was added"),
+        pytest.param(None, {**BIG, "pods": "0"}, SKIP, id="a node that allows no pods was added"),
         pytest.param(SMALL, BIG, QUEUE, id="it grew"),
         pytest.param(BIG, BIG, SKIP, id="it stayed as it was"),
         pytest.param(
@@ -94,12 +94,14 @@ def test_devices_may_stand_for_what_a_node_lacks() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "want"),
     [
-        pytest.param(None, device_class("c", "example.com/gpu"), QUEUE, id="a class came for what the pod wants"),
-        pytest.param(None, device_class("c", "example.com/nic"), SKIP, id="a class came for something else"),
-        pytest.param(None, device_class("c"), SKIP, id="a class came for nothing"),
-        pytest.param(None, device_class("own"), QUEUE, id="a class came whose implicit resource the pod wants"),
-        pytest.param(device_class("own"), device_class("own"), SKIP, id="a class changed in something else"),
-        pytest.param(device_class("c"), device_class("c", "example.com/gpu"), QUEUE, id="a class now stands for it"),
+        pytest.param(
+            None, device_class("c", "example.com/gpu"), QUEUE, id="a class for a requested resource was added"
+        ),
+        pytest.param(None, device_class("c", "example.com/nic"), SKIP, id="a class for another resource was added"),
+        pytest.param(None, device_class("c"), SKIP, id="a class for no resource was added"),
+        pytest.param(None, device_class("own"), QUEUE, id="a class with a requested implicit resource was added"),
+        pytest.param(device_class("own"), device_class("own"), SKIP, id="another field of a class changed"),
+        pytest.param(device_class("c"), device_class("c", "example.com/gpu"), QUEUE, id="a class now serves it"),
         pytest.param(device_class("c", "example.com/gpu"), device_class("c"), SKIP, id="it does not any more"),
         pytest.param(None, make_node(), ERROR, id="not a class"),
     ],

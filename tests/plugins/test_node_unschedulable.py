@@ -37,10 +37,10 @@ OPEN, CLOSED = make_node("n"), make_node("n", unschedulable=True)
 @pytest.mark.parametrize(
     ("old", "new", "want"),
     [
-        pytest.param(None, OPEN, HintAnswer.QUEUE, id="an open node came"),
-        pytest.param(None, CLOSED, HintAnswer.SKIP, id="a cordoned node came"),
+        pytest.param(None, OPEN, HintAnswer.QUEUE, id="a schedulable node was added"),
+        pytest.param(None, CLOSED, HintAnswer.SKIP, id="a cordoned node was added"),
         pytest.param(CLOSED, OPEN, HintAnswer.QUEUE, id="a node was uncordoned"),
-        pytest.param(OPEN, OPEN, HintAnswer.SKIP, id="a node stayed open"),
+        pytest.param(OPEN, OPEN, HintAnswer.SKIP, id="a node stayed schedulable"),
         pytest.param(CLOSED, CLOSED, HintAnswer.SKIP, id="a node stayed cordoned"),
         pytest.param(None, make_pod(), HintAnswer.ERROR, id="not a node"),
     ],

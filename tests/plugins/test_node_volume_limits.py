@@ -68,7 +68,7 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
         pytest.param(
             1, csi("a", "1") + csi("b", "2"), (using("b", name="q"),), using("a"), True, id="another pod's volume"
         ),
-        pytest.param(1, csi("a", "1"), (using("a", name="q"),), using("a"), False, id="a volume that is there already"),
+        pytest.param(1, csi("a", "1"), (using("a", name="q"),), using("a"), False, id="a volume that already exists"),
         pytest.param(
             1, csi("a", "1") + csi("b", "1"), (using("b", name="q"),), using("a"), False, id="one handle of two volumes"
         ),
@@ -118,7 +118,7 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
             (),
             using("a"),
             True,
-            id="by its class where the volume is gone",
+            id="by its class if the volume is gone",
         ),
         pytest.param(
             1,
@@ -128,7 +128,7 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
             False,
             id="another pod's missing claim does not count",
         ),
-        pytest.param(0, [], (), with_volumes(EBS), True, id="an inline EBS volume goes by its driver"),
+        pytest.param(0, [], (), with_volumes(EBS), True, id="an inline EBS volume counts for its CSI driver"),
         pytest.param(
             1, [], (with_volumes(EBS, name="q"),), with_volumes(EBS), False, id="the same inline volume of two pods"
         ),
@@ -138,7 +138,7 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
             (),
             using("a"),
             True,
-            id="an in-tree volume goes by its driver",
+            id="an in-tree volume counts for its CSI driver",
         ),
         pytest.param(
             0,
@@ -146,7 +146,7 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
             (),
             using("a"),
             True,
-            id="an in-tree class goes by its driver",
+            id="an in-tree class counts for its CSI driver",
         ),
         pytest.param(
             0,
@@ -225,7 +225,7 @@ def test_nodes_without_the_driver(gate: bool, opts_in: bool, want: bool) -> None
         pytest.param({"a": 1}, {"a": 2}, HintAnswer.QUEUE, id="a limit grew"),
         pytest.param({"a": 2}, {"a": 1}, HintAnswer.SKIP, id="a limit shrank"),
         pytest.param({"a": 1}, {"a": None}, HintAnswer.SKIP, id="no limit counts as zero"),
-        pytest.param({}, {"a": 1}, HintAnswer.QUEUE, id="a driver came"),
+        pytest.param({}, {"a": 1}, HintAnswer.QUEUE, id="a driver was added"),
     ],
 )
 def test_hint_on_csi_nodes(before: dict[str, int | None], after: dict[str, int | None], want: HintAnswer) -> None:

@@ -123,8 +123,8 @@ POLICIES = ("nodeAffinityPolicy", "nodeTaintsPolicy")
     ("policies", "counts", "want"),
     [
         pytest.param({}, "a1", NO, id="nodes that the selector excludes don't count by default"),
-        pytest.param({POLICIES[0]: "Honor"}, "a1", NO, id="nor if the policy says so"),
-        pytest.param({POLICIES[0]: "Ignore"}, "a1", IN_A, id="they count where the selector is ignored"),
+        pytest.param({POLICIES[0]: "Honor"}, "a1", NO, id="nor if the policy excludes them"),
+        pytest.param({POLICIES[0]: "Ignore"}, "a1", IN_A, id="they count if the selector is ignored"),
     ],
 )
 def test_the_policy_for_node_affinity(policies: dict[str, Any], counts: str, want: dict[str, tuple[str, ...]]) -> None:
@@ -136,8 +136,8 @@ def test_the_policy_for_node_affinity(policies: dict[str, Any], counts: str, wan
     ("policies", "tolerates", "want"),
     [
         pytest.param({}, False, IN_A, id="tainted nodes count by default"),
-        pytest.param({POLICIES[1]: "Ignore"}, False, IN_A, id="also where it is written"),
-        pytest.param({POLICIES[1]: "Honor"}, False, NO, id="they don't where taints are honoured"),
+        pytest.param({POLICIES[1]: "Ignore"}, False, IN_A, id="even if it is explicit"),
+        pytest.param({POLICIES[1]: "Honor"}, False, NO, id="they don't if taints are honoured"),
         pytest.param({POLICIES[1]: "Honor"}, True, IN_A, id="unless the pod tolerates them"),
     ],
 )

@@ -15,10 +15,10 @@ from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
 @pytest.mark.parametrize(
     ("queued", "want"),
     [
-        pytest.param([("a", 1, 5), ("b", 2, 9)], "ba", id="the higher priority goes first, however late it came"),
+        pytest.param([("a", 1, 5), ("b", 2, 9)], "ba", id="the higher priority is first, even if it was added later"),
         pytest.param([("a", 1, 5), ("b", 1, 4)], "ba", id="among equals the pod that was queued first"),
         pytest.param([("a", None, 1), ("b", 0, 0)], "ba", id="no priority counts as 0"),
-        pytest.param([("a", -1, 0), ("b", None, 9)], "ba", id="negative priorities go last"),
+        pytest.param([("a", -1, 0), ("b", None, 9)], "ba", id="negative priorities are last"),
     ],
 )
 def test_pods_are_sorted_by_priority_then_time(queued: list[tuple[str, int | None, int]], want: str) -> None:
@@ -45,8 +45,8 @@ def test_gates_keep_a_pod_out_of_the_queue(gates: list[str], want: Status) -> No
 @pytest.mark.parametrize(
     ("new", "want"),
     [
-        pytest.param(make_pod("p"), HintAnswer.QUEUE, id="its own gates went"),
-        pytest.param(make_pod("other"), HintAnswer.SKIP, id="another pod's gates went"),
+        pytest.param(make_pod("p"), HintAnswer.QUEUE, id="its own gates were removed"),
+        pytest.param(make_pod("other"), HintAnswer.SKIP, id="another pod's gates were removed"),
         pytest.param(make_node("n"), HintAnswer.ERROR, id="not a pod"),
         pytest.param(None, HintAnswer.ERROR, id="nothing new"),
     ],

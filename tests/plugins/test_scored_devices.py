@@ -118,7 +118,7 @@ ON_N1: dict[str, object] = {"nodeName": "n1"}
         pytest.param(
             [device_class(), resource_slice("s", ["x", "y"], nodeSelector=SELECTOR)],
             {"n1": 0, "n2": 50},
-            id="a node selector says where a slice counts",
+            id="a node selector limits the nodes on which a slice counts",
         ),
         pytest.param(
             [
@@ -130,7 +130,7 @@ ON_N1: dict[str, object] = {"nodeName": "n1"}
                 ),
             ],
             {"n1": 50, "n2": 50},
-            id="or each device says it for itself",
+            id="or each device has its own node selection",
         ),
         pytest.param(
             [
@@ -162,7 +162,7 @@ ON_N1: dict[str, object] = {"nodeName": "n1"}
         pytest.param(
             [device_class(resource="example.com/other"), resource_slice("s", ["x", "y"], allNodes=True)],
             {"n1": 0, "n2": 0},
-            id="a class for another resource does not stand for this one",
+            id="a class for another resource does not serve this one",
         ),
     ],
 )

@@ -106,9 +106,9 @@ def test_without_pre_score_there_is_no_score() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "want"),
     [
-        pytest.param(None, make_node("n"), HintAnswer.QUEUE, id="a node without taints came"),
-        pytest.param(None, make_node("n", taints=[HARD]), HintAnswer.SKIP, id="a tainted node came"),
-        pytest.param(make_node("n", taints=[HARD]), make_node("n"), HintAnswer.QUEUE, id="a taint went"),
+        pytest.param(None, make_node("n"), HintAnswer.QUEUE, id="a node without taints was added"),
+        pytest.param(None, make_node("n", taints=[HARD]), HintAnswer.SKIP, id="a tainted node was added"),
+        pytest.param(make_node("n", taints=[HARD]), make_node("n"), HintAnswer.QUEUE, id="a taint was removed"),
         pytest.param(make_node("n"), make_node("n"), HintAnswer.SKIP, id="there was no taint before either"),
         pytest.param(
             make_node("n", taints=[HARD]), make_node("n", taints=[EVICTING]), HintAnswer.SKIP, id="still tainted"

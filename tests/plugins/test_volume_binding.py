@@ -209,7 +209,7 @@ def test_reasons(objects: list[KubernetesObject], claims: str, want: dict[str, l
         pytest.param([{ZONE: ["a"]}], "n2", id="one zone"),
         pytest.param([{ZONE: ["a"]}, {ZONE: ["b"]}], "", id="either of two"),
         pytest.param([{ZONE: ["a", "b"], "host": ["n2"]}], "n1", id="both labels of a term"),
-        pytest.param([{}], "n1 n2", id="an empty term is nowhere"),
+        pytest.param([{}], "n1 n2", id="an empty term matches no node"),
         pytest.param([{ZONE: []}], "n1 n2", id="no value is a mistake"),
     ],
 )
@@ -227,7 +227,7 @@ TRACKS = make("CSIDriver", "csi.a", {"spec": {"storageCapacity": True}})
 @pytest.mark.parametrize(
     ("objects", "want"),
     [
-        pytest.param([], "", id="a driver that says nothing"),
+        pytest.param([], "", id="a driver without capacity data"),
         pytest.param([TRACKS], "n1 n2", id="nothing is published"),
         pytest.param([TRACKS, make_capacity("k", "later", {}, capacity="1Gi")], "", id="just enough, everywhere"),
         pytest.param([TRACKS, make_capacity("k", "later", None, capacity="1Gi")], "n1 n2", id="nowhere"),

@@ -88,7 +88,7 @@ def test_pre_filter(objects: list[KubernetesObject], want: Status) -> None:
     ("before", "after", "want"),
     [
         pytest.param(None, make_volume("pv"), HintAnswer.QUEUE, id="a new volume"),
-        pytest.param(make_volume("pv"), make_volume("pv", labels={ZONE: "a"}), HintAnswer.QUEUE, id="a zone came"),
+        pytest.param(make_volume("pv"), make_volume("pv", labels={ZONE: "a"}), HintAnswer.QUEUE, id="a zone was added"),
         pytest.param(
             make_volume("pv", labels={ZONE: "a__b"}),
             make_volume("pv", labels={ZONE: "b__a", "x": "y"}),

@@ -17,7 +17,7 @@ from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
 @pytest.mark.parametrize(
     ("change", "want"),
     [
-        pytest.param("none", "", id="nothing stands against it"),
+        pytest.param("none", "", id="nothing prevents it"),
         pytest.param("gone", 'pods "p" not found', id="it is gone"),
         pytest.param(
             "bound",

@@ -28,8 +28,8 @@ def counts(world: World) -> tuple[int, int, int]:
 @pytest.mark.parametrize(
     ("propagation", "want"),
     [
-        pytest.param(Propagation.BACKGROUND, (0, 0, 0), id="background: all goes"),
-        pytest.param(Propagation.FOREGROUND, (0, 0, 0), id="foreground: all goes"),
+        pytest.param(Propagation.BACKGROUND, (0, 0, 0), id="background: everything is deleted"),
+        pytest.param(Propagation.FOREGROUND, (0, 0, 0), id="foreground: everything is deleted"),
         pytest.param(Propagation.ORPHAN, (0, 1, 3), id="orphan: what was owned stays"),
     ],
 )

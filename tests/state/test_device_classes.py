@@ -47,7 +47,7 @@ def name_of(found: DeviceClass | None) -> str | None:
             [device_class("a", created=NEW), device_class("b", created=OLD)],
             "deviceclass.resource.kubernetes.io/b",
             None,
-            id="a class that comes too late for its claim has no implicit name either, as upstream",
+            id="a class that loses its name has no implicit name either, as upstream",
         ),
     ],
 )

@@ -22,7 +22,7 @@ STABLE = "topology.kubernetes.io"
         pytest.param({f"{STABLE}/region": "r"}, "r:\x00:", id="a region"),
         pytest.param({f"{STABLE}/zone": "a", f"{STABLE}/region": "r"}, "r:\x00:a", id="both"),
         pytest.param({f"{STABLE}/zone": "a", f"{BETA}/zone": "b"}, ":\x00:b", id="the older label counts"),
-        pytest.param({f"{STABLE}/zone": "a", f"{BETA}/zone": ""}, "", id="also where it is empty"),
+        pytest.param({f"{STABLE}/zone": "a", f"{BETA}/zone": ""}, "", id="even if it is empty"),
     ],
 )
 def test_zone_key(labels: dict[str, str], want: str) -> None:

@@ -76,19 +76,19 @@ def write_node(world: World, change: Change) -> None:
             lambda it: specified(it, unschedulable=True),
             lambda it: it,
             {"cordoned": True},
-            id="a cordon stays where nothing changes there",
+            id="a cordon stays if nothing changes in the source",
         ),
         pytest.param(
             lambda it: specified(it, unschedulable=True),
             lambda it: not_ready(labelled(specified(it, taints=[TAINT]), new="label")),
             {"cordoned": True, "taints": [TAINT], "labels": {"new": "label"}, "ready": "False"},
-            id="a cordon stays where other fields change there, which follow",
+            id="a cordon stays if other fields change in the source, which are synced",
         ),
         pytest.param(
             lambda it: labelled(specified(it, taints=[TAINT]), mine="here"),
             lambda it: specified(it, unschedulable=True),
             {"cordoned": True, "taints": [TAINT], "labels": {"mine": "here"}},
-            id="labels and taints stay where the source cordons",
+            id="labels and taints stay if the source cordons",
         ),
         pytest.param(
             lambda it: labelled(it, mine="here"),
@@ -100,7 +100,7 @@ def write_node(world: World, change: Change) -> None:
             lambda it: with_cpu(it, "64"),
             not_ready,
             {"cpu": "64", "ready": "False"},
-            id="what a node has to give stays where its conditions change there",
+            id="allocatable stays if conditions change in the source",
         ),
         pytest.param(
             lambda it: with_cpu(it, "64"),

@@ -258,7 +258,7 @@ def test_a_cluster_that_never_answers_batches_gets_single_requests_and_that_is_s
         pytest.param([(503, batching.PROBES - 1)], True, id="it is busy nearly too often"),
         pytest.param([(503, batching.PROBES)], False, id="it is busy always"),
         pytest.param([(NO_ANSWER, 3 * batching.PROBES)], True, id="it is away for long"),
-        pytest.param([(429, 3 * batching.PROBES)], True, id="too much is asked of it for long"),
+        pytest.param([(429, 3 * batching.PROBES)], True, id="it is overloaded for a long time"),
         pytest.param([(404, 1)], False, id="it is no Bayplan"),
     ],
 )

@@ -33,7 +33,9 @@ def volume(name: str, *sources: Document) -> Document:
 @pytest.mark.parametrize(
     ("volumes", "want"),
     [
-        pytest.param([volume("kube-api-access-x7k2p", TOKEN, CERTIFICATE)], [], id="what admission adds goes"),
+        pytest.param(
+            [volume("kube-api-access-x7k2p", TOKEN, CERTIFICATE)], [], id="fields added by admission are removed"
+        ),
         pytest.param(
             [volume("kube-api-access-x7k2p", CERTIFICATE)], ["kube-api-access-x7k2p"], id="one without a token stays"
         ),
@@ -62,7 +64,7 @@ def test_volumes_with_the_token_of_a_service_account_are_left_out_with_their_mou
     ("policy", "annotations", "want"),
     [
         pytest.param("Never", {}, "forever", id="it ends when it ends in the source"),
-        pytest.param("OnFailure", {}, "forever", id="whatever it does after a failure"),
+        pytest.param("OnFailure", {}, "forever", id="regardless of its action after a failure"),
         pytest.param("Never", {"bayplan.io/run-time": "5s"}, "5s", id="a run time of the source stays"),
         pytest.param("Always", {}, None, id="one that is always restarted has no default"),
     ],

@@ -61,7 +61,7 @@ class Clause(NamedTuple):
 
     Attributes:
         text: the cause.
-        nearest: what the nearest node lacks; "" unless room is short.
+        nearest: the shortage of the nearest node; "" unless resources are short.
         others: why the pod can't use the nodes that the text does not mention; "" if there are none.
     """
 
@@ -141,7 +141,7 @@ class CauseWords:
         return f"also {format_list(others[:SHOWN], more=max(0, len(others) - SHOWN))}" if others else ""
 
     def _whole(self, plugin: str) -> str:
-        """Return why a plugin rejects the pod whatever the node, unless it misses an object of a kind that is not known."""
+        """Return why a plugin rejects the pod on every node; None if it misses an object of an unread kind."""
         message = self._matrix.whole[plugin].message or f"{plugin} rejects it"
         kind = _NAMED_KINDS.get(message.removeprefix("waiting for ").split(" ", 1)[0], "")
         if kind in self._around.unread and "not found" in message:
@@ -188,7 +188,7 @@ class CauseWords:
         )
 
     def _others(self, rows: Bools) -> str:
-        """Return why the pod can't use the nodes other than some; each is counted once, by the first filter that rejects it.
+        """Return why the pod can't use all other nodes; each node is counted once, for the first filter that rejects it.
 
         "" if the others are just those that it does not select.
         """
@@ -201,7 +201,7 @@ class CauseWords:
         return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
 
     def _nearest(self, rows: Bools) -> str:
-        """Return what the node with the smallest shortage lacks, among nodes that lack nothing but room; "" if there is none."""
+        """Return the shortage of the node with the smallest one, among nodes that only lack room; "" if there are none."""
         matrix = self._matrix
         if FIT not in matrix.filters or not self._requests:
             return ""
@@ -223,7 +223,7 @@ class CauseWords:
         return shortage(self._requests | {PODS: 1}, free)
 
     def _too_large(self, rows: Bools) -> str:
-        """Return the resources of which no node among some offers enough even when empty; "" if there are none."""
+        """Return the resources of which none of some nodes has enough, even if it were empty; "" if there are none."""
         texts = []
         nodes = self._groups.at(rows)
         for resource, wanted in self._requests.items():
@@ -244,7 +244,7 @@ class CauseWords:
         return "; ".join(texts)
 
     def _reserved(self) -> str:
-        """Return the text about a device that only nodes with a taint offer; "" if the pod asks for none."""
+        """Return the text about a device that only tainted nodes have; "" if the pod requests none."""
         for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
@@ -257,7 +257,7 @@ class CauseWords:
     # --- the nodes that the pod selects -------------------------------------------------------------------------------
 
     def _of_selected(self) -> Clause | None:
-        """Return why the nodes reject the pod that it selects; None if it selects all nodes, or none."""
+        """Return why the nodes that the pod selects reject it; None if it selects all nodes, or none."""
         rows = self._groups.selected()
         if not rows.any() or rows.all():
             return None
@@ -325,7 +325,7 @@ class CauseWords:
         wanted = self._pod.spec.node_selector or {}
         selected = self._groups.selected()
         if selected.any():
-            # The pod's own rules let it go to some node, so the rule is one of the configuration.
+            # The pod's own rules allow some node, so the rule is in the configuration.
             what = f"{self._added()} excludes {self._groups.every(selected).rstrip(',')}"
             return what if self._groups.selection else f"{self._added()} excludes every node"
         missing = [
@@ -350,7 +350,7 @@ class CauseWords:
         return f"every node has a taint that it does not tolerate: {_counted(found, 'taint ')}" if found else ""
 
     def _untolerated(self, rows: Bools) -> dict[str, int]:
-        """Return the sets of taints that keep the pod off some nodes, with the number of nodes of each."""
+        """Return the sets of taints because of which nodes reject the pod, with the number of nodes of each."""
         counts: dict[str, int] = {}
         for node in self._groups.at(rows):
             taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
@@ -396,7 +396,7 @@ class CauseWords:
         return f"its anti-affinity {rule}, and {each} one"
 
     def _spread(self, rows: Bools) -> str:
-        """Return how a spread constraint rejects some nodes, and what rejects the nodes that it admits; "" if that is not known."""
+        """Return the text about the nodes that a spread constraint rejects, and why the others reject the pod; "" if unknown."""
         matrix = self._matrix
         rejected = matrix.failing[matrix.filters.index(SPREAD)]
         found = spread_domains(self._pod, self._nodes, self._around.placed())
@@ -407,7 +407,7 @@ class CauseWords:
             np.array([node is not None and each.rejects(node) for node in by_row], dtype=np.bool_) for each in found
         ]
         if not bool((np.logical_or.reduce(computed) == rejected)[matrix.known].all()):
-            # Something else is counted, for example by a configuration that is not known here.
+            # The counts differ, for example because of a configuration that is not known.
             return ""
         number = max(range(len(found)), key=lambda place: int((computed[place] & rows).sum()))
         return self._spread_over(found[number], ~computed[number] & matrix.known, rows)
@@ -432,7 +432,7 @@ class CauseWords:
     # --- volumes ------------------------------------------------------------------------------------------------------
 
     def _volume_nodes(self) -> Clause | None:
-        """Return why the nodes that reach a volume of the pod reject it; None if its volumes can be reached from anywhere."""
+        """Return why the nodes that can reach a volume of the pod reject it; None if all nodes can reach its volumes."""
         for claim, volume in bound_volumes(self._pod, self._around):
             near = [node for node in self._nodes if reaches(volume, node)]
             where = volume_place(volume)
@@ -470,7 +470,7 @@ class CauseWords:
 
 
 def host_ports_of(pod: Pod) -> list[int]:
-    """Return the host ports that a pod asks for."""
+    """Return the host ports that a pod requests."""
     return sorted({port.host_port for each in pod.spec.containers for port in each.ports if port.host_port})
 
 

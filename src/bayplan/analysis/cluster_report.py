@@ -38,9 +38,9 @@ class ResourceUse:
     """The requested and allocatable amounts of a resource, in the units of the state.
 
     Attributes:
-        resource: its name.
+        resource: the resource's name.
         requested, allocatable: the amounts on all nodes.
-        free, largest_gap: free on nodes that are ready and not cordoned: on all of them, and the most on one.
+        free, largest_gap: the free amount on all ready, uncordoned nodes, and the largest free amount on one of them.
     """
 
     resource: str
@@ -59,7 +59,7 @@ class ClusterFacts:
         placed, waiting, gated: the number of unfinished pods with each status.
         decisions: the number of cycles so far, by outcome.
         reasons: why pods wait, with the pods' keys; the most frequent first.
-        resources: the resources that any pod requests, and the usual ones.
+        resources: pods, the resources that any pod requests, and those in `ALWAYS_SHOWN`.
     """
 
     nodes: int
@@ -103,7 +103,7 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
 
 
 def _reason(scheduler: Scheduler, pod: Pod, number: int, *, judges: bool) -> str:
-    """Return the root cause in a pod's last attempt; the message of the attempt if it has no full record, or is not judged."""
+    """Return the root cause of a pod's last attempt; without a full record, the message of the attempt."""
     record = scheduler.records[number]
     if not judges or record.frame < 0:
         return record.message or NOT_TRIED

@@ -15,7 +15,7 @@ class CommonCause(NamedTuple):
 
     Attributes:
         sentence: the cause.
-        pods: the number of pods that wait for it.
+        pods: the number of pods with this cause.
     """
 
     sentence: str
@@ -31,15 +31,15 @@ def cluster_sentence(
     reasons: Sequence[ReasonCount],
     cause: CommonCause | None = None,
 ) -> str:
-    """Return the sentence about problems of a cluster, or that there are none.
+    """Return a sentence about the problems of a cluster, or about their absence.
 
     Args:
         pods: the pods that are not finished.
-        waiting: the number of pods without a node that could get one.
+        waiting: the number of waiting pods, except gated ones.
         gated: the number of gated pods.
         nodes: the nodes in the cluster.
         reasons: the reasons why pods wait, starting with the most frequent main reason.
-        cause: the root cause of most pods; without one, the reasons of messages are named.
+        cause: the root cause of most pods; None to name the reasons in messages instead.
     """
     if not nodes and not pods:
         return "The cluster is empty: there are no nodes and no pods"
@@ -91,7 +91,7 @@ def node_sentence(
     """Return the sentence about a node.
 
     Args:
-        name: its name.
+        name: the node's name.
         ready, cordoned: the state of the node.
         pods: the number of pods on it.
         full_by: the resources of which it is full.
@@ -170,7 +170,7 @@ def comparison_sentence(
 
     Args:
         a, b: the names of the runs.
-        pods: the pods that both runs have.
+        pods: the pods that exist in both runs.
         moved: the number of pods on different nodes.
         only_a, only_b: the number of pods that have a node in only one of the runs.
         nodes_a, nodes_b: the number of nodes with pods.

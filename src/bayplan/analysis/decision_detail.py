@@ -32,7 +32,7 @@ from bayplan.sim.result import PodTimeline
 
 
 def ranked_rows(decision: Decision) -> list[int]:
-    """Return the scored rows, best first; among ties the chosen one first, then by name."""
+    """Return the scored rows, best first; ties are in order of name, with the chosen node first."""
     rows = np.flatnonzero(decision.total >= 0).tolist()
     chosen = decision.record.node
     return sorted(rows, key=lambda row: (-int(decision.total[row]), decision.names[row] != chosen, decision.names[row]))

@@ -49,10 +49,11 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that the same plugin rejected with the same message.
 
-    It was the first to reject them; with alwaysCheckAllPredicates any that did, so that a node may be in several groups.
+    It was the first plugin to reject them. With alwaysCheckAllPredicates, every rejecting plugin counts, so a node may be in
+    several groups.
 
     Attributes:
-        plugin: the plugin that rejected them; "" if several PreFilter plugins did together.
+        plugin: the plugin that rejected them; "" for several PreFilter plugins together.
         code: Unschedulable, UnschedulableAndUnresolvable (preemption can't help) or Error.
         reasons: the reasons in upstream's words.
         nodes: the nodes, in row order.
@@ -92,14 +93,14 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advantage(msgspec.Struct, frozen=True, kw_only=True):
-    """By how many weighted points one plugin preferred the chosen node to the runner-up; negative if it preferred the runner-up."""
+    """A plugin's weighted points for the chosen node minus those for the runner-up; negative if it preferred the runner-up."""
 
     plugin: str
     points: int
 
 
 class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an HTTP extender in an attempt. Its rejections and scores are listed with those of the plugins, under its name.
+    """The result of an HTTP extender in an attempt. Its rejections and scores are listed like a plugin's, under its name.
 
     Attributes:
         extender: its URL prefix.
@@ -131,10 +132,10 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
     """A node on which preemption could have made room.
 
     Attributes:
-        node: its name.
+        node: the node's name.
         chosen: whether it was selected.
         victims: the most important first.
-        pdb_violations: how many of them a disruption budget protects.
+        pdb_violations: the number of victims that a disruption budget protects.
         priority_sum: the sum of the victims' priorities.
         lost_by: the criterion by which other candidates were better; "" for the best, of which one was drawn at random.
     """
@@ -196,7 +197,7 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
         examined: the number of nodes that filters ran on.
         feasible: the number of nodes that passed.
         ended_early: whether the search ended before all nodes were evaluated (percentageOfNodesToScore).
-        tried_alone: the node that was tried first and alone because the pod was nominated to it, or "".
+        tried_alone: the nominated node, if it was the only node tried; else "".
         rejections: the other nodes, the largest group first.
         rejected_by_pre_filter: whether PreFilter ended the attempt.
         scored: whether nodes were scored; a single feasible node is not.
@@ -243,11 +244,11 @@ class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One node in one attempt, through all plugins.
 
     Attributes:
-        node: its name.
-        fate: its outcome, in one sentence.
+        node: the node's name.
+        fate: the outcome for this node, in one sentence.
         verdicts: the results of all filters, including those after the first rejection; empty if PreFilter excluded the node.
         score: its scores, if it was feasible and nodes were scored.
-        advantages: the scores by which the chosen node beat it; for the chosen node, those by which it beat the runner-up.
+        advantages: the scores by which the chosen node was better; for the chosen node, better than the runner-up.
         free: free amounts of the requested resources just before the attempt.
         requested: the pod's requests.
     """
@@ -283,12 +284,12 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         message_now: the message of the attempt of this explanation, if it differs from the reported one; otherwise "".
         pod, workload, priority, scheduler_name, fate, node, imported: as in `PodTimeline`.
         arrived_ns, bound_ns, ended_ns: the times of its life.
-        attempts: all of them, in order.
-        detail: one of them in full; None if there is none, or no full record.
-        node_detail: one node of it, if requested.
-        preemption: the search for victims in that attempt, or otherwise in the last one before it that found some.
+        attempts: all attempts, in order.
+        detail: the requested attempt in full; None without attempts or without a full record.
+        node_detail: the results for one node in this attempt, if requested.
+        preemption: the search for victims in that attempt, or else in the last attempt before it that found some.
         events: Kubernetes events.
-        notes: what is missing from the explanation, and how to get it.
+        notes: the missing parts of the explanation, and how to get them.
         assumptions: the assumptions that the explanation makes.
         age_ns: age of the pod if the present state of a cluster is explained; None for a run.
     """

@@ -41,7 +41,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
     Args:
         found: the explanation.
         width: the width of the terminal in columns; the table of scores has as many nodes as fit.
-        all_nodes: name every node instead of only some.
+        all_nodes: whether to name every node instead of only some.
     """
     parts: list[RenderableType] = [
         Text(found.verdict, style="bold"),
@@ -69,7 +69,7 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
 
 
 def _messages(found: Explanation) -> list[str]:
-    """Return the scheduler's message. A recorded one has the scheduler's name, its time, and Bayplan's own if that differs."""
+    """Return the scheduler's message. A recorded message has its scheduler and time, and Bayplan's message if that differs."""
     if not found.reported_at:
         return [found.message] if found.message and found.message not in found.verdict else []
     lines = [f"{found.scheduler_name} reported at {found.reported_at}: {found.message}"]
@@ -241,7 +241,7 @@ def _ranking(best: Sequence[NodeScore]) -> Table:
 
 
 def _columns_that_fit(best: Sequence[NodeScore], width: int) -> int:
-    """Return how many nodes fit into the table of scores, at least one."""
+    """Return the number of nodes that fit into the table of scores, at least 1."""
     left = width - 4 - max(len(_scorer(score)) for score in best[0].scores) if best[0].scores else width
     for number, each in enumerate(best):
         left -= 2 + max(min(len(each.node), MAX_HEADING_LENGTH), *(len(_score(score)) for score in each.scores), 0)

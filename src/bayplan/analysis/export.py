@@ -24,8 +24,8 @@ SUMMARY = "summary.json"
 def export(result: SimulationResult, directory: Path, *, facts: RunFacts | None = None) -> None:
     """Write a result directory, replacing an existing one.
 
-    Everything is written into a temporary directory next to it, which is renamed at the end, so a directory of that name is
-    always complete. `facts` are those of the result, if already computed.
+    Everything is written into a temporary directory next to it, which is renamed at the end, so a directory with the final name
+    is always complete. `facts`: the facts of the result, if already computed.
 
     Raises:
         InputError: see `check_destination`.
@@ -47,10 +47,10 @@ def export(result: SimulationResult, directory: Path, *, facts: RunFacts | None 
 
 
 def check_destination(directory: Path) -> None:
-    """Make sure that a result can be written to a directory; called before the run, whose result would be lost.
+    """Check that a result can be written to a directory; called before the run, so that its result is not lost.
 
     Raises:
-        InputError: it holds other things than a result, is a file, or can't be created.
+        InputError: the directory contains anything but a result, is a file, or can't be created.
         MissingExtra: PyArrow, which writes the tables, is not installed.
     """
     with named_extras():

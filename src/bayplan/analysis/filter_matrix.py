@@ -38,9 +38,9 @@ class FilterMatrix:
 
     Attributes:
         nodes: the names of the nodes, one per row.
-        filters: names; plugins whose PreFilter rejected the pod as a whole come first.
+        filters: the names of filters; first the plugins whose PreFilter rejected the pod as a whole.
         failing: bool[filters, nodes], the filters that reject each node.
-        known: bool[nodes], the nodes that filters ran on. Nothing is known about the others.
+        known: bool[nodes], the nodes on which filters ran.
         whole: the status with which PreFilter or PreEnqueue rejected the pod as a whole, by plugin.
         decision: the decision with the reasons; None if the pod was rejected as a whole.
     """
@@ -86,7 +86,7 @@ class FilterMatrix:
     def sole(self) -> dict[str, int]:
         """Return, by filter, the number of nodes that it alone rejects: without the filter, they would fit.
 
-        Empty if nothing is known except the rejection of the pod as a whole.
+        Empty if the only known result is the rejection of the pod as a whole.
         """
         if self.decision is None:
             return {}
@@ -114,7 +114,7 @@ class FilterMatrix:
 
 
 def hardness(plugin: str) -> tuple[int, str]:
-    """Return a sort key: the hardest to resolve among the filters on node properties come first, then all other filters."""
+    """Return a sort key: first the filters on node properties, the hardest to resolve first, then all other filters."""
     if plugin in PINNED:
         return PINNED.index(plugin), plugin
     return len(PINNED) + (1 + LOAD.index(plugin) if plugin in LOAD else 0), plugin

@@ -54,7 +54,7 @@ class PodShape(msgspec.Struct, kw_only=True):
     """Pods with the same requests, node selector, affinity, tolerations, ports and scheduler.
 
     Attributes:
-        pod: the first of them, without its node.
+        pod: the first pod of this shape, without its node.
         example: the key of the first that waits, or else of the first.
         pods: the number of such pods in the run.
         waiting: the number of those without a node at the end.
@@ -74,9 +74,9 @@ class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
         pods, waiting: number of pods, and of waiting pods.
         requests: amounts in units of the state.
         allowed: nodes that pass all filters except NodeResourcesFit.
-        fits: those of them on which one more pod would fit.
+        fits: the nodes among them on which one more pod would fit.
         idle: idle amount on the allowed nodes, by requested resource.
-        idle_on_one: the most on one of them.
+        idle_on_one: the largest idle amount on one of them.
     """
 
     example: str
@@ -93,13 +93,13 @@ class ResourceFragmentation(msgspec.Struct, frozen=True, kw_only=True):
     """The fragmentation of one resource; amounts in units of the state.
 
     Attributes:
-        resource: its name.
+        resource: the resource's name.
         idle: idle amount on all nodes.
-        stranded: mean part of it that a pod drawn from the workload can't use.
+        stranded: the mean share of the idle amount that a pod drawn from the workload can't use.
         share: `stranded` divided by `idle`.
         unusable: idle amount on nodes where no shape of the workload that requests the resource fits.
         unusable_share: `unusable` divided by `idle`.
-        shapes: shapes of the workload that request it.
+        shapes: the shapes of the workload that request the resource.
         pods: their pods.
     """
 
@@ -173,7 +173,7 @@ def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> li
 
 
 def shapes_of_pods(pods: Iterable[Pod]) -> list[PodShape]:
-    """Return the shapes that represent the workload, computed from pods alone, without those of DaemonSets.
+    """Return the shapes that represent the workload, computed from all pods except those of DaemonSets.
 
     Pods of one controller in one namespace are assumed to have the same shape.
     """
@@ -235,7 +235,7 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
 
 
 def rows_that_fit(pod: Pod, scheduler: Scheduler) -> tuple[Bools, Bools]:
-    """Return two bool[rows]: nodes that pass all filters of the pod's profile now, and those that pass all but NodeResourcesFit.
+    """Return two bool[rows]: the nodes that pass all filters of the pod's profile, and those that pass all but NodeResourcesFit.
 
     Nominations are ignored.
     """

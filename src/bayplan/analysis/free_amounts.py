@@ -36,7 +36,7 @@ def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[s
 
 
 def requested_by_time_lines(source: RunSource, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
-    """Return what pods requested of nodes just before a decision, by going through all timelines; ``pods`` is their number."""
+    """Return the amounts requested on nodes just before a decision, from all timelines; ``pods`` is the number of pods."""
     found: dict[str, Amounts] = {}
     for pod in pods_there(source, number):
         if pod.node not in nodes:
@@ -58,7 +58,7 @@ def pods_there(source: RunSource, number: int) -> Iterator[PodTimeline]:
 
 
 def bound_at_once(source: RunSource, number: int) -> frozenset[str]:
-    """Return the keys of pods that got their node at the time of a decision, but before it."""
+    """Return the keys of pods that got their node before a decision, but at the same time."""
     records, keys = source.records, []
     time_ns = records[number].time_ns
     for earlier in range(number - 1, -1, -1):

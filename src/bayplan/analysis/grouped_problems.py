@@ -24,7 +24,7 @@ class ProblemGroups:
             key: equal for problems of one group.
             alone: the line if the group has no other problem.
             together: the line of a group of several; their number and places are appended.
-            place: where the problem is.
+            place: the location of the problem.
         """
         self._groups.setdefault(key, (alone, together, []))[2].append(place)
 

@@ -33,9 +33,9 @@ class Nearness:
 
     Attributes:
         matrix: the results of all filters.
-        failing: int64[rows], number of filters that reject the node; 0 if none ran on it.
-        pinned: int64[rows], number of those that reject the pod whichever pods leave the node: because of properties of the node,
-            or because it has no device of a kind that the pod requests.
+        failing: int64[rows], the number of filters that reject the node; 0 if no filter ran on it.
+        pinned: int64[rows], the number of these that would reject the pod even on an empty node: because of the node's
+            properties, or because it has no device of a kind that the pod requests.
         short: int64[rows], missing room, in thousandths of the pod's requests, summed over resources.
         unseen: bool[rows], nodes on which no filter ran, because enough others fit.
     """
@@ -73,7 +73,7 @@ class Nearness:
                 self.pinned[row] += 1
 
     def order(self) -> Index:
-        """Return all rows: fitting ones by total, the chosen one first among ties; then the others, the nearest first.
+        """Return all rows: first nodes that fit by total (among ties, the chosen node first), then all others, the nearest first.
 
         Equally near nodes are ordered by name; nodes that were not evaluated come last.
         """
@@ -103,7 +103,7 @@ class Nearness:
         return int(found[0]) if len(found) else None
 
     def gap(self, row: int) -> str:
-        """Return what is missing on a node, or why it was rejected: ``lacks 0.8 cpu (requests 4, 3.2 free)``."""
+        """Return the shortage of a node, or why it was rejected: ``lacks 0.8 cpu (requests 4, 3.2 free)``."""
         decision = self._decision
         if self.unseen[row]:
             return "not looked at: enough other nodes fit"

@@ -37,7 +37,7 @@ class NodeGroups:
         return [self._by_name[name] for name in names if name in self._by_name]
 
     def suffix(self, rows: Bools) -> str:
-        """Return what distinguishes some nodes from the others; "" if they are all nodes."""
+        """Return a text that distinguishes some nodes from all others; "" for all nodes."""
         if rows.all():
             return ""
         selection = self.selection

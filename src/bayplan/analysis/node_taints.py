@@ -16,7 +16,7 @@ CONDITION = "node.kubernetes.io/"
 
 
 def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
-    """Return the taints of a node that keep a pod away."""
+    """Return the taints of a node because of which it rejects a pod."""
     return [
         taint
         for taint in node.spec.taints
@@ -26,7 +26,7 @@ def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
 
 
 def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict[str, list[Taint]]:
-    """Return, by device that a pod asks for, the taints that it does not tolerate and that reserve the nodes that offer it.
+    """Return for each device that a pod requests the taints that it does not tolerate and that reserve the device's nodes.
 
     A taint reserves them if all nodes that offer enough of the device have it, and no other node does. Taints of a
     condition of the node are left out.
@@ -51,7 +51,7 @@ def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict
 
 
 def taints_of_selected(pod: Pod, nodes: Iterable[Node]) -> list[Taint]:
-    """Return the taints that a pod does not tolerate, that all nodes have which it selects, and that no other node has."""
+    """Return the untolerated taints that all nodes selected by a pod have, and no other node has."""
     required = compile_required_node_affinity(pod)
     shared: dict[str, Taint] | None = None
     others: set[str] = set()

@@ -23,7 +23,7 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
         fate: pending, gated or unattended.
         message: upstream's text.
         pods: number of pods.
-        examples: the first of them.
+        examples: the first of these pods.
     """
 
     fate: str
@@ -33,7 +33,7 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def waiting_message(pod: PodTimeline, scheduler: Scheduler) -> str:
-    """Return why a pod has no node, in upstream's words: the message of its last attempt, or of what holds it back."""
+    """Return why a pod has no node, in upstream's words: the message of its last attempt, or why it is held back."""
     if pod.fate is PodFate.UNATTENDED:
         return f'no profile for scheduler name "{pod.scheduler_name}"'
     if pod.fate is PodFate.GATED and pod.pod is not None:
@@ -45,7 +45,7 @@ def waiting_message(pod: PodTimeline, scheduler: Scheduler) -> str:
 
 
 def pending_groups(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PendingFacts]:
-    """Return the pods without a node by fate and message, the largest group first."""
+    """Return the waiting pods grouped by fate and message, the largest group first."""
     groups: dict[tuple[str, str], list[str]] = {}
     for pod in pods:
         if pod.fate in WAITING:

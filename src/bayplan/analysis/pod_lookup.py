@@ -24,7 +24,7 @@ LISTED = 5
 
 
 def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
-    """Return the timelines of the matching pod, or those of all pods of the matching workload.
+    """Return the timelines of the matching pod, or of all pods of the matching workload.
 
     In this order: ``namespace/name``; ``name`` in any namespace; ``kind/name`` or ``kind/namespace/name`` of a workload (or of
     an intermediate owner, a ReplicaSet); a prefix of one pod's name. A pod that was recreated under the same name has several
@@ -62,7 +62,7 @@ def _the_one(text: str, keys: Sequence[str], named: dict[str, list[PodTimeline]]
 
 
 def _shared_workload(keys: Sequence[str], named: dict[str, list[PodTimeline]]) -> str:
-    """Return a hint to the workload of all these pods; empty if they don't share one."""
+    """Return a hint that names the workload of all these pods; empty if they don't share one."""
     workloads = {named[key][-1].workload for key in keys}
     kind, _, owner = workloads.pop().partition(" ")
     return f" or '{kind.lower()}/{owner}'" if owner and not workloads else ""
@@ -108,7 +108,7 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
 
 
 def _expected(named: dict[str, list[PodTimeline]]) -> str:
-    """Return what would have matched, with the names if they are few."""
+    """Return the expected input, with the names if they are few."""
     if not named:
         return "a pod of this run, which has none"
     if len(named) <= LISTED:

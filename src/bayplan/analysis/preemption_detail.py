@@ -14,7 +14,7 @@ from bayplan.state.pod_info import JUST_STARTED_NS
 
 
 def preemption_report(source: RunSource, attempts: Sequence[Attempt], shown: Attempt | None) -> PreemptionReport | None:
-    """Return the search of the shown attempt or, if it had none, of the last attempt before it that preempted.
+    """Return the search for victims of the shown attempt, or else of the last attempt before it that preempted.
 
     Args:
         source: the run.

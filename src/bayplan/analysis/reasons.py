@@ -21,7 +21,7 @@ class Reason(NamedTuple):
 
     Attributes:
         text: the message in upstream's words.
-        nodes: number of nodes rejected for it; 0 if it concerns the pod as a whole.
+        nodes: the number of nodes rejected for this reason; 0 if it concerns the pod as a whole.
     """
 
     text: str
@@ -30,9 +30,9 @@ class Reason(NamedTuple):
 
 @lru_cache(maxsize=20_000)
 def reasons_of(message: str) -> tuple[Reason, ...]:
-    """Return the reasons of a message, most nodes first; or the whole message if it counts no nodes.
+    """Return the reasons in a message, the most nodes first; the whole message if it has no counts.
 
-    The result of preemption is left out: it concerns the same nodes.
+    The result of preemption is omitted, because it concerns the same nodes.
     """
     head = _HEAD.match(message)
     text = message[head.end() :] if head is not None else message
@@ -64,7 +64,7 @@ class ReasonCount(NamedTuple):
     Attributes:
         text: the message in upstream's words.
         pods: the pods with this reason.
-        mainly: the pods for which no other reason rejects more nodes; each pod counts for one reason here.
+        mainly: the number of pods for which no other reason rejects more nodes; each pod counts for one reason.
     """
 
     text: str

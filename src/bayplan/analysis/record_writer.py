@@ -49,7 +49,7 @@ class _RecordWriter:
         self._node_sets: dict[tuple[tuple[str | None, ...], bytes], int] = {}
         self._last: tuple[tuple[str | None, ...], Index, int] | None = None
         self._normalizations: dict[tuple[int, int, Params], int] = {}
-        # By keyframe and scales, if no table belongs to one frame alone; most frames share their scales with another.
+        # By keyframe and scales, for frames without a table of their own; most frames share their scales with another frame.
         self._numbers: dict[tuple[int, tuple[Params | None, ...]], list[int]] = {}
         self._written = 0
         self._values: dict[tuple[int, int], Ints] = {}
@@ -148,9 +148,9 @@ class _RecordWriter:
         return numbers
 
     def _normalization(self, frame: Frame, keyframe: Keyframe, part: int, scale: Params | None) -> int:
-        """Return the number of the table of normalised scores; plugins without normalisation need none.
+        """Return the number of the table of normalised scores; None for plugins without normalisation.
 
-        A table maps raw to normalised scores, and serves all frames with the same scale. If a plugin uses more than the raw
+        A table maps raw to normalised scores; all frames with the same scale use it. If a plugin uses more than the raw
         score (a node without a topology label scores 0), the table contains the scores of all rows, for this frame.
         """
         if scale is None:

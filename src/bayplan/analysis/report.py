@@ -296,7 +296,7 @@ def _input_warnings(facts: RunFacts) -> list[RenderableType]:
 
 
 def _in_number(kind: str, count: int) -> str:
-    """Return the name of a kind of warning in singular or plural."""
+    """Return the name of a kind of warning, in singular or plural."""
     if count == 1 or kind in (WarningKind.NO_OBJECT, WarningKind.SKIPPED_ROWS):
         return kind
     return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

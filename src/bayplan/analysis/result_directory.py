@@ -40,7 +40,7 @@ def open_result(path: Path | str) -> ResultDirectory:
     """Open a result directory.
 
     Raises:
-        InputError: it is not a result directory, or a later version wrote it.
+        InputError: the folder is not a result directory, or was written by a later version.
     """
     directory = Path(path)
     if not directory.is_dir():
@@ -81,7 +81,7 @@ class ResultDirectory:
 
     @property
     def level(self) -> RecordLevel:
-        """Return how much was recorded."""
+        """Return the record level of the run."""
         return RecordLevel[self.facts.decisions.record_level.upper()]
 
     @property
@@ -95,7 +95,7 @@ class ResultDirectory:
         return self.facts.start_ns
 
     def table(self, name: str) -> pa.Table:
-        """Return a table: decisions, pods, templates, nodes, usage, events or objects; timeline, scaling, descheduled if there.
+        """Return a table: decisions, pods, templates, nodes, usage, events, objects; if it exists, timeline, scaling, descheduled.
 
         Raises:
             InputError: there is no such table.
@@ -158,7 +158,7 @@ class ResultDirectory:
         return dict(requests[rows[pod.uid]].as_py())
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Return what pods requested of nodes just before a decision, ``pods`` being their number."""
+        """Return the amounts requested on nodes just before a decision; ``pods`` is the number of pods."""
         return requested_by_time_lines(self, number, nodes)
 
     @cached_property

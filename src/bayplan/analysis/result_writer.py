@@ -118,7 +118,7 @@ class _Templates:
         self._numbers: dict[bytes, int] = {}
 
     def number_of(self, pod: Pod | None) -> int | None:
-        """Return the number of a pod's template; None for a pod whose spec is not known."""
+        """Return the number of a pod's template; None if its spec is unknown."""
         if pod is None:
             return None
         spec = replace(pod.spec, node_name="") if pod.spec.node_name else pod.spec
@@ -198,7 +198,7 @@ def _events(result: SimulationResult) -> Iterator[Row]:
 
 
 def _objects(result: SimulationResult) -> Iterator[Row]:
-    """Yield the objects at the end that are neither nodes nor pods, by kind and name."""
+    """Yield the objects at the end, except nodes and pods, by kind and name."""
     encode, store = msgspec.json.Encoder(order="sorted").encode, result.cluster.store
     for kind in sorted(store.kinds(), key=lambda struct: struct.__name__):
         if kind in (Node, Pod):

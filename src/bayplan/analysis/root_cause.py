@@ -15,7 +15,7 @@ from bayplan.objects.requests import Amounts
 
 
 class SoleFilter(msgspec.Struct, frozen=True):
-    """A filter that alone rejects some nodes: without it, the pod would fit there."""
+    """A filter that is the only one to reject some nodes: without it, the pod would fit there."""
 
     plugin: str
     nodes: int
@@ -27,7 +27,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plugin: the filter that leads; "" if no single one rejects every node.
         sentence: why, in words that are the same for all pods that wait for this reason.
-        headline: the sentence, with what the nearest node lacks if the pod waits for room.
+        headline: the sentence, with the shortage of the nearest node if resources are short.
         everywhere: the filters that reject every node, the hardest to resolve first.
         sole: the filters that are the only ones to reject some nodes, those with the most nodes first.
         usable: the number of nodes that only filters about their pods reject: the pod may use them once there is room.
@@ -52,7 +52,7 @@ def root_cause(
 ) -> RootCause:
     """Return why a pod fits on no node.
 
-    A filter on node properties that rejects every node leads. If there is none, filters exclude the nodes together: then the
+    If a filter on node properties rejects every node, it is the cause. Otherwise filters exclude the nodes together: then the
     nodes that the pod may use count (which only filters about their pods reject), or else those that it selects.
 
     Args:

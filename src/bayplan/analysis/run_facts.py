@@ -54,7 +54,7 @@ class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """Return the number of pods without a node that could get one."""
+        """Return the number of pods that wait for a node."""
         return self.pending + self.gated + self.unattended
 
 
@@ -104,14 +104,14 @@ class WarningFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The input that was read, and what was ignored.
+    """The input: the files, and the ignored parts.
 
     Attributes:
         files: the number of files.
         objects: the number of loaded objects, by kind.
         unused: the number of ignored objects, by kind.
         warnings: the number of warnings of each kind.
-        first_warnings: the first of them.
+        first_warnings: the first warnings.
         failures: the failures of controllers, by object.
     """
 

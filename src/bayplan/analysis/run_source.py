@@ -20,7 +20,7 @@ from bayplan.sim.result import PodTimeline, SimulatedEvent, SimulationResult
 
 
 class RecordSequence(Protocol):
-    """Summaries of cycles, in order. Raises LookupError for one that is no longer in memory."""
+    """Summaries of cycles, in order. Raises LookupError for a cycle that is no longer in memory."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Record]: ...
@@ -28,7 +28,7 @@ class RecordSequence(Protocol):
 
 
 class RunSource(Protocol):
-    """A run, as explanations read it."""
+    """The interface through which explanations read a run."""
 
     @property
     def level(self) -> RecordLevel:
@@ -82,7 +82,7 @@ class RunSource(Protocol):
         ...
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Return what pods requested of nodes just before a decision, with their number as ``pods``; empty nodes may be missing."""
+        """Return the amounts requested on nodes just before a decision, and the number of ``pods``. Empty nodes may be missing."""
         ...
 
 

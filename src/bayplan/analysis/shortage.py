@@ -8,7 +8,7 @@ _MAX_SHORT = 1_000_000
 
 
 def shortages(requests: Amounts, free: Amounts) -> Amounts:
-    """Return by resource how much a node lacks."""
+    """Return the amount of each resource that a node lacks."""
     return {
         resource: wanted - max(free.get(resource, 0), 0)
         for resource, wanted in requests.items()
@@ -17,6 +17,6 @@ def shortages(requests: Amounts, free: Amounts) -> Amounts:
 
 
 def shortage(requests: Amounts, free: Amounts) -> int:
-    """Return what a node lacks in thousandths of the requests, summed over resources."""
+    """Return a node's shortage in thousandths of the requests, summed over resources."""
     missing = {name: wanted - free.get(name, 0) for name, wanted in requests.items() if wanted > 0}
     return sum(min(short * 1000 // requests[name], _MAX_SHORT) for name, short in missing.items() if short > 0)

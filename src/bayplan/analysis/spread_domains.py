@@ -27,7 +27,7 @@ SHOWN_DOMAINS = 3
 
 @dataclass(frozen=True)
 class SpreadDomains:
-    """One constraint with its counts.
+    """One spread constraint with its counts.
 
     Attributes:
         constraint: the constraint.
@@ -52,7 +52,7 @@ class SpreadDomains:
         return domain is None or not self.admits(domain)
 
     def domain_of(self, node: Node) -> str:
-        """Return the domain of a node; "" if it has none."""
+        """Return the domain of a node; "" if it lacks the label."""
         return node.metadata.labels.get(self.constraint.topology_key, "")
 
     def admits(self, domain: str) -> bool:
@@ -95,12 +95,12 @@ class SpreadDomains:
         return self._named(listed) if len(found) == 1 else self._named(listed, "s")
 
     def _named(self, listed: str, plural: str = "") -> str:
-        """Return names of domains after their noun, unless the names have it: ``zone a``, ``zone-a``."""
+        """Return the names of domains with a noun, unless the names contain it: ``zone a``, ``zone-a``."""
         return listed if listed.startswith(self.noun) else f"{self.noun}{plural} {listed}"
 
 
 def spread_domains(pod: Pod, nodes: Sequence[Node], placed: Iterable[tuple[Pod, str]]) -> list[SpreadDomains]:
-    """Return the hard constraints of a pod with their counts; none if a selector can't be compiled.
+    """Return the hard constraints of a pod with their counts; empty if a selector can't be compiled.
 
     Args:
         pod: the waiting pod.

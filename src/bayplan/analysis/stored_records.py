@@ -130,7 +130,7 @@ class StoredRecords:
         return self._node_sets[number]
 
     def statuses(self, keyframe: int, filters: list[str]) -> dict[tuple[int, int], Status]:
-        """Return the statuses that a keyframe's verdicts stand for, by filter number and verdict."""
+        """Return the statuses of a keyframe's verdicts, by filter number and verdict."""
         rows = self._rows_of(self._reasons, "keyframe", keyframe).to_pylist()
         return {
             (row["filter"], row["verdict"]): Status(Code[row["code"]], tuple(row["reasons"]), filters[row["filter"]])

@@ -13,7 +13,7 @@ NOTE_WIDTH = 100
 
 
 def print_timeline(result: SimulationResult) -> None:
-    """Print the moves of a run that recorded them."""
+    """Print the queue moves of a run with a recorded timeline."""
     moves = result.moves or ()
     pods = len(dict.fromkeys(move.uid for move in moves))
     many = "1 pod" if pods == 1 else f"{pods} pods"

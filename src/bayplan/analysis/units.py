@@ -15,7 +15,7 @@ def is_bytes(resource: str) -> bool:
 
 
 def format_amount(resource: str, amount: int) -> str:
-    """Return an amount of the state (milli-CPU, bytes, pieces) as a quantity for people: ``1.5``, ``3.2Gi``, ``12``.
+    """Format an amount of the state (milli-CPU, bytes, counts) as a readable quantity: ``1.5``, ``3.2Gi``, ``12``.
 
     CPU is exact below 10 and has one decimal above; bytes have one decimal.
     """
@@ -63,7 +63,7 @@ def format_share(share: float) -> str:
 
 
 def format_list(items: Sequence[str], *, more: int = 0) -> str:
-    """Return items as a sentence lists them, `more` of which are only counted: ``a``, ``a and b``, ``a, b and 3 more``."""
+    """Format items as in a sentence; `more`: the number of items not listed: ``a``, ``a and b``, ``a, b and 3 more``."""
     shown = [*items, f"{more:,} more"] if more else items
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 

@@ -13,7 +13,7 @@ class UtilisationFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One resource, in the whole cluster or in one zone. Amounts are those of the state: milli-CPU, bytes, pieces.
 
     Attributes:
-        resource: its name; ``pods`` are the pods that nodes may run.
+        resource: the resource's name; ``pods`` is the number of pods that nodes may run.
         zone: the zone, "" for nodes without one, None for the cluster.
         nodes, allocatable, requested: at the end of the run.
         share, mean_share, peak_share: requested divided by allocatable at the end, as the mean over time, and at the peak.

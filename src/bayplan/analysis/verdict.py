@@ -48,7 +48,7 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
 
 
 def unattended_text(scheduler_name: str) -> str:
-    """Return why a pod waits if no profile has the scheduler name that it asks for."""
+    """Return why a pod waits if no profile has its scheduler name."""
     return f'no scheduler named "{scheduler_name}" is configured'
 
 
@@ -58,7 +58,7 @@ def waiting_message_of(pod: PodTimeline) -> str:
 
 
 def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return the outcome of the last attempt in plain words; upstream's own message is part of the attempt."""
+    """Return the outcome of the last attempt in plain words; the attempt has upstream's message."""
     last = attempts[-1] if attempts else None
     if last is None or last.outcome != "unschedulable":
         return f"waits: {source.message_of(pod)}"
@@ -85,7 +85,7 @@ def last_cause(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt])
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:
-    """Return the full record of a cycle, or None if there is none (any more)."""
+    """Return the full record of a cycle, or None if it has none, or has lost it."""
     try:
         return source.decision(number) if source.records[number].frame >= 0 else None
     except LookupError:
@@ -121,7 +121,7 @@ def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
 
 
 def _named(pods: Sequence[str]) -> str:
-    """Return pods as a sentence lists them; if there are many, the first ones and the number of the rest."""
+    """Format pods as in a sentence; of many, the first ones and the number of all others."""
     # A single remaining pod is named: counting it would take as much room.
     shown = pods if len(pods) <= SHOWN_VICTIMS + 1 else pods[:SHOWN_VICTIMS]
     return format_list(shown, more=len(pods) - len(shown))
@@ -132,8 +132,8 @@ def decision_text(record: Record, margin: int | None) -> str:
 
     Args:
         record: the summary of the decision.
-        margin: how many points the chosen node was ahead of the best node outside the tie set; None if there is no such node, or
-            no record of it.
+        margin: the points by which the chosen node was ahead of the best node outside the tie set; None if there is no such node,
+            or no record of it.
     """
     pod = record.pod
     if record.outcome is Outcome.SCHEDULED:
@@ -153,7 +153,7 @@ def decision_text(record: Record, margin: int | None) -> str:
 
 
 def attempt_difference(before: Attempt | None, after: Attempt) -> str:
-    """Return how an attempt differs from the previous one; "" for the first, and if nothing differs."""
+    """Return how an attempt differs from the previous one; "" for the first attempt, or if nothing differs."""
     if before is None:
         return ""
     differences = []

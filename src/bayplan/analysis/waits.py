@@ -10,7 +10,7 @@ from bayplan.sim.result import PodFate, PodTimeline
 
 
 def percentile(ascending: Sequence[int], percent: int) -> int:
-    """Return the smallest number such that at least `percent` percent of all are not above it. `ascending` must not be empty."""
+    """Return the smallest number that at least `percent` percent of all numbers do not exceed. `ascending` must not be empty."""
     rank = -(-len(ascending) * percent // 100)
     return ascending[max(rank, 1) - 1]
 

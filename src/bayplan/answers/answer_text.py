@@ -65,7 +65,7 @@ def assumed(assumptions: Iterable[str]) -> list[str]:
 
 
 def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[str]:
-    """Return the text about how many more copies fit."""
+    """Return the text about the number of copies that still fit."""
     lines = [_capacity_verdict(answer)]
     if answer.by_seed:
         counts = sorted(answer.by_seed.values())
@@ -222,7 +222,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
 
 
 def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, everything: bool = False) -> list[str]:
-    """Return the text about differences; `names` are those of the two clusters if they are not one before and after changes."""
+    """Return the text about differences. `names`: of the two clusters; None for one cluster before and after changes."""
     before, after = names or ("BEFORE", "AFTER")
     singular = {"moved": "moves", "waits": "would wait", "placed": "gets a node", "gone": "is gone", "new": "is new"}
     plural = {"moved": "move", "waits": "would wait", "placed": "get a node", "gone": "are gone", "new": "are new"}

@@ -1,7 +1,7 @@
 """Bounds on how good an answer about nodes can be: by amounts only, and by packing whole pods with OR-tools.
 
 The relaxation considers amounts only: pods may be split and put anywhere. For each resource, the remaining nodes must offer
-(allocatable without what DaemonSets and mirror pods take there) as much as the other pods request. The fewest nodes that do are
+(allocatable minus the requests of DaemonSet pods and mirror pods) as much as the other pods request. The fewest nodes that do are
 the largest ones, so the bound of one resource is exact for it; the bound is the smallest over all resources. Rules such as
 affinity or spreading can only make the true number smaller.
 
@@ -50,7 +50,7 @@ _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
 class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
-    """An upper bound on how many nodes can be removed, and on what that saves.
+    """An upper bound on the number of nodes that can be removed, and on the savings.
 
     Attributes:
         nodes: maximum number that could be removed.
@@ -66,10 +66,10 @@ class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: Mapping[str, float]) -> RemovalBound:
-    """Return how many of some nodes could be removed at most.
+    """Return an upper bound on how many of some nodes can be removed.
 
     Args:
-        cluster: the current one.
+        cluster: the current cluster.
         candidates: the nodes that may be removed.
         prices: the prices by node; a node without a price counts 1.
     """
@@ -87,7 +87,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     best, best_price, resource = int(may_go.sum()), float(price[may_go].sum()), ""
     for name, offered, usage, taken in _resources(cluster, fixed):
         rooms = np.maximum(offered - taken, 0)
-        # An over-committed node keeps what it has.
+        # The excess of an overcommitted node stays where it is.
         needed = int((usage - taken)[alive].sum()) - int(np.maximum(usage - offered, 0)[alive].sum())
         spare = needed - int(rooms[alive & ~may_go].sum())
         if spare <= 0:
@@ -115,7 +115,7 @@ def _resources(cluster: QuestionCluster, fixed: Ints) -> list[tuple[str, Ints, I
 
 
 def _price_bound(sizes: Ints, prices: np.ndarray, needed: int) -> float:
-    """Return what could be saved at most if nodes of these sizes must offer `needed`: parts of nodes may stay."""
+    """Return an upper bound on the savings if nodes of these sizes must offer `needed`; nodes may be kept in part."""
     order = np.argsort(prices / np.maximum(sizes, 1), kind="stable")
     cost, left = 0.0, needed
     for place in order.tolist():
@@ -133,7 +133,7 @@ def _price_bound(sizes: Ints, prices: np.ndarray, needed: int) -> float:
 
 
 class _Group(msgspec.Struct):
-    """Pods that are alike: what each takes, the rows that may take it, their number, and the row that they leave."""
+    """Identical pods: the amounts of each, the rows that may run it, their number, and the row that they leave."""
 
     vector: Ints
     rows: list[int]
@@ -142,7 +142,7 @@ class _Group(msgspec.Struct):
 
 
 class _Rules:
-    """Which nodes may take a pod whatever runs there.
+    """The nodes that may run a pod, regardless of the pods on them.
 
     Args:
         cluster: the cluster whose scheduler's filters apply.
@@ -179,10 +179,10 @@ class _Rules:
 def packed_removal_bound(
     cluster: QuestionCluster, candidates: Sequence[str], prices: Mapping[str, float], relaxed: RemovalBound
 ) -> RemovalBound:
-    """Return how many of some nodes could be removed at most; `relaxed` if the model would be too large.
+    """Return a tighter bound on how many of some nodes can be removed; `relaxed` if the model would be too large.
 
     Args:
-        cluster: the current one.
+        cluster: the current cluster.
         candidates: the nodes that may be removed.
         prices: the prices by node; a node without a price counts 1.
         relaxed: the bound of the relaxation.
@@ -215,9 +215,9 @@ def packed_addition_bound(
     """Return the least that nodes for some waiting pods can cost, and how it was found; "" if the model would be too large.
 
     Args:
-        cluster: the current one.
+        cluster: the current cluster.
         pods: the pods that the answer places.
-        shapes: available ones.
+        shapes: the available shapes.
         price: the price of the answer.
         relaxed: the bound of the relaxation.
 
@@ -241,7 +241,7 @@ def packed_addition_bound(
 
 
 def _free(state: ClusterState) -> Ints:
-    """Return int64[rows of usage, nodes], what is free on each node; nothing on rows without a node."""
+    """Return int64[rows of usage, nodes], the free amounts of each node; 0 for rows without a node."""
     count = state.nodes.count
     offered = np.zeros((FIRST_RESOURCE + len(state.nodes.allocatable), count), dtype=np.int64)
     offered[POD_COUNT] = state.nodes.allowed_pods[:count]
@@ -253,7 +253,7 @@ def _free(state: ClusterState) -> Ints:
 
 
 def _groups(pods: Sequence[tuple[Pod, Ints, int]], state: ClusterState, free: Ints, rules: _Rules) -> list[_Group]:
-    """Return pods in groups of those that are alike and leave the same row, with the other rows that may take them."""
+    """Group identical pods that leave the same row, with the other rows that may run them."""
     found: dict[tuple[bytes, bytes, int], _Group] = {}
     static: dict[bytes, np.ndarray] = {}
     counted = [POD_COUNT, *range(FIRST_RESOURCE, len(free))]
@@ -290,7 +290,7 @@ def _model() -> tuple[CpModel, CpSolver]:
 
 
 def _place(model: CpModel, groups: Sequence[_Group], free: Ints, is_open: Mapping[int, IntVar]) -> list[list[IntVar]]:
-    """Return how many pods of each group go to each of its rows; rows of `is_open` take pods only if they are open."""
+    """Return how many pods of each group are placed on each of its rows; rows in `is_open` take pods only if they are open."""
     placed = [[model.new_int_var(0, group.count, "") for _ in group.rows] for group in groups]
     incoming: dict[int, list[tuple[_Group, IntVar]]] = {}
     for group, counts in zip(groups, placed, strict=True):
@@ -306,7 +306,7 @@ def _place(model: CpModel, groups: Sequence[_Group], free: Ints, is_open: Mappin
 
 
 def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, float]) -> float:
-    """Return the largest weight of removed rows, or what the solver has proved that it can't exceed."""
+    """Return the largest weight of removed rows, or the upper bound that the solver has proved."""
     model, solver = _model()
     stays = {row: model.new_bool_var("") for row in weights}
     placed = _place(model, groups, free, stays)
@@ -319,13 +319,13 @@ def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, fl
 
 
 def _least_price(groups: Sequence[_Group], free: Ints, new: Mapping[int, tuple[int, float]]) -> float:
-    """Return the least price of new rows, or what the solver has proved to be needed."""
+    """Return the lowest price of new rows, or the lower bound that the solver has proved."""
     model, solver = _model()
     used = {row: model.new_bool_var("") for row in new}
     placed = _place(model, groups, free, used)
     for group, counts in zip(groups, placed, strict=True):
         model.add(sum(counts) == group.count)
-    # Nodes of one shape are alike: the first ones are used first.
+    # Nodes of one shape are equal: use them in order.
     rows = list(new)
     for row, following in pairwise(rows):
         if new[row][0] == new[following][0]:

@@ -39,7 +39,7 @@ class Share(msgspec.Struct, frozen=True):
 
     Attributes:
         workload: as for `find_workload`.
-        count: copies of it in one mix.
+        count: the number of copies of the workload in one mix.
     """
 
     workload: str
@@ -83,9 +83,9 @@ class GroupCapacity(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         zone, pool: the zone and pool of the nodes.
         nodes: number of nodes.
-        nodes_with_room: number of them that fitted the workload that ended the search, before the first copy.
-        nodes_left: number that still fit it.
-        copies: the number of copies that were placed there.
+        nodes_with_room: the number of these nodes on which the workload that ended the search fitted before the first copy.
+        nodes_left: the number of nodes on which it still fits.
+        copies: the number of copies that were placed on these nodes.
         runs_out: why nodes that had room or took a copy reject the next copy, with node counts, the most frequent reason first.
     """
 
@@ -129,7 +129,7 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         copies: the number of copies of all workloads together.
-        mixes: complete ones.
+        mixes: the number of complete mixes.
         reached_limit: whether the search ended before something ran out.
         workloads, groups, placements, victims: see the types of their rows.
         stopped_by: the workload whose next copy found no node; "" if `reached_limit`.
@@ -161,10 +161,10 @@ def capacity(
     limit: int = DEFAULT_LIMIT,
     seeds: Sequence[int] = (),
 ) -> CapacityAnswer:
-    """Return how many more copies of workloads fit.
+    """Return the number of additional copies of workloads that fit.
 
     Args:
-        cluster: the current one.
+        cluster: the current cluster.
         mix: workloads with their proportions.
         preempts: whether copies may evict pods of lower priority.
         limit: copies after which the search ends.
@@ -202,7 +202,7 @@ class _Filling:
         self._has_quotas = any(each.pod.metadata.namespace in quota_namespaces(cluster) for each in templates)
 
     def run(self, seed: int, seeds: Sequence[int]) -> CapacityAnswer:
-        """Search with the first seed in full, and only count with the others."""
+        """Search in full with the first seed; with all other seeds, only count."""
         answer = self._run(seed)
         if not seeds:
             return answer
@@ -331,7 +331,7 @@ def rows_with_room(trial: Trial, pod: Pod) -> Bools:
 
 
 def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
-    """Return by row why a pod does not fit there, for some of the rows."""
+    """Return why a pod does not fit on some rows, by row."""
     profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
     if profile is None or not rows.any():
         return {}

@@ -56,8 +56,8 @@ class Effect(msgspec.Struct):
     """The direct effect of a change, before anything is scheduled.
 
     Attributes:
-        displaced: pods that lost their node and come back.
-        gone: keys of pods that don't.
+        displaced: the pods that lost their node and are recreated.
+        gone: the keys of pods that are not recreated.
         added: keys of new pods.
         nodes_gone: names.
         nodes_added: names.
@@ -122,16 +122,16 @@ def select_nodes(text: str, trial: Trial) -> list[Node]:
     """Return the nodes that a text names: a name, a pattern, or ``label:key=value`` (``label:key``: with any value).
 
     Raises:
-        InputError: there are none.
+        InputError: no node matches.
     """
     return matching_nodes(text, trial.nodes())
 
 
 def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
-    """Return those of some nodes that a text names; see `select_nodes`.
+    """Return the nodes among `nodes` that a text names; see `select_nodes`.
 
     Raises:
-        InputError: there are none.
+        InputError: no node matches.
     """
     if text.startswith("label:"):
         key, equals, value = text.removeprefix("label:").partition("=")
@@ -150,7 +150,7 @@ def select_names(text: str, cluster: QuestionCluster) -> list[str]:
     """Return the names of the nodes of a cluster that a text names; see `select_nodes`.
 
     Raises:
-        InputError: there are none.
+        InputError: no node matches.
     """
     return [node.metadata.name for node in matching_nodes(text, cluster.all(Node))]
 

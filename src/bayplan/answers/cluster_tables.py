@@ -27,7 +27,7 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
         node, zone, pool: its name and place.
         cordoned: whether it is unschedulable.
         taints: the taints in kubectl's form.
-        pods: number of pods on it.
+        pods: the number of pods on the node.
         allowed_pods: maximum number.
         cpu_milli, memory_bytes: allocatable.
         cpu_requested_milli, memory_requested_bytes: requested by its pods.

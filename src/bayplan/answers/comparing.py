@@ -29,7 +29,7 @@ def compare(
 ) -> Answer:
     """Return how two clusters differ, pod by pod; pods are the same if they have the same namespace and name.
 
-    For pods on different nodes each side decides again on its current cluster, which yields the plugin that judged the two
+    For pods on different nodes, each side decides again on its current cluster to find the plugin that judged the two
     nodes differently.
 
     Args:

@@ -157,7 +157,7 @@ def _owner(pod: Pod) -> OwnerReference:
 def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
     """Return the objects of the pod that replaces a deleted one, the pod last.
 
-    It keeps the name, so that before and after can be compared; most controllers would generate a new one.
+    It keeps the name, so that both sides can be compared; most controllers would generate a new name.
     """
     return PodCopier(pod, objects).copy(pod.metadata.name, f"{pod.metadata.uid}-again")
 
@@ -170,7 +170,7 @@ class Template:
 
     Args:
         found: the workload.
-        cluster: the cluster that contains it, and whose priority classes, limit ranges and quotas apply.
+        cluster: the cluster with the workload; its priority classes, limit ranges and quotas apply.
 
     Attributes:
         pod: the pod that is copied.

@@ -18,7 +18,7 @@ class PluginOutput(Protocol):
         ...
 
     def points(self, node: str) -> Mapping[str, int] | None:
-        """Return the weighted points of a node by scorer; None if it was not there."""
+        """Return the weighted points of a node by scorer; None if the node did not exist."""
         ...
 
 
@@ -59,8 +59,8 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name of the plugin.
-        a, b: its result on each side: a reason if it rejected the other side's node, None if it let it pass; or by how many
-            weighted points it preferred the node of side a to that of side b.
+        a, b: its result on each side: for a filter, the reason if it rejected the other side's node, else None; for a scorer, its
+            weighted points for the node of side a minus those for the node of side b.
     """
 
     name: str
@@ -69,7 +69,7 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decisive_plugin(a: PluginOutput | None, b: PluginOutput | None, a_node: str, b_node: str) -> DecisivePlugin | None:
-    """Return the first plugin that decided differently about two nodes; None if nothing is known, or none did.
+    """Return the first plugin that judged two nodes differently; None if there is none, or if results are missing.
 
     A filter that rejected the other side's node comes first, with its reason. Otherwise it is the scorer, in the order of the
     profile, whose preference for one node over the other (in weighted points) differs between both sides.
@@ -88,7 +88,7 @@ def decisive_plugin(a: PluginOutput | None, b: PluginOutput | None, a_node: str,
 
 
 def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, int]:
-    """Return by how many points each scorer preferred one node to the other."""
+    """Return for each scorer the points of one node minus those of the other."""
     a_points, b_points = output.points(a_node), output.points(b_node)
     if a_points is None or b_points is None:
         return {}

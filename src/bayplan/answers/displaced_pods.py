@@ -12,13 +12,13 @@ MIRROR = "kubernetes.io/config.mirror"
 
 
 def stays_on_node(pod: Pod) -> bool:
-    """Return whether a pod can't leave its node: the pods of DaemonSets come back there, static pods never go."""
+    """Return whether a pod always stays on its node: DaemonSet pods are recreated there, and static pods can't be evicted."""
     owner = pod.metadata.controller()
     return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
 
 
 def comes_back(pod: Pod) -> bool:
-    """Return whether a pod is recreated elsewhere when its node goes away; a drain leaves the others alone.
+    """Return whether a pod is recreated elsewhere when its node is removed; a drain does not evict any other pod.
 
     Pods of DaemonSets, mirror pods, finished pods and pods that are being deleted are not. Pods without a controller would be
     lost in a real cluster; here they come back as copies, which every answer states.

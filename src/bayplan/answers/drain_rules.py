@@ -26,7 +26,7 @@ class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``kubectl drain``. Pods of DaemonSets are always ignored.
 
     Attributes:
-        force: pods without a controller may be evicted; here they come back as copies.
+        force: whether pods without a controller may be evicted; in answers they are recreated as copies.
         delete_emptydir_data: pods with emptyDir volumes may be evicted.
         disable_eviction: disruption budgets are ignored.
     """
@@ -44,7 +44,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 
 
 def uncordoned(node: Node) -> Node:
-    """Return a node without its cordon, including the taint that comes with it."""
+    """Return a node without its cordon and the corresponding taint."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
@@ -53,7 +53,7 @@ class Budgets:
     """The disruption budgets of a cluster.
 
     Args:
-        items: these.
+        items: the items.
     """
 
     def __init__(self, items: Iterable[PodDisruptionBudget]) -> None:
@@ -77,7 +77,7 @@ class Budgets:
         return bool(self._of(pod))
 
     def budget_of(self, pod: Pod) -> PodDisruptionBudget | None:
-        """Return the budget that an eviction of a pod counts against; None for a pod that has not started, or without one."""
+        """Return the disruption budget that an eviction of a pod counts against; None if it has none, or has not started."""
         budgets = self._of(pod)
         return budgets[0] if budgets and pod.status.phase != "Pending" else None
 
@@ -102,7 +102,7 @@ class Budgets:
 
 
 class Disruptions:
-    """Evictions at one moment: of each disruption budget at most as many as it allows now.
+    """Evictions at one moment: for each disruption budget, at most the number that it allows now.
 
     Args:
         budgets: the budgets of the cluster.
@@ -113,7 +113,7 @@ class Disruptions:
         self._used: dict[str, int] = {}
 
     def take(self, pod: Pod) -> bool:
-        """Return whether a pod may be evicted now, and count it if so."""
+        """Return whether a pod may be evicted now; if so, count the eviction."""
         if self._budgets.refusal(pod):
             return False
         budget = self._budgets.budget_of(pod)
@@ -127,7 +127,7 @@ class Disruptions:
 
 
 def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> list[Obstacle]:
-    """Return what prevents a node with these pods from being drained."""
+    """Return the reasons why a node with these pods can't be drained."""
     found = []
     for pod in pods:
         if not comes_back(pod):

@@ -74,7 +74,7 @@ def explain_now(
 
 
 def _with_reported(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
-    """Return the explanation with the time of the message in the pod's condition, and the attempt's own if that differs."""
+    """Return the explanation with the time of the message in the pod's condition; if the attempt's message differs, with both."""
     condition = None if life.pod is None else not_scheduled(life.pod)
     if not found.message or condition is None:
         return found
@@ -84,7 +84,7 @@ def _with_reported(found: Explanation, life: PodTimeline, source: PresentSource)
 
 
 def _again(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
-    """Return the explanation of a pod that has a node: what the scheduler would do with it now."""
+    """Return the explanation of a pod with a node: where the scheduler would place it now."""
     detail = found.detail
     if detail is None:
         return found
@@ -101,7 +101,7 @@ def _again(found: Explanation, life: PodTimeline, source: PresentSource) -> Expl
 
 
 def with_suggestions(found: Explanation, trial: Trial, pod: Pod, node: str = "") -> Explanation:
-    """Return the explanation of a pod that waits with what would get it placed, and what would turn each rejection on a node."""
+    """Return the explanation of a waiting pod with suggestions, and with a change that resolves each rejection on a node."""
     if pod.spec.scheduler_name not in trial.profiles:
         return found
     answer = unblock(trial, [pod])

@@ -21,7 +21,7 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
         copies: the number of copies that fitted then.
         reached_limit: whether there may be more.
         placed, waiting: pods with and without a node.
-        runs_out: the resource that the next copy lacked on most nodes; "" for none.
+        runs_out: the resource that the next copy lacked on most nodes; "" if none.
     """
 
     taken_at_ns: int
@@ -57,11 +57,11 @@ def headroom(
     preempts: bool = False,
     limit: int = DEFAULT_LIMIT,
 ) -> HeadroomAnswer:
-    """Return how many more copies fitted at each time.
+    """Return how many additional copies would have fitted at each time.
 
     Args:
         cluster_at: the function that returns the cluster at a time.
-        times_ns: the times, in order; the workloads exist at the last one.
+        times_ns: the times, in order; the workloads must exist at the last of them.
         mix: workloads with their proportions.
         preempts: whether copies may evict pods.
         limit: maximum number of copies.
@@ -74,7 +74,7 @@ def headroom(
     rows: list[Headroom] = []
     for time_ns in times_ns:
         cluster = cluster_at(time_ns) if time_ns != times_ns[-1] else last
-        # A workload that comes later is copied from what it is at the end.
+        # Copy a workload that does not exist yet at this time from its state at the last time.
         cluster.know(item for each in models for item in (each.item, *each.pods[-1:]) if item and cluster.is_new(item))
         found = capacity(cluster, mix, preempts=preempts, limit=limit)
         rows.append(

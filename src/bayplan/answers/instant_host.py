@@ -1,4 +1,4 @@
-"""A host without time: it executes the scheduler's requests at once, records the fate of pods, and can undo what it did."""
+"""A host without time: it executes the scheduler's requests immediately, records what happens to pods, and undoes its changes."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class InstantHost:
     """Hands changes to a scheduler and executes its requests: binds at once, deletes victims at once.
 
     Args:
-        scheduler: its own; no other code may hand it changes.
-        now_ns: the time, which does not pass by itself.
+        scheduler: the host's own scheduler; no other code may pass it changes.
+        now_ns: the time; it never advances on its own.
 
     Attributes:
         scheduler, now_ns: the arguments.
@@ -53,7 +53,7 @@ class InstantHost:
         placed: node by key of every pod that was placed here and still exists.
         messages: why pods that were tried have no node, by key.
         evictions: evicted pods, in order.
-        victims: these as they were, by key.
+        victims: the evicted pods in their last version, by key.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:
@@ -94,7 +94,7 @@ class InstantHost:
             self.put(item)
 
     def remove_all(self, items: Sequence[KubernetesObject]) -> None:
-        """Remove objects that were added, the last first; on nodes among them, no other pods may have been placed."""
+        """Remove added objects, the last first; no other pods may be on nodes among them."""
         for item in reversed(items):
             if isinstance(item, Pod):
                 self.remove_pod(item.key)
@@ -102,7 +102,7 @@ class InstantHost:
                 self.handle(item, None)
 
     def remove_pod(self, key: str) -> Pod | None:
-        """Remove a pod; return it, or None if there is none of that key."""
+        """Remove a pod; return it, or None if it does not exist."""
         pod = self.scheduler.pods.get(key)
         if pod is not None:
             self.placed.pop(key, None)
@@ -127,7 +127,7 @@ class InstantHost:
             self.put(replace(claim, status=status))
 
     def remove_node(self, name: str) -> list[Pod]:
-        """Remove a node and the pods on it; return these, by name."""
+        """Remove a node and its pods; return the pods, sorted by name."""
         pods = self.pods_on(name)
         for pod in pods:
             self.remove_pod(pod.key)
@@ -136,9 +136,9 @@ class InstantHost:
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """Undo, at the end of the block, all that was done in it. Blocks nest.
+        """Undo all changes of the block at its end. Blocks nest.
 
-        Inside, bindings stay unfinished: pods count on their nodes, and plugins give back what they reserved.
+        Inside, bindings stay unfinished: pods count on their nodes, and plugins release their reservations.
         """
         scheduler, outer, now_ns = self.scheduler, self._journal, self.now_ns
         fates = dict(self.placed), dict(self.messages), list(self.evictions), dict(self.victims)
@@ -178,7 +178,7 @@ class InstantHost:
         return None if row is None else self.state.nodes.nodes[row]
 
     def pods_on(self, name: str) -> list[Pod]:
-        """Return the pods on a node, by name: what was undone leaves them in any order."""
+        """Return the pods on a node, sorted by name: undoing changes their order."""
         infos = self.state.pods_on[self.state.nodes.row_of[name]]
         return [infos[key].pod for key in sorted(infos)]
 

@@ -27,9 +27,9 @@ class Judgement:
 
     Attributes:
         pod: the pod that waits.
-        decision: the last one, with the plugins disabled that reject the pod as a whole. None if no scheduler is responsible.
+        decision: the last decision, with plugins disabled that reject the pod as a whole. None if no scheduler is responsible.
         matrix: the matrix of all filters and nodes.
-        cause: why it fits nowhere; meaningless if it fits.
+        cause: why the pod fits nowhere; meaningless if it fits.
         fits: whether it fits some node unchanged.
     """
 
@@ -44,7 +44,7 @@ def judge(trial: Trial, pod: Pod) -> Judgement:
     """Run all plugins on a pod. A plugin that rejects it as a whole is recorded and disabled for the next run.
 
     Raises:
-        InputError: no profile has the scheduler name that the pod asks for.
+        InputError: no profile has the pod's scheduler name.
     """
     whole: dict[str, Status] = {}
     decision: Decision | None = None

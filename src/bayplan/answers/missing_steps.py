@@ -42,7 +42,7 @@ def missing_steps(judged: Judgement, trial: Trial) -> Iterator[Step]:
 
 
 def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
-    """Return a volume for each claim that has none, with the claim if that is missing, too; None if all have one."""
+    """Return a volume for each claim without one, and the claim if it is missing as well; None if no volume is missing."""
     if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
         return None
     pod = judged.pod
@@ -54,7 +54,7 @@ def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
         if not name or (bound_to and trial.catalog.get(PersistentVolume, bound_to) is not None):
             continue
         if ("PersistentVolumeClaim" if claim is None else "PersistentVolume") in trial.unread:
-            # The cluster may have it.
+            # The source could not read this kind, so the cluster may have the object.
             return None
         key = f"PersistentVolumeClaim {namespace}/{name}"
         shown.append(f"{key} with a volume" if claim is None else f"a volume for {key}")
@@ -71,7 +71,7 @@ def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
 
 
 def _missing_devices(judged: Judgement, trial: Trial) -> Step | None:
-    """Return the missing claims for devices; None if there are none.
+    """Return the missing ResourceClaims of the pod; None if there are none.
 
     The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.
     """

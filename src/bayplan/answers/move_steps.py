@@ -27,12 +27,12 @@ _MAX_DOMAINS = 4
 
 
 def move_steps(judged: Judgement, trial: Trial, only: str = "") -> Iterator[Step]:
-    """Yield sets of pods whose removal may make room; budgets allow all of them.
+    """Yield sets of pods whose removal may make room; disruption budgets allow all these evictions.
 
     Args:
-        judged: the pod.
+        judged: the pod with the verdicts of all filters.
         trial: the cluster.
-        only: a node for which all pods that could leave are also a set; "" for none.
+        only: a node whose movable pods are also a set; "" for none.
     """
     budgets = DisruptionBudgets(trial.catalog)
     seen: set[tuple[str, ...]] = set()
@@ -68,7 +68,7 @@ def _step(node: str, infos: Sequence[PodInfo], trial: Trial, place: int) -> Step
 
 
 def _by_preemption(judged: Judgement, trial: Trial) -> list[tuple[str, list[str]]]:
-    """Return the smallest sets that preemption finds for a pod to which all others have to give way."""
+    """Return the smallest sets that preemption finds for a pod with a higher priority than all others."""
     if judged.matrix.whole:
         return []
     spec = replace(judged.pod.spec, priority=HIGHEST_PRIORITY, preemption_policy=None)
@@ -99,7 +99,7 @@ def _by_devices(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str
 
 
 def _by_neighbours(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str]]]:
-    """Yield the pods of whole domains (zones, racks) that violate affinity or spreading, the smallest domains first."""
+    """Yield the pods of whole domains (zones, racks) that violate affinity or spread constraints, the smallest domains first."""
     matrix, sets = judged.matrix, list[tuple[str, list[str]]]()
     for plugin in ("InterPodAffinity", "PodTopologySpread"):
         if plugin not in matrix.filters:
@@ -114,7 +114,7 @@ def _by_neighbours(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[
 
 
 def _rivals(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each domain the pods that the pod's anti-affinity excludes, and those that exclude it."""
+    """Yield for each domain the pods that the pod's anti-affinity excludes, and the pods whose anti-affinity excludes it."""
     own = _compiled(_anti_terms(pod))
     known: dict[int, list[_Term]] = {}
     others: dict[str, list[_Term]] = {}

@@ -44,7 +44,7 @@ MAX_IMPROVED = 60
 
 
 class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node to add: its name in the answer, its shape, price, and number of pods placed there (except those of DaemonSets)."""
+    """A node to add: its name in the answer, its shape, price, and number of pods placed on it (except those of DaemonSets)."""
 
     node: str
     shape: str
@@ -66,11 +66,11 @@ class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         waiting: pods to be placed.
-        placed_without: those that fit the current cluster.
+        placed_without: the waiting pods that fit the current cluster.
         nodes, pods: see the types of their rows.
         by_shape: nodes by the name of their shape.
         price: the price of all nodes.
-        bound: no set of these shapes can be cheaper.
+        bound: a lower bound on the price of any set of these shapes.
         bound_method: the method that determined the bound.
         still_waiting: pods that no shape helps.
         assumptions: the assumptions that the answer makes.
@@ -102,8 +102,8 @@ def nodes_to_add(
     """Return a cheap set of nodes with which all waiting pods are placed.
 
     Args:
-        cluster: the current one.
-        shapes: available ones; one without a zone is available in every zone of the cluster.
+        cluster: the current cluster.
+        shapes: the available shapes; a shape without a zone is available in every zone of the cluster.
         copies: further copies of workloads to place, by workload.
         preempts: whether waiting pods may evict pods on the existing nodes.
         packing: whether OR-tools packs pods for a tighter bound, if there are not too many. Not if pods may be evicted.
@@ -173,7 +173,7 @@ class _Addition:
         return self._answer(best)
 
     def _settled(self, shapes: Sequence[NodeShape]) -> _Outcome:
-        """Return the outcome of adding nodes of some shapes until scheduling everything from the beginning leaves no more."""
+        """Add nodes of some shapes until all pods that fit any shape are placed; return the outcome of scheduling them all."""
         chosen, unplaceable = self._grow([], shapes)
         found = self._schedule(chosen)
         for _ in range(MAX_ROUNDS):
@@ -187,9 +187,9 @@ class _Addition:
     # Adding.
 
     def _grow(self, begun: Sequence[NodeShape], shapes: Sequence[NodeShape]) -> tuple[list[NodeShape], frozenset[str]]:
-        """Return shapes in the order in which nodes of them were added, and the pods that none helps.
+        """Return the shapes of the added nodes, in order, and the pods that no shape helps.
 
-        As long as a further node of a shape is worth as much as the one before, no other shape is looked at.
+        While another node of the same shape is worth as much as the previous node, other shapes are not evaluated.
         """
         chosen = list(begun)
         with self._cluster.trial(preempts=self._preempts) as trial:
@@ -219,7 +219,7 @@ class _Addition:
     def _best_shape(
         self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeShape], shapes: Sequence[NodeShape]
     ) -> tuple[NodeShape | None, float]:
-        """Return the shape with the highest value and that value; among equals the one with the fewest nodes so far."""
+        """Return the shape with the highest value, and that value; among equals, the shape with the fewest nodes so far."""
         counts = Counter(shape.name for shape in chosen)
         best: tuple[float, int] = (0.0, 0)
         found: NodeShape | None = None
@@ -235,7 +235,7 @@ class _Addition:
         return found, best[0]
 
     def _next_of_family(self, shape: NodeShape, chosen: Sequence[NodeShape]) -> NodeShape | None:
-        """Return the shape that differs in its zone only and is rarest so far; None if there can be no more."""
+        """Return the shape that differs only in its zone and has the fewest nodes so far; None if no more nodes are available."""
         counts = Counter(each.name for each in chosen)
         family = [
             each
@@ -245,14 +245,14 @@ class _Addition:
         return min(family, key=lambda each: counts[each.name], default=None)
 
     def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeShape, name: str) -> float:
-        """Return the value of a node of a shape: size of the waiting pods that fit on it, per price. Undoes its changes."""
+        """Return the value of a node of a shape: the size of the waiting pods that fit on it, by its price. Undoes its changes."""
         with trial.undone():
             trial.add_all(shape.objects(name, self._daemons))
             left = self._place(trial, waiting)
             return self._taken(trial, waiting, left) / max(shape.price, 1e-9)
 
     def _taken(self, trial: Trial, before: Sequence[str], after: Sequence[str]) -> float:
-        """Return the size of what was placed."""
+        """Return the total size of the placed pods."""
         left = frozenset(after)
         return sum(self._size(trial, key) for key in before if key not in left)
 
@@ -267,7 +267,7 @@ class _Addition:
         return found
 
     def _place(self, trial: Trial, keys: Sequence[str]) -> list[str]:
-        """Schedule pods one by one; return those that find no node. Pods that differ only in name are tried once."""
+        """Schedule pods one by one; return those without a node. Of pods that differ only in name, only one is tried."""
         left, unplaceable = [], set[int]()
         for key in keys:
             place = self._place_of[key]
@@ -354,7 +354,7 @@ class _Addition:
         )
 
     def _bound(self, best: _Outcome) -> float:
-        """Return the minimum price of the placed pods: for each resource, what free room can't hold, at the cheapest rate."""
+        """Return a lower bound on the price: for each resource, the demand that free room can't hold, at the lowest rate."""
         state = self._cluster.state
         # Adds rows, which stay.
         offered = [self._capacity(shape) for shape in self._shapes]
@@ -383,7 +383,7 @@ class _Addition:
                     rate = float((prices[fits] / table[fits, row]).min())
                     demands.append((rate, float(vector[row]) * len(wanted[key])))
             free = self._free(row, usable)
-            # Free room costs nothing: at best it holds what would cost most.
+            # Free room costs nothing: assume that the most expensive demands use it.
             cost = 0.0
             for rate, amount in sorted(demands, reverse=True):
                 paid = max(amount - free, 0.0)
@@ -443,14 +443,14 @@ class _Addition:
 
 
 def _ask(items: Sequence[KubernetesObject]) -> bytes:
-    """Return a key that is equal for pods that the scheduler treats alike."""
+    """Return a key that is equal for pods that the scheduler treats equally."""
     pod = items[-1]
     assert isinstance(pod, Pod)
     return msgspec.msgpack.encode((pod.metadata.namespace, pod.metadata.labels, pod.spec))
 
 
 def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
-    """Return whether the zone of a node may matter to a pod."""
+    """Return whether a pod's scheduling may depend on the zone of a node."""
     pod = items[-1]
     assert isinstance(pod, Pod)
     spec = pod.spec
@@ -477,5 +477,5 @@ class _Outcome(msgspec.Struct, frozen=True):
 
     @property
     def price(self) -> float:
-        """Return what the nodes cost together."""
+        """Return the total price of the nodes."""
         return sum(shape.price for shape in self.shapes)

@@ -74,7 +74,7 @@ class Group(NamedTuple):
 
 
 def describes_node(label: str) -> bool:
-    """Return whether a label says what a node is or where it is, so that it must not be changed to attract a pod."""
+    """Return whether a label describes a node or its location, so that it must not be changed to attract a pod."""
     if label in POOL_LABELS or label.startswith(_GIVEN_PREFIXES):
         return True
     name = label.rpartition("/")[2].lower().replace("-", "").replace("_", "").replace(".", "")

@@ -45,13 +45,13 @@ MAX_MISSES = 50
 
 
 class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that can go.
+    """A node that can be removed.
 
     Attributes:
         order: 1 for the node that is drained first.
         node, zone, pool: which.
         pods: the pods that move.
-        ends: pods of DaemonSets and mirror pods that end with it.
+        ends: the DaemonSet pods and mirror pods that end with the node.
         price: the price of the node.
     """
 
@@ -74,13 +74,13 @@ class MovedPod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that was asked about and stays.
+    """A candidate that can't be removed.
 
     Attributes:
         node: which.
         pod: the pod that prevents its removal, or "".
         reason: why it can't be moved, or finds no other node.
-        is_rule: whether a rule of the drain forbids it, rather than the lack of another place.
+        is_rule: whether a drain rule forbids it; otherwise its pods fit nowhere else.
     """
 
     node: str
@@ -90,11 +90,11 @@ class KeptNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes can go.
+    """The nodes that can be removed.
 
     Attributes:
         nodes: all of the cluster.
-        candidates: those asked about.
+        candidates: the names of the nodes in question.
         removed, moves, kept: see the types of their rows.
         price: the price of the removed nodes.
         bound: the maximum number of nodes that could be removed, and how it was determined.
@@ -125,11 +125,11 @@ def nodes_to_remove(
     """Return which nodes can be drained and removed with every placed pod still placed.
 
     Args:
-        cluster: the current one.
+        cluster: the current cluster.
         candidates: nodes that may be removed; None for all.
-        prices: the prices by node; without any, each node counts 1 and the answer has as many nodes as possible.
+        prices: the prices by node; without prices, the answer has as many nodes as possible.
         options: the options of the drain.
-        most: stop at this number of nodes; None for as many as possible.
+        most: the maximum number of nodes; None for as many as possible.
         packing: whether OR-tools packs pods for a tighter bound, if the cluster is not too large.
 
     Raises:
@@ -139,7 +139,7 @@ def nodes_to_remove(
 
 
 class _Pass(msgspec.Struct):
-    """One replay: the nodes that were emptied in order, the moves of their pods, and the pods that kept nodes from it."""
+    """One replay: the emptied nodes in order, the moves of their pods, and the pods because of which other nodes stay."""
 
     removed: list[str]
     moves: list[MovedPod]
@@ -172,7 +172,7 @@ class _Removal:
                 self._blocked[name] = found[0]
 
     def run(self) -> RemovalAnswer:
-        """Find the nodes, then replay until the answer stands."""
+        """Find the nodes, then replay until no further node is excluded."""
         free = [name for name in self._names if name not in self._blocked]
         bound = removal_bound(self._cluster, free, self._prices)
         if self._packing:
@@ -302,7 +302,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
     """Evict the pods of a cordoned node and schedule their replacements; put all back if one finds no node.
 
     Returns:
-        What stood in the way, or None; and the pods that moved, with their new nodes.
+        The obstacle, or None; and the moved pods, with their new nodes.
     """
     pods = [pod for pod in _pods_on(trial.state, name) if comes_back(pod)]
     # By priority, as the queue would; then the largest first, which are the hardest to place.
@@ -330,7 +330,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
 
 
 def moving_share(state: ClusterState) -> np.ndarray:
-    """Return float64[rows]: the largest share of a node's cpu, memory or pods that its pods, except those of DaemonSets, take."""
+    """Return float64[rows]: the largest share of a node's cpu, memory or pods that its pods take, except those of DaemonSets."""
     count = state.nodes.count
     taken = np.zeros((len(state.usage), count), dtype=np.int64)
     for info in state.pods.values():

@@ -52,13 +52,13 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the name of the shape in tables.
         like: the nodes of this shape in words.
-        template: a node of it.
+        template: a node of this shape.
         price: the price of one node, in any unit.
-        most: maximum number of further ones; None for any number.
+        most: the maximum number of additional nodes; None for any number.
         csi: the objects of its CSI drivers.
         slices: its devices.
         differs: the differences from the nodes that it is like, in words; empty for an existing shape.
-        labels: the labels in which it differs from other shapes of its pool, apart from size and place.
+        labels: the labels in which it differs from other shapes of its pool, except size and location.
     """
 
     name: str
@@ -73,7 +73,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def zone(self) -> str:
-        """Return the zone of its nodes; "" if they have none."""
+        """Return the zone of nodes of this shape; "" if they have none."""
         return self.template.metadata.labels.get(ZONE, "")
 
     @property
@@ -100,7 +100,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> str:
-        """Return what a node offers, in words."""
+        """Return the allocatable resources of a node, in words."""
         amounts = node_amounts(self.template.status.allocatable)
         shown = [
             f"{format_amount(name, amount)} {name}" for name, amount in amounts.items() if amount and name != "pods"
@@ -152,7 +152,7 @@ def daemon_models(state: ClusterState) -> list[Pod]:
 
 
 def daemon_on(daemon: Pod, node: Node) -> Pod | None:
-    """Return the pod of a DaemonSet on a new node; None if its controller creates none there."""
+    """Return the pod of a DaemonSet on a new node; None if the controller does not create one on it."""
     spec = daemon.spec
     affinity = spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
@@ -177,10 +177,10 @@ def daemon_on(daemon: Pod, node: Node) -> Pod | None:
 
 
 def with_daemons(node: Node, daemons: Iterable[Pod]) -> list[KubernetesObject]:
-    """Return a new node and its pods of DaemonSets, as far as they fit.
+    """Return a new node and its DaemonSet pods, as far as they fit.
 
     Args:
-        node: the node of that name.
+        node: the new node, with its name.
         daemons: see `daemon_models`.
     """
     found: list[KubernetesObject] = [node]
@@ -271,7 +271,7 @@ def _labels_of_one_node(nodes: Iterable[Node]) -> frozenset[str]:
 
 
 def _table_name(node: Node) -> str:
-    """Return instance type, pool and zone of a node, as far as it has them."""
+    """Return the instance type, pool and zone of a node, as far as known."""
     zone, pool = group_of(node.metadata.labels)
     kind = node.metadata.labels.get(INSTANCE_TYPE, "")
     return "/".join(part for part in (kind if kind != pool else "", pool, zone) if part) or node.metadata.name
@@ -360,7 +360,7 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
     """Parse prices by name, e.g. ``m5.large=0.096``.
 
     Raises:
-        InputError: one can't be parsed.
+        InputError: a price can't be parsed.
     """
     found = {}
     for text in texts:
@@ -372,7 +372,7 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
 
 
 def price_in(prices: Mapping[str, float], node: Node) -> float | None:
-    """Return the price of a node: by its name, its instance type, or its pool; None if it has none."""
+    """Return the price of a node by its name, instance type or pool; None if no price is given."""
     labels = node.metadata.labels
     names = (node.metadata.name, labels.get(INSTANCE_TYPE, ""), group_of(labels).pool)
     return next((prices[name] for name in names if name in prices), None)

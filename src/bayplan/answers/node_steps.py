@@ -64,7 +64,7 @@ def _uncordons(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
 
 
 def _labels(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield nodes that lack only labels that people assign."""
+    """Yield steps for nodes that lack only labels that administrators assign."""
     matrix, wanted = judged.matrix, judged.pod.spec.node_selector or {}
     if NODE_AFFINITY not in matrix.filters or not wanted:
         return

@@ -45,7 +45,7 @@ def pod_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]
     """Yield the steps that change the pod, or create objects that it refers to.
 
     Args:
-        judged: the pod.
+        judged: the pod with the verdicts of all filters.
         trial: the cluster.
         node: the only node to consider; "" for all.
     """
@@ -97,7 +97,7 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 
 
 def _tolerations(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield the sets of taints that keep the pod away from healthy nodes, those of most nodes first."""
+    """Yield the sets of taints because of which healthy nodes reject the pod, the sets of the most nodes first."""
     if TAINTS not in judged.matrix.filters:
         return
     number = judged.matrix.filters.index(TAINTS)
@@ -134,7 +134,7 @@ def _tolerating(taints: tuple[Taint, ...], pod: Pod) -> Pod:
 
 
 def _relaxations(pod: Pod) -> Iterator[Step]:
-    """Yield each hard rule of the pod as a soft one, or without one of its parts."""
+    """Yield each hard rule of the pod as a soft rule, or without one of its parts."""
     spec = pod.spec
     for key, wanted in (spec.node_selector or {}).items():
         yield Step(
@@ -258,7 +258,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
 
 
 def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
-    """Yield anti-affinity relaxed in all pods of the workload: those that run would keep the pod away by their own."""
+    """Yield anti-affinity relaxed in all pods of the workload: the anti-affinity of running pods would still reject the pod."""
     owner = pod.metadata.controller()
     side = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
     terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
@@ -301,7 +301,7 @@ def _without_expression(expression: NodeSelectorRequirement, pod: Pod) -> Pod:
         )
         for term in required.node_selector_terms
     ]
-    # A term without expressions matches nothing; of alternatives, one that asks for nothing more is no rule at all.
+    # A term without expressions would match nothing. Terms are alternatives: if one no longer requires anything, drop the rule.
     found = (
         None
         if any(not (each.match_expressions or each.match_fields) for each in terms)

@@ -33,7 +33,7 @@ class SchedulerMaker(Protocol):
         sampling: bool = True,
         without: Collection[str] = (),
     ) -> Scheduler:
-        """Return a scheduler for a state, or for an empty one, `without` some plugins; without `sampling` it looks at all nodes."""
+        """Return a scheduler for a state or an empty cluster, `without` some plugins; without `sampling` it examines all nodes."""
         ...
 
 
@@ -94,7 +94,7 @@ class QuestionCluster:
                 self.waiting[pod.key] = pod
 
     def all(self, kind: type[T]) -> Sequence[T]:
-        """Return the objects of a kind, in their order."""
+        """Return the objects of a kind, in the order of the source."""
         return list(self.objects.get(kind, {}).values())  # type: ignore[arg-type]
 
     def get(self, kind: type[T], key: str) -> T | None:
@@ -111,7 +111,7 @@ class QuestionCluster:
         return item.key not in self.objects.get(type(item), {})
 
     def know(self, items: Iterable[KubernetesObject]) -> None:
-        """Add objects that the question is about but that do not exist yet: workloads and pods to copy, and what these refer to."""
+        """Add objects of the question that do not exist yet: workloads and pods to copy, and the objects that these refer to."""
         for item in items:
             self.objects.setdefault(type(item), {})[item.key] = item
             if not isinstance(item, Pod | Node):
@@ -128,14 +128,14 @@ class QuestionCluster:
     def trial(
         self, *, preempts: bool = False, records: RecordLevel = RecordLevel.OFF, seed: int | None = None
     ) -> Iterator[Trial]:
-        """Yield a scheduler on this cluster; whatever it does is undone at the end. Trials don't nest.
+        """Yield a scheduler on this cluster; all its changes are undone at the end. Trials don't nest.
 
-        All nodes are examined, also where kube-scheduler would stop at a sample: answers must not depend on where it began.
+        All nodes are examined, even if kube-scheduler would stop at a sample: answers must not depend on where its search began.
 
-        Pods that wait are not in its queue; those that are nominated to a node count there.
+        Waiting pods are not in its queue; nominated pods count on their node.
 
         Args:
-            preempts: whether pods may evict others.
+            preempts: whether pods may preempt other pods.
             records: the level of decision records.
             seed: instead of the cluster's.
         """

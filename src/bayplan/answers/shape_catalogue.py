@@ -35,7 +35,7 @@ _GENERIC: ResourceList = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemera
 
 
 class ShapeCatalogue:
-    """The shapes of a cluster, or those that a user has.
+    """The available node shapes: those of a cluster, or those that the user gives.
 
     Args:
         trial: the cluster.
@@ -97,7 +97,7 @@ class ShapeCatalogue:
         return replace(shape, template=node, differs=tuple(differs), price=price)
 
     def may_become(self, shape: NodeShape, pod: Pod) -> bool:
-        """Return whether nodes of a shape could be bought as a pod needs them: no pool with another's label, type or devices."""
+        """Return whether a pod's node of this shape can exist: a pool can't have another pool's label, type or devices."""
         node = shape.template
         labels = self._wanted_labels(pod, node)
         for key in (*POOL_LABELS, INSTANCE_TYPE):
@@ -152,7 +152,7 @@ class ShapeCatalogue:
 
 
 def labels_named_by(pod: Pod) -> set[str]:
-    """Return the keys of labels that a pod's node selector and node affinity name."""
+    """Return the label keys in a pod's node selector and node affinity."""
     found = set(pod.spec.node_selector or {})
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
@@ -162,7 +162,7 @@ def labels_named_by(pod: Pod) -> set[str]:
 
 
 def _moved(node: Node, missing: dict[str, str]) -> dict[str, str]:
-    """Return the other labels of a node's place, if some are changed: a node is in one zone and region, by whichever label."""
+    """Return the other location labels to change along with some: all zone and region labels of a node must agree."""
     places = {key.rpartition("/")[2]: text for key, text in missing.items() if describes_place(key)}
     return {
         key: places[name]
@@ -172,7 +172,7 @@ def _moved(node: Node, missing: dict[str, str]) -> dict[str, str]:
 
 
 def _labels_for(term: NodeSelectorTerm, labels: dict[str, str]) -> dict[str, str]:
-    """Return labels with which a node meets the expressions of a term, as far as labels can."""
+    """Return labels with which a node matches the expressions of a term, as far as labels can do that."""
     found: dict[str, str] = {}
     for each in term.match_expressions:
         values = each.values or ()

@@ -63,11 +63,11 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """When pods would start.
 
     Attributes:
-        asked: the pod or workload.
+        asked: the pod or workload in question.
         pods: number of its waiting pods.
         starts: per pod and seed.
         earliest_ns, median_ns, latest_ns: over all seeds, the time from now until the last pod has a node; None if under some
-            seed it has none before the horizon (then `earliest_ns` is that of the seeds that have).
+            seed it has no node before the horizon (then `earliest_ns` is that of the other seeds).
         horizon_ns: simulated time.
         assumptions: the assumptions that the answer makes.
     """
@@ -93,8 +93,8 @@ def start_times(
     """Return when a waiting pod, or the pods of a workload, would start.
 
     Args:
-        cluster: the current one.
-        asked: the pod or workload.
+        cluster: the current cluster.
+        asked: the pod or workload in question.
         assumed_run_ns: the assumed run time of pods that end by themselves and have no other known run time; None: they run
             forever.
         seeds: the seeds for tie-breaking and drawing from histories.
@@ -144,7 +144,7 @@ def _start(timeline: PodTimeline, seed: int, now_ns: int) -> Start:
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The pods that are waited for: by key, or all of a workload whose pods are not made yet."""
+    """The pods in question: by key, or all pods of a workload whose pods do not exist yet."""
 
     keys: frozenset[str]
     label: str
@@ -184,7 +184,7 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
 
 
 def _without_rollout(item: KubernetesObject) -> KubernetesObject:
-    """Return a workload that leaves its pods unchanged: their revisions are objects that no source has."""
+    """Return a workload that does not update its pods: the source does not have the revisions."""
     if isinstance(item, DaemonSet | StatefulSet):
         strategy = replace(item.spec.update_strategy, type="OnDelete", rolling_update=None)
         return replace(item, spec=replace(item.spec, update_strategy=strategy))
@@ -195,7 +195,7 @@ class _Runs:
     """Run times of pods.
 
     Args:
-        cluster: the cluster whose finished pods are the history.
+        cluster: the cluster with the finished pods that are the history.
         assumed_ns: the assumed run time of pods with unknown run times.
     """
 
@@ -213,7 +213,7 @@ class _Runs:
         self._counts = len(ending), len(annotated), len(known)
 
     def _family(self, pod: Pod) -> tuple[str, str, str]:
-        """Return the workload whose pods run alike: the CronJob of a Job, if it has one."""
+        """Return the workload whose pods have similar run times: the CronJob of a Job, if it has one."""
         return pod.metadata.namespace, *workload_of(pod, self._cluster)
 
     def under(self, stream: RandomStream) -> Callable[[Pod], PodRun | None]:
@@ -230,7 +230,7 @@ class _Runs:
         return run_of
 
     def assumptions(self, seeds: int) -> list[str]:
-        """Return what is known of run times, and what is assumed."""
+        """Return the assumptions about run times."""
         ending, annotated, known = self._counts
         rest = ending - annotated - known
         found = [
@@ -253,7 +253,7 @@ def _ends(pod: Pod) -> bool:
 
 
 def _duration_ns(pod: Pod) -> int | None:
-    """Return how long a finished pod ran; None if it has not finished well, or does not say."""
+    """Return the run time of a finished pod; None if it did not succeed, or has no times."""
     if pod.status.phase != "Succeeded" or pod.status.start_time is None:
         return None
     ends = [

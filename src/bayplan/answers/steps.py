@@ -62,18 +62,18 @@ class Step:
 
     Attributes:
         kind: see `StepKind`.
-        text: the change, as an imperative.
-        commands: the commands that make it, as far as kubectl can.
-        lifts: the filter that it concerns.
-        nodes: the nodes for which it is meant; None for any.
+        text: the change, as an imperative sentence.
+        commands: the kubectl commands for the change, if there are any.
+        lifts: the filter whose rejection it resolves.
+        nodes: the nodes on which it is meant to help; None for any.
         cost: the relative cost from 0 to 1, among steps of its kind.
         edit_pod: the function that returns the changed pod.
-        edit_nodes: likewise for nodes, by name.
+        edit_nodes: the functions that return changed nodes, by name.
         evicts: keys of pods that are evicted.
         adds: new objects, in order.
-        copies: creates the objects again for one more of them.
+        copies: the function that creates the objects again for another pod.
         replaces: objects that replace existing objects of the same names.
-        preempts: whether the pod preempts others.
+        preempts: whether the pod preempts other pods.
         group: the group of equivalent steps, one of which is shown; "" for a step without such.
     """
 

@@ -31,7 +31,7 @@ Make = Callable[[Collection[str]], Scheduler]
 
 
 def nothing() -> None:
-    """Do nothing: the checkpoint of a question that may take as long as it needs."""
+    """Do nothing: the checkpoint of a question without a time limit."""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fits(self) -> bool:
-        """Return whether all of them have one."""
+        """Return whether all pods have a node."""
         return self.count == len(self.placed)
 
 
@@ -69,11 +69,11 @@ class Trial(InstantHost):
     """A cluster in which everything may be tried.
 
     Args:
-        scheduler: the scheduler on a state that no other code writes to meanwhile; the caller drops it, or undoes its writes.
+        scheduler: a scheduler whose state no other code writes to in the meantime; the caller discards it, or undoes its writes.
         now_ns: virtual time of the beginning.
         make: see `Make`.
-        preempts: whether pods may evict others; otherwise no PostFilter plugin runs.
-        waiting: all waiting pods; those nominated to a node are counted there, the rest is left out.
+        preempts: whether pods may preempt other pods; otherwise no PostFilter plugin runs.
+        waiting: all waiting pods. Nominated pods count on their node, others are ignored.
         checkpoint: the function to call between cycles; it may raise to end the trial.
         unread: the kinds of which nothing is known.
 
@@ -111,7 +111,7 @@ class Trial(InstantHost):
 
     def _nominate(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
-            # Counted, and never tried: it must not take part in the queue.
+            # Its nomination counts, but it must not be scheduled, so it is not added to the queue.
             self.nominated[key_of(pod)] = self.scheduler.pods[key_of(pod)] = pod
             self.scheduler.queue.nominator.add(pod)
 
@@ -124,7 +124,7 @@ class Trial(InstantHost):
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """Undo, at the end of the block, all that was done in it; see `InstantHost.undone`."""
+        """Undo all changes of the block at its end; see `InstantHost.undone`."""
         before = dict(self.nominated)
         try:
             with super().undone():
@@ -145,12 +145,12 @@ class Trial(InstantHost):
     # --- scheduling ---------------------------------------------------------------------------------------------------
 
     def begin_records(self, level: RecordLevel) -> None:
-        """Record what follows at a level, and drop earlier records."""
+        """Record all following decisions at a level, and drop earlier records."""
         self.scheduler.records = Records(level)
         self.last_decision = {}
 
     def place(self, items: Iterable[KubernetesObject]) -> str:
-        """Add objects, the last of them a pod, and schedule until nothing moves; return the node of the pod, or ""."""
+        """Add objects, the last of which is a pod, and schedule until nothing changes; return the pod's node, or ""."""
         key = ""
         for item in items:
             self.put(item)
@@ -162,7 +162,7 @@ class Trial(InstantHost):
         """Schedule until no pod is ready, letting virtual time pass for backoffs and permits.
 
         Args:
-            preempts: whether pods may evict others; by default as in the whole trial.
+            preempts: whether pods may preempt other pods; by default as in the whole trial.
         """
         scheduler = self.scheduler
         # The search for victims takes most of the time of a pod that fits nowhere.
@@ -207,7 +207,7 @@ class Trial(InstantHost):
         """Make changes, schedule pods, then the pods that the changes took off their nodes; undo everything.
 
         Args:
-            pods: waiting ones, in their changed form.
+            pods: the waiting pods, in their changed form.
             changes: the changes, in order. A pod with a node that is deleted comes back without one, if a controller would
                 recreate it.
             preempts: whether the pods may preempt others, which are then scheduled again, too.
@@ -282,7 +282,7 @@ class Trial(InstantHost):
         """Return the profile that is in charge of a pod.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: no profile has that name.
         """
         found = self.scheduler.profiles.get(pod.spec.scheduler_name)
         if found is None:

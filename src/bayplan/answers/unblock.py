@@ -40,7 +40,7 @@ SHOWN = 3
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to get a pod placed. It was tried: the scheduler placed the pod.
+    """One way to get a pod placed, verified in a fork: the scheduler placed the pod.
 
     Attributes:
         rank: 1 for the first.
@@ -48,12 +48,12 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
         text: the suggested action.
         risk: the possible effects on other pods.
         cost: the relative cost from 0 to 1, among suggestions of the same kind.
-        node: the node that the pod in question gets; "" if only other waiting pods get one.
-        placed: number of waiting pods that get a node, excluding those that fit without the change.
-        waiting: number of waiting pods, counted likewise.
+        node: the node of the pod in question; "" if only other waiting pods get one.
+        placed: the number of waiting pods that get a node, excluding pods that fit without the change.
+        waiting: the number of waiting pods, with the same exclusion.
         moved: the new places of pods that leave their nodes.
         evicted: keys of pods that leave their nodes and then wait, or are not recreated.
-        commands: the commands that make the change, as far as kubectl can.
+        commands: the kubectl commands for the change, if there are any.
         objects: documents that are new or changed.
         deleted: keys of pods that are deleted.
     """
@@ -79,9 +79,9 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         verdict: the verdict, in one sentence.
         pods: the pods in question.
-        waiting: those of them that fit nowhere now.
+        waiting: the pods among them that fit nowhere now.
         fits: whether all fit unchanged; then there is nothing to suggest.
-        cause: why the first of them fits nowhere; None if all fit.
+        cause: why the first of these fits nowhere; None if all fit.
         suggestions: the least risky first.
         trials: number of trials made.
         limits: the changes that were not tried.
@@ -109,12 +109,12 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
 
     Args:
         trial: the cluster.
-        pods: the pods of one workload, or a single one; without nodes.
-        catalogue: available nodes; shapes of the cluster if there are none.
+        pods: the pods of one workload, or a single pod; without nodes.
+        catalogue: the available node shapes; by default those of the cluster.
         others: number of other waiting pods, for the limits.
 
     Raises:
-        InputError: no profile has the scheduler name that a pod asks for.
+        InputError: no profile has a pod's scheduler name.
     """
     trial.profile(pods[0])
     before = trial.trials
@@ -168,7 +168,7 @@ class _Search:
     Args:
         trial: the cluster.
         judged: the first pod that waits.
-        pods: all that were asked about.
+        pods: all pods in question.
         fit: the number of pods that fit already.
         shapes: the shapes of nodes that can be added.
     """
@@ -208,7 +208,7 @@ class _Search:
         return any(pod is not None and is_sibling(pod, self._judged.pod) for pod in gone)
 
     def _by_itself(self) -> Iterator[Suggestion]:
-        """Yield what the scheduler will do without help: preempt other pods."""
+        """Yield the step that the scheduler will make on its own: preempt other pods."""
         done = self._try((Step(StepKind.WAIT, "wait", "DefaultPreemption", preempts=True),))
         if done is not None:
             yield done
@@ -233,7 +233,7 @@ class _Search:
     # --- pairs --------------------------------------------------------------------------------------------------------
 
     def _pairs(self) -> list[Suggestion]:
-        """Return the pairs of steps that work, among those that lift different filters on the same nodes."""
+        """Return the pairs of steps that help, among pairs that resolve different filters on the same nodes."""
         pairs = sorted(
             (pair for pair in combinations(self._steps, 2) if _go_together(*pair)),
             key=lambda pair: (max(RANKS[step.kind] for step in pair), sum(step.cost for step in pair)),
@@ -364,7 +364,7 @@ def _named(pods: Sequence[str]) -> str:
 
 
 def _go_together(first: Step, second: Step) -> bool:
-    """Return whether two steps could help together: they lift different filters, and do not concern different nodes."""
+    """Return whether two steps could help together: they resolve different filters, and not on different nodes."""
     if first.lifts and first.lifts == second.lifts:
         return first.kind is not second.kind and first.kind is StepKind.UNGATE
     if first.nodes is not None and second.nodes is not None and not first.nodes & second.nodes:

@@ -21,7 +21,7 @@ SHOWN_PODS = 4
 
 
 def render_unblocking(found: Unblocking, *, everything: bool = False) -> list[RenderableType]:
-    """Return the parts of an answer, top down."""
+    """Return an answer as Rich renderables, in the order in which to print them."""
     parts: list[RenderableType] = [Text(found.verdict, style="bold")]
     shown = found.suggestions if everything else found.suggestions[:SHOWN]
     for each in shown:

@@ -25,7 +25,7 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
         plugin: the filter that rejects every node; ``several filters`` if no single one does, ``no scheduler`` if no profile is
             responsible.
         alone: pods that it alone blocks.
-        pods: pods that it blocks, alone or with others.
+        pods: the pods that it blocks, alone or together with other reasons.
         sentence: the reason, in words.
         examples: the pods.
     """
@@ -49,7 +49,7 @@ def equal_pods(pods: Sequence[Pod]) -> list[list[Pod]]:
 def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
     """Return why pods wait, the reasons with the most pods that nothing else blocks first. Pods that fit now are left out.
 
-    Pods with equal specs, labels and namespaces are judged once. A pod that several filters block counts for each of them.
+    Pods with equal specs, labels and namespaces are evaluated once. A pod that several filters block counts for each of them.
     """
     found: dict[tuple[str, str], list[tuple[list[Pod], bool]]] = {}
     for members in equal_pods(pods):
@@ -69,7 +69,7 @@ def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
 
 
 def waiting_sentence(reasons: Sequence[WaitingReason], waiting: int, gated: int, pods: int) -> str:
-    """Return how many pods wait, and the first of the reasons; "" if there are none.
+    """Return a sentence with the number of waiting pods and the first reason; "" if no pods wait.
 
     Args:
         reasons: ranked, see `waiting_reasons`. waiting: pods that wait, except those `gated`. pods: all.

@@ -1,7 +1,7 @@
 """What-if questions: a cluster before and after some changes, or under another configuration, pod by pod.
 
 Both sides are scheduled by the same rules: waiting pods are tried on the current cluster (before) and on the changed one
-(after), so that only the effects of the changes are differences. Pods that lose their node come back through their controllers,
+(after), so that all differences are effects of the changes. Pods that lose their node come back through their controllers,
 or as copies if they have none, and keep their names. Evicted pods come back, too.
 """
 
@@ -70,7 +70,7 @@ class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pod, workload: which.
         kind: see `DifferenceKind`; ``new`` pods have a node or wait.
-        before, after: its node, "" for none.
+        before, after: its node on each side; "" for none.
         plugin: the plugin that decided; "" if that is not known, or no plugin decided.
         reason: the reason, in words.
     """
@@ -85,7 +85,7 @@ class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of the cluster on both sides; shares are of what nodes offer, fragmentation is that of `analysis.fragmentation`."""
+    """A figure of the cluster, before and after; requests as shares of allocatable amounts. See also `analysis.fragmentation`."""
 
     name: str
     before: float
@@ -98,7 +98,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         changes: the changes that were tried.
         pods: the pods on both sides together.
-        differences, measures, evictions: see the types of their rows; evictions are those of the second side.
+        differences, measures, evictions: see the types of their rows. Evictions are the evictions after the changes.
         counts: the number of pods with each kind of difference, in the order of `DifferenceKind`.
         explained: number of moved pods whose decisive plugin was determined.
         assumptions: the assumptions that the answer makes.
@@ -123,14 +123,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Side(msgspec.Struct):
-    """One side.
+    """The cluster before or after the changes.
 
     Attributes:
         nodes: the node of every pod by its key; "" if the pod waits.
         messages: the messages of waiting pods.
-        reasons: why pods of this side are not on it, by key.
+        reasons: why pods no longer exist on this side, by key.
         decision_of: the function that returns the plugin results of the last decision about a pod; None if it was not decided
-            here, or not recorded.
+            on this side, or not recorded.
         evictions, measures: the evictions and measures of this side.
         node_names: its nodes.
     """
@@ -158,7 +158,7 @@ def what_if(
     """Return the effects of changes.
 
     Args:
-        cluster: the current one.
+        cluster: the current cluster.
         changes: the changes, in order.
         scheduler: the scheduler that decides afterwards, if different.
         scheduler_label: its name in the answer.
@@ -325,7 +325,7 @@ def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> Non
     for key in wanted:
         pod = trial.remove_pod(key)
         if pod is not None:
-            # No victims: the results of filters and scores are asked for, and each search looks at all pods.
+            # Without preemption: only results of filters and scores are needed, and a search for victims examines all pods.
             trial.put(as_waiting(pod))
             trial.settle(preempts=False)
             trial.remove_pod(key)
@@ -362,7 +362,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 
 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
-    """Return the pods whose node on the second side differs from the current one, though that still exists; at most `most`."""
+    """Return the pods with a different node on the second side although their current node still exists; at most `most`."""
     names = cluster.state.nodes.names
     found: dict[str, str] = {}
     for key, info in cluster.state.pods.items():
@@ -375,7 +375,7 @@ def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
 def differences(
     cluster: QuestionCluster, a: Side, b: Side, gone: Mapping[str, str], other: QuestionCluster | None = None
 ) -> tuple[list[PodDifference], int]:
-    """Return the pods that differ, by kind and name, and the number of moved ones whose decisive plugin was determined."""
+    """Return the pods that differ, by kind and name, and the number of moved pods whose decisive plugin was determined."""
     rows, looked_at = [], 0
     evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
     order = {kind: number for number, kind in enumerate(DifferenceKind)}

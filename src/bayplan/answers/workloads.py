@@ -68,7 +68,7 @@ class WorkloadObjects:
     """Objects by kind and key.
 
     Args:
-        items: these; of two with one key the last counts.
+        items: the objects; of two with the same key, the last counts.
     """
 
     def __init__(self, items: Iterable[KubernetesObject]) -> None:
@@ -86,7 +86,7 @@ class WorkloadObjects:
 
 
 class Found(Struct, frozen=True):
-    """A workload, or a pod without one.
+    """A workload, or a pod without a workload.
 
     Attributes:
         kind, namespace, name: e.g. Deployment, shop, web; Pod for a pod that nothing controls.
@@ -102,15 +102,15 @@ class Found(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Return what it is called in answers: ``deployment/shop/web``."""
+        """Return its name in answers: ``deployment/shop/web``."""
         return f"{self.kind.lower()}/{self.namespace}/{self.name}"
 
 
 def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
     """Return kind and name of the topmost owner of a pod: its Deployment rather than its ReplicaSet; or Pod and its name.
 
-    The ReplicaSet names its Deployment, the Job its CronJob. Without the ReplicaSet the name is cut: a Deployment names it after
-    itself and the template's hash.
+    The ReplicaSet refers to its Deployment, the Job to its CronJob. If the ReplicaSet is missing, its name without the
+    template's hash is the Deployment's name.
     """
     owner = pod.metadata.controller()
     if owner is None:
@@ -132,7 +132,7 @@ def find_workload(text: str, cluster: Objects) -> Found:
     A bare name refers to the workload of that name, or else the pod.
 
     Raises:
-        InputError: there is none, or there are several.
+        InputError: no workload or pod matches, or several do.
     """
     first, slash, rest = text.partition("/")
     kind = SHORT_NAMES.get(first.lower(), first.lower().removesuffix("s") if first.lower() != "ds" else first.lower())
@@ -151,7 +151,7 @@ def find_workload(text: str, cluster: Objects) -> Found:
 
 
 def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Found]:
-    """Return the workloads of a name; if there are none, the pod."""
+    """Return the workloads with a name, or else the pod with this name."""
     items: dict[tuple[str, str], KubernetesObject] = {}
     for key, struct in KINDS.items():
         if kind in ("", key):

@@ -73,7 +73,7 @@ class ActionPump:
     # --- on the loop --------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Execute as many actions as fit into a slice, and schedule the next slice if there are more."""
+        """Execute as many actions as fit into a time slice, and schedule the next slice if there are more."""
         self._is_awake = False
         end = time.perf_counter() + SLICE_SECONDS
         while self._run_next():
@@ -99,7 +99,7 @@ class ActionPump:
         return answer_at_once(self._api, request, user_agent=USER_AGENT, user=USER)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call a function after a delay in real time, whatever the clock does: these are waits for the API to recover."""
+        """Call a function after a delay in real time, independent of the clock: these delays wait for the API to recover."""
         if self._loop is not None:
             self._loop.call_later(seconds, call)
 

@@ -45,7 +45,7 @@ class _Seen(msgspec.Struct):
 
 
 class _Update(NamedTuple):
-    """A version of a pod to read; `nodes` are those of the cluster if its newest attempt was made just now."""
+    """A version of a pod to read; `nodes`: the nodes of the cluster, if the newest attempt was made just now."""
 
     pod: Pod
     nodes: Sequence[str]
@@ -100,7 +100,7 @@ class AnnotationReader:
             self._task = asyncio.get_running_loop().create_task(self._read_all())
 
     def expect_own(self, uid: str, annotations: Entry) -> None:
-        """Ignore the newest attempt of annotations that are about to be written here."""
+        """Ignore the newest attempt of annotations that this server is about to write."""
         own = self._own.setdefault(uid, deque(maxlen=MAX_OWN_ENTRIES))
         own.append(hash(_entry_key(_entries(annotations)[-1])))
 
@@ -183,7 +183,7 @@ class AnnotationReader:
 
 
 def _entries(annotations: Entry) -> list[Entry]:
-    """Return the attempts in annotations, the oldest first. Without a history there is one."""
+    """Return the attempts in annotations, the oldest first; only one without a history."""
     newest = {key: text for key, text in annotations.items() if key.startswith(PREFIX) and key != HISTORY}
     history: list[Entry] = [*history_of(annotations)]
     # An entry without results is no attempt, and 256 KiB can hold 87,000 of them.
@@ -195,7 +195,7 @@ def _entry_key(entry: Entry) -> tuple[tuple[str, str], ...]:
 
 
 def known_entries(before: Sequence[int], now: Sequence[int]) -> int:
-    """Return how many entries at the start of a history have been read before. It grows at its end and loses its oldest entries.
+    """Return the number of entries at the start of a history that have been read. New entries are appended, old ones dropped.
 
     This is the length of the longest suffix of `before` that is a prefix of `now`, found in linear time (Knuth, Morris and Pratt).
     """

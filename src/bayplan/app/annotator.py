@@ -35,7 +35,7 @@ class Annotator:
         api: the API through which pods are patched.
         decisions: the records, at level full.
         extended: whether the configuration has extenders.
-        reader: the reader of other schedulers' annotations, which must know the ones written here.
+        reader: the reader of other schedulers' annotations, which must know the annotations that this class writes.
 
     Attributes:
         failures: the latest reason why nothing could be written on a pod, by its key.

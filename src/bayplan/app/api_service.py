@@ -19,7 +19,7 @@ from bayplan.ui.application import Page
 
 
 class Service:
-    """A server with the simulator behind it, not yet running.
+    """A server for a simulator, not yet running.
 
     Args:
         server: the HTTP server.
@@ -27,7 +27,7 @@ class Service:
         loaded: the result of loading files.
 
     Attributes:
-        own_api: Bayplan's own API of the simulator.
+        own_api: Bayplan's own API for the simulator.
     """
 
     def __init__(self, server: ApiServer, simulator: SimulatorServer, loaded: Loaded) -> None:

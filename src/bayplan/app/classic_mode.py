@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class NotingClassicQueue(InstrumentedQueue, ClassicQueue):
-    """A `ClassicQueue` that records what made pods ready."""
+    """A `ClassicQueue` that records the events that made pods ready."""
 
 
 class TracedClassicQueue(TracedQueue, ClassicQueue):
@@ -65,7 +65,7 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
 
     Args:
         provider: the algorithm provider; "" for the default one.
-        policy: a Policy file; what it does not set is that of the default provider.
+        policy: a Policy file; settings that it omits are those of the default provider.
         feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler 1.16.
 
     Raises:
@@ -116,7 +116,7 @@ def assemble(
     sampling: bool = True,
     extenders: Sequence[Extender] = (),
 ) -> ClassicScheduler:
-    """Return a classic scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`, whose counterpart it is.
+    """Return a classic scheduler; the counterpart of `bayplan.engine.assemble.assemble_scheduler`, with the same arguments.
 
     Raises:
         InputError: a custom plugin or the configuration is invalid.

@@ -43,8 +43,8 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kubeconfig: the kubeconfig file; None for kubectl's search path.
-        context: the context of it; None for the current one.
-        qps, burst: the limits of requests to it; a negative `qps` is no limit.
+        context: the context in the kubeconfig; None for the current one.
+        qps, burst: the limits of requests to the cluster; a negative `qps` means no limit.
         option: the command-line option that names the kubeconfig.
     """
 
@@ -61,7 +61,7 @@ class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         source: the cluster; None if `paths` are the source.
         paths: the manifests and dumps.
-        here: the Bayplan that follows.
+        here: the target server.
         policy: see `SyncPolicy`.
     """
 
@@ -76,7 +76,7 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         path: the path of the recording.
-        here: the Bayplan that follows.
+        here: the target server.
         policy: see `SyncPolicy`.
         speed: seconds of the recording in each second.
         start_ns: the position to start from.
@@ -131,7 +131,7 @@ def record_cluster(
         source: the cluster.
         path: the path of the file.
         policy: the namespaces and pods to record.
-        redact: whether to record only what scheduling reads.
+        redact: whether to record only the data that scheduling reads.
         seconds: the duration; None to record until SIGINT or SIGTERM.
         progress: the function to call every second with the number of changes.
 
@@ -294,7 +294,7 @@ async def _until_stopped(
 ) -> None:
     """Run a coroutine until it is done, or SIGINT or SIGTERM arrives; `watch` and `steer` run concurrently.
 
-    An exception in any of them cancels the others and is raised.
+    An exception in any of them cancels all others and is raised.
     """
     task = asyncio.create_task(work)
     companions = [asyncio.ensure_future(each) for each in (watch, steer) if each is not None]

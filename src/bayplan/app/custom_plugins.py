@@ -41,13 +41,13 @@ class CustomPlugin(msgspec.Struct, frozen=True):
 def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Registry, list[CustomPlugin]]:
     """Return a registry with custom plugins, and the custom plugins that the options enable.
 
-    Plugins of installed packages (entry points of the group ``bayplan.plugins``), and those of `bayplan.contrib`, are registered
-    under their names, like in-tree ones: a configuration can enable them, or an option with their name. A custom plugin with the
+    Plugins of installed packages (entry points of the group ``bayplan.plugins``) and of `bayplan.contrib` are registered under
+    their names, like in-tree plugins: a configuration can enable them, or an option with their name. A custom plugin with the
     name of one in `bayplan.contrib` replaces it.
 
     Args:
         options: the values of ``--plugin``: ``FILE.py:Class``, or the name of an installed plugin; each may end in ``=WEIGHT``.
-        registry: the known plugins; it may already have installed ones.
+        registry: the known plugins, which may already include installed ones.
 
     Raises:
         PluginError: a file or class does not exist or is invalid, a name is taken, or a weight is not a number.
@@ -78,7 +78,7 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
 
 
 def _with_contrib(registry: Registry, options: Sequence[str]) -> Registry:
-    """Return a registry with the bundled plugins, except those whose names are taken or about to be."""
+    """Return a registry with the bundled plugins, except those whose names are in use or reserved for other plugins."""
     from bayplan.contrib import CONTRIB  # Most runs use only in-tree plugins.
 
     classes = {_split_weight(option)[0].rpartition(":")[2] for option in options if ":" in option}
@@ -171,7 +171,7 @@ def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = 
 
     Args:
         problem: the exception.
-        files: the plugin files; the innermost line of the traceback in one of them is named.
+        files: the plugin files; the error names the innermost traceback line in one of them.
         what: a description of the problem, if the exception alone does not explain it.
     """
     where = files[0] if files else ""

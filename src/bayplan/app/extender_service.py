@@ -31,7 +31,7 @@ class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of an extender.
 
     Attributes:
-        plugins: the plugins to serve, see `bayplan.app.custom_plugins.load_custom_plugins`; at least one.
+        plugins: the plugins to serve, at least one; see `bayplan.app.custom_plugins.load_custom_plugins`.
         paths: the manifests of the cluster, for a scheduler that sends only node names, and for the pods on nodes.
         config: a KubeSchedulerConfiguration, for the arguments of the plugins.
         feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler.

@@ -33,7 +33,7 @@ class LiveDryRun:
     Args:
         options: the options of scheduling; those about writing are ignored.
         print_line: the function to call with each line to show to users.
-        report: the file for all comparisons, as JSON Lines; None for none.
+        report: the file for all comparisons, as JSON Lines; None for no report.
 
     Raises:
         InputError: a configuration or a plugin is invalid.

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Mode(StrEnum):
-    """Which scheduler decides: the current one, or that of 2017 to 2019."""
+    """The scheduler that decides: the current one, or the scheduler of 2017 to 2019."""
 
     CURRENT = "current"
     CLASSIC = "classic"

@@ -39,7 +39,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
         paths: the scenario files, folders or patterns.
         only: the text that the names of scenarios must contain; "" for all.
         label: the label that workloads of scheduler_perf must have; "" for all scenarios.
-        seed: the seed that replaces the scenarios' own; None for those.
+        seed: the seed to use instead of the scenarios' own seeds; None for their own.
         check: whether to check all invariants after every event.
     """
 

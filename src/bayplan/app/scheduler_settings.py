@@ -63,7 +63,7 @@ class SchedulerSettings:
 
     Attributes:
         options: the options it was built from.
-        configuration_text: the configuration as given; "" if there was none.
+        configuration_text: the configuration as given; "" for the default.
         configuration: the effective configuration, including custom plugins.
         registry: the available plugins; custom ones are guarded.
         feature_gates: the gates that change decisions.
@@ -147,7 +147,7 @@ class SchedulerSettings:
 
         Raises:
             PluginError: one cannot be loaded.
-            ConfigurationError: the configuration does not fit them.
+            ConfigurationError: the configuration is invalid for these plugins.
         """
         registry, custom_plugins = guarded_registry(self.options, runner, in_tree_registry())
         configuration = _configuration(self.configuration_text, "", self.feature_gates, registry, custom_plugins)

@@ -43,9 +43,9 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         configuration: the configuration, including custom plugins.
         registry: the registry of plugins.
         feature_gates: the gates that change decisions.
-        custom_plugins: the enabled ones.
-        connections: the connections to the extenders of the configuration; the owner closes them.
-        origin: what the setup was read from.
+        custom_plugins: the enabled custom plugins.
+        connections: the connections to the configured extenders; the owner must close them.
+        origin: the source from which the setup was read.
     """
 
     mode: Mode
@@ -70,7 +70,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         """Return a scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`.
 
         Args:
-            without: the plugins to disable, at all their extension points.
+            without: the plugins to disable at all their extension points.
 
         Raises:
             PluginError: a plugin is unknown or enabled at the wrong extension point.
@@ -106,7 +106,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def read_again(self, origin: SetupOrigin) -> SchedulerSetup:
-        """Return the scheduler of another origin, with the mode and the custom plugins of this one.
+        """Return a scheduler setup from another origin, with the mode and the custom plugins of this one.
 
         Raises:
             InputError: see `read_setup`.

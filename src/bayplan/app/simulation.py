@@ -77,7 +77,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files of a simulation apart from input and configuration, read; None for those that are not given.
+    """The files of a simulation other than input and configuration, after reading; None if not given.
 
     Attributes:
         workload, autoscaler, descheduler: see `SimulationOptions`.
@@ -188,7 +188,7 @@ def prepare_simulation(
 ) -> PreparedSimulation:
     """Assemble a simulation; see `simulate`.
 
-    Pass `inputs`, `setup` and `files` if those of the options have been read already.
+    Pass `inputs`, `setup` and `files` if they have already been read from the options.
     """
     start = perf_counter()
     # Read the scheduler's configuration before any large input, so that errors in it are reported at once.

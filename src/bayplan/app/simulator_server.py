@@ -162,7 +162,7 @@ class SimulatorServer:
 
         Raises:
             ConfigurationError: it is invalid; the old one stays in use.
-            PluginError: a plugin cannot be created with it; the old one stays in use.
+            PluginError: a plugin cannot be created with it; the old configuration stays in use.
             EngineBusy: the current cycle does not end; the new configuration takes effect afterwards.
         """
         await self._change(lambda: self.settings.with_text(text))
@@ -199,10 +199,10 @@ class SimulatorServer:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def step_decision(self) -> bool:
-        """Run one decision while the clock is paused; if no pod is ready, advance to the next one that will be.
+        """Run one decision while the clock is paused; if no pod is ready, advance to the time when the next one is.
 
         Returns:
-            True if there was one; False if nothing will ever be due.
+            True if a decision was made; False if no pod will ever be ready.
         """
         self.clock.pause()
         for _ in range(MAX_JUMPS):
@@ -218,7 +218,7 @@ class SimulatorServer:
         """Advance to the next instant at which something is due, and run everything due then.
 
         Returns:
-            True if there was one.
+            True if something was due.
         """
         self.clock.pause()
         await self.settle()

@@ -19,7 +19,7 @@ def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
 
     Args:
         simulator: the simulator with the cluster.
-        setup: the scheduler that decides in it.
+        setup: the scheduler that decides in the cluster.
         key: the key of the pod.
     """
 

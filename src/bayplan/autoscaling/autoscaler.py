@@ -80,7 +80,7 @@ class ClusterAutoscaler:
     # --- a scan -------------------------------------------------------------------------------------------------------
 
     def act(self, now_ns: int, changes: int) -> Sequence[tuple[int, Operation]]:
-        """Scan the cluster; return the nodes that start and those that go."""
+        """Scan the cluster; return the nodes to add and the nodes to remove."""
         self._next_scan_ns = now_ns + self.configuration.scan_interval_ns
         self._waits_until_ns = None
         store = self._simulator.cluster.store
@@ -133,7 +133,7 @@ class ClusterAutoscaler:
         return sum(node.metadata.labels.get(GROUP_LABEL) == group.name for node in nodes)
 
     def summary(self, lifetimes: Sequence[NodeLifetime], end_ns: int) -> ScalingSummary:
-        """Return what it did, and what the nodes of its groups cost until the end of a run."""
+        """Return a summary of its actions and of the cost of its groups' nodes until the end of a run."""
         prices = {group.name: group.price for group in self.configuration.groups}
         return ScalingSummary(events=self.events, costs=group_costs(lifetimes, prices, end_ns))
 
@@ -175,7 +175,7 @@ class ClusterAutoscaler:
         return found
 
     def _options(self, cluster: QuestionCluster, waiting: Sequence[Pod]) -> list[Option]:
-        """Return what growing each group would do for the pods that starting nodes don't take."""
+        """Return an option for each group that could take pods that don't fit on starting nodes."""
         daemons = daemon_models(cluster.state)
         with cluster.trial(preempts=False) as trial:
             for _, node in self._starting.values():
@@ -207,13 +207,13 @@ class ClusterAutoscaler:
         waiting: Sequence[Pod],
         daemons: Sequence[Pod],
     ) -> Option:
-        """Return how many new nodes of a group waiting pods need: nodes are added while each takes at least one.
+        """Return the number of new nodes of a group that waiting pods need: nodes are added while each takes at least one pod.
 
         Args:
             cluster: the current cluster.
             group: the group to grow.
             room: nodes that may be added.
-            served: pods that starting nodes take.
+            served: the pods that fit on starting nodes.
             waiting: the waiting pods.
             daemons: see `daemon_models`.
         """
@@ -243,7 +243,7 @@ class ClusterAutoscaler:
         return Option(group=group, nodes=nodes, pods=[pod.key for pod in pods], offered=offered, requested=requested)
 
     def _try(self, trial: Trial, pods: Sequence[Pod]) -> None:
-        """Schedule pods; those that were tried before come back as new ones, without their backoff."""
+        """Schedule pods; pods that were tried before are added as new ones, without their backoff."""
         for pod in pods:
             trial.remove_pod(pod.key)
         trial.add_all(pods)

@@ -46,7 +46,7 @@ class Options(Part, frozen=True, kw_only=True):
         max_nodes_total: the maximum number of all nodes; 0: no limit.
         new_pod_scale_up_delay: the minimum age of waiting pods.
         expendable_pods_priority_cutoff: the priority below which pods neither cause a scale-up nor prevent a scale-down.
-        scale_down_enabled: whether nodes are removed at all.
+        scale_down_enabled: whether to remove nodes.
         scale_down_utilization_threshold: the utilization below which a node is unneeded.
         scale_down_unneeded_time: the time that a node must be unneeded before it is removed.
         scale_down_delay_after_add, scale_down_delay_after_delete: the delay after the last scale-up, and the last removed node; ""
@@ -76,7 +76,7 @@ class Options(Part, frozen=True, kw_only=True):
 
 
 class BudgetSpec(Part, frozen=True, kw_only=True):
-    """The number of nodes of a group that may be disrupted at a time, or a share, rounded up; for all reasons if none are given."""
+    """The number (or share, rounded up) of a group's nodes that may be disrupted at a time; for all reasons by default."""
 
     nodes: Annotated[str, Meta(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")] | Number = "10%"
     reasons: tuple[Reason, ...] = ()
@@ -88,7 +88,7 @@ class DisruptionSpec(Part, frozen=True, kw_only=True):
     Attributes:
         consolidation_policy: whether to consolidate empty nodes only, or all.
         consolidate_after: the minimum time since a pod was last bound to the node or removed from it.
-        budgets: the budgets of each group; the strictest counts.
+        budgets: the budgets of each group; the strictest applies.
     """
 
     consolidation_policy: Policy = "WhenEmptyOrUnderutilized"
@@ -147,7 +147,7 @@ class Disruption(msgspec.Struct, frozen=True, kw_only=True):
     budgets: Sequence[BudgetSpec]
 
     def allowed(self, nodes: int, reason: Reason) -> int:
-        """Return how many of a group's nodes may be disrupted for a reason."""
+        """Return the number of a group's nodes that may be disrupted for a reason."""
         found = nodes
         for budget in self.budgets:
             if not budget.reasons or reason in budget.reasons:

@@ -114,7 +114,7 @@ class Consolidation:
         return self._most(cluster, in_use, sizes) or self._single(cluster, candidates, sizes)
 
     def _candidates(self, cluster: QuestionCluster, now_ns: int) -> list[Candidate]:
-        """Return the nodes that may be disrupted now, those with the lowest disruption cost first."""
+        """Return the nodes that may be disrupted now, sorted by disruption cost, the lowest first."""
         self.next_ns = None
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         wanted = {pod.status.nominated_node_name for pod in cluster.waiting.values()}
@@ -138,7 +138,7 @@ class Consolidation:
         return sorted(found, key=lambda each: (each.cost, each.name))
 
     def _last_events(self) -> dict[str, int]:
-        """Return when a pod last came to a node or left it, by node; when the node was added if none did."""
+        """Return by node the time when a pod last was added or removed, or else when the node was added."""
         found = {node.name: node.added_ns for node in self._nodes() if node.removed_ns is None}
         for pod in self._pods():
             if pod.node in found and pod.bound_ns is not None and not _is_daemon(pod.pod):
@@ -146,7 +146,7 @@ class Consolidation:
         return found
 
     def _allowed(self, candidates: Sequence[Candidate], sizes: Mapping[str, int], reason: Reason) -> list[Candidate]:
-        """Return as many candidates as the budgets and minimum sizes of their groups allow."""
+        """Return the candidates that the budgets and minimum sizes of their groups allow."""
         left = {
             name: min(self._rules.allowed(sizes.get(name, 0), reason), sizes.get(name, 0) - group.min_size)
             for name, group in self._groups.items()
@@ -176,7 +176,7 @@ class Consolidation:
     def _single(
         self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
     ) -> Command | None:
-        """Return a command for the first node with pods that can go by itself."""
+        """Return a command for the first node with pods that can be removed on its own."""
         for each in candidates:
             if each.moving and self._allowed([each], sizes, "Underutilized"):
                 command = self._command(cluster, [each], sizes)
@@ -241,7 +241,7 @@ class Consolidation:
         return found
 
     def go_on(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Evict the pods of nodes whose replacement is ready, as disruption budgets allow, and delete those that are empty."""
+        """Evict the pods of nodes whose replacement is ready, as disruption budgets allow, and delete empty nodes."""
         found: list[tuple[int, Operation]] = []
         on_nodes = pods_by_node(cluster)
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))

@@ -82,7 +82,7 @@ def waste(option: Option) -> float:
 
 
 def price_score(option: Option, given: Options, cluster_nodes: int) -> float:
-    """Return how badly the money of an option is spent: the price of its nodes by that of its pods, times the unfitness of a node.
+    """Return the price score of an option (lower is better): the price of its nodes by that of its pods, times the node unfitness.
 
     Args:
         option: the option of a group with a price.
@@ -95,14 +95,14 @@ def price_score(option: Option, given: Options, cluster_nodes: int) -> float:
 
 
 def requests_price(requested: Mapping[str, int], given: Options) -> float:
-    """Return what requests cost in an hour on a machine that fits exactly."""
+    """Return the hourly price of requests on a machine with exactly these resources."""
     price = requested.get("cpu", 0) / 1000 * given.cpu_price
     price += requested.get("memory", 0) / _GIBIBYTE * given.memory_price
     return price + sum(amount for name, amount in requested.items() if name.endswith("/gpu")) * given.gpu_price
 
 
 def suppressed_unfitness(option: Option, cluster_nodes: int) -> float:
-    """Return how far the CPU of a group's nodes is from that of the preferred node, at least 1; less if many nodes are added."""
+    """Return the ratio between the CPU of a group's node and the preferred node, at least 1; reduced if many nodes are added."""
     status = option.group.template.status
     amounts = node_amounts(status.capacity or status.allocatable)
     if any(amount for name, amount in amounts.items() if name.endswith("/gpu")):

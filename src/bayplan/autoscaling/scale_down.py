@@ -126,7 +126,7 @@ class ScaleDown:
         return found
 
     def _utilization(self, node: Node, pods: Sequence[Pod], cluster: QuestionCluster) -> float:
-        """Return the larger of the requested shares of CPU and memory; on a node with GPUs that of the GPUs."""
+        """Return the larger of the requested shares of CPU and memory; on a node with GPUs, the share of GPUs."""
         offered = node_amounts(node.status.allocatable)
         requested: dict[str, int] = {}
         for pod in pods:
@@ -204,7 +204,7 @@ class ScaleDown:
         return found
 
     def _go_on_draining(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Evict the remaining pods of drained nodes; remove the empty ones, and abort drains that take too long."""
+        """Evict the remaining pods of nodes being drained; remove empty nodes, and abort drains that take too long."""
         found: list[tuple[int, Operation]] = []
         for name, since_ns in list(self._draining.items()):
             node = cluster.get(Node, name)
@@ -234,7 +234,7 @@ class ScaleDown:
         return found
 
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
-        """Return evictions of pods on a node, of each disruption budget at most as many as it allows now."""
+        """Return evictions of pods on a node; for each disruption budget, at most the number that it allows now."""
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
         pods = [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]
         return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]

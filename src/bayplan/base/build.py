@@ -36,7 +36,7 @@ class CompiledFinder:
         folder: the folder with the manifest and a folder per variant.
         manifest: the contents of the manifest.
         variant: the variant of the hot modules.
-        root: the folder that contains the package; hashes are of files in it.
+        root: the folder that contains the package, whose files are hashed.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class CompiledFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module's extension; None if the module is not a compiled one."""
+        """Return the spec of a module's extension; None if the module is not compiled."""
         module = self._modules.get(name)
         if module is None:
             if self._in_checkout and name.startswith("bayplan."):

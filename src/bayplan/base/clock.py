@@ -17,7 +17,7 @@ MAX_SPEED = 1_000_000.0
 
 
 def steady_ns() -> int:
-    """Return nanoseconds since some instant in the past; never goes back, and continues during system sleep if possible."""
+    """Return nanoseconds since some instant in the past; never goes backwards, and includes system sleep if possible."""
     # Users and daemons set real clocks; due actions must neither wait an hour nor run twice.
     return time.clock_gettime_ns(_STEADY) if _STEADY is not None else time.monotonic_ns()
 
@@ -118,7 +118,7 @@ class Clock:
             self._change(time_ns=time_ns)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call a function, on the thread that changed it, whenever the clock was paused, resumed, set or given a speed.
+        """Call a function whenever the clock was paused, resumed, set or changed in speed, on the thread that did it.
 
         Waiters for a time wake up then, and check again.
         """
@@ -130,7 +130,7 @@ class Clock:
         return max(0, self._asleep_ns - before)
 
     def catch_up(self) -> None:
-        """Call all listeners: time has passed that their timers did not count."""
+        """Call all listeners, because time has passed that their timers did not notice."""
         for listener in tuple(self._listeners):
             listener()
 

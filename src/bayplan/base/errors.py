@@ -18,11 +18,11 @@ class BayplanError(Exception):
 
 
 class InputError(BayplanError):
-    """Bad input, reported as: where, what, what was found, what was expected, what to try.
+    """Bad input, reported with its location, the problem, the value found, the expected value, and a suggestion.
 
     Args:
         what: the problem, or the object and path concerned, e.g. ``Pod default/web $.spec.containers[0].image``.
-        where: file and line, e.g. ``pods.yaml:12``; empty if there is none.
+        where: file and line, e.g. ``pods.yaml:12``; empty if unknown.
         got: the actual value, already quoted as it should be shown.
         wanted: the expected value, e.g. ``a quantity``.
         hint: a suggestion, e.g. ``'2'``.
@@ -60,7 +60,7 @@ class MissingExtra(InputError):
 
     Args:
         package: the name under which it is imported.
-        extra: the extra of Bayplan that installs it.
+        extra: the extra of Bayplan that installs the package.
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -71,9 +71,9 @@ class PluginFailure(BayplanError):
     """A custom plugin raised an exception or took too long; it ends the cycle, not the scheduler.
 
     Args:
-        plugin: its name.
+        plugin: the plugin's name.
         point: the extension point in upstream's spelling, e.g. ``Filter``.
-        text: what happened, e.g. ``KeyError: 'zone' (my_plugin.py:12)``.
+        text: the error, e.g. ``KeyError: 'zone' (my_plugin.py:12)``.
     """
 
     def __init__(self, plugin: str, point: str, text: str) -> None:

@@ -29,7 +29,7 @@ EXTRAS: Mapping[str, str] = {
 
 @contextmanager
 def named_extras() -> Iterator[None]:
-    """Convert the import error of a missing optional package to an error with the command to install it.
+    """Convert the ImportError of a missing optional package to an error with the command to install it.
 
     For the entry points of optional parts: the command line, the public names, and output or calls that few users
     need.

@@ -18,9 +18,9 @@ RARE_THRESHOLD = 1_000_000
 def rare_collections() -> Iterator[None]:
     """Collect rarely within the block, and ignore the objects that are alive when it begins.
 
-    For hosts around a run and for the command line. The settings apply to the whole process, and are restored at the end: then
+    For hosts around a run, and for the command line. The settings apply to the whole process, and are restored at the end: then
     the garbage of the block is collected. If collections were ended within the block (`end_collections`), they stay disabled.
-    A block within another one changes nothing: what is alive when the outer one begins is ignored.
+    A block within another block changes nothing: objects that are alive when the outer block begins are ignored.
     """
     thresholds = gc.get_threshold()
     if thresholds[0] >= RARE_THRESHOLD:

@@ -65,12 +65,12 @@ def to_int64(x: float) -> int:
 
 
 def small_float(a: int) -> float:
-    """Convert an integer from 0 to below 2^52, in a way that array loops can vectorize; other values give any number."""
+    """Convert an integer from 0 to below 2^52, in a way that array loops can vectorize; undefined for other values."""
     return float(a)
 
 
 def small_int64(x: float) -> int:
-    """Convert a whole number from 0 to below 2^52, in the same way; other values give any integer."""
+    """Convert a whole number from 0 to below 2^52, in the same way; the result for other values is undefined."""
     return to_int64(x)
 
 

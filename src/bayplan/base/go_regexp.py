@@ -71,7 +71,7 @@ class Regexp:
         except re2.error as problem:
             raise _refusal(pattern, problem) from None
         finally:
-            # RE2's wrapper has a cache of its own, of 128 programs.
+            # RE2's wrapper has its own cache, of 128 programs.
             re2.purge()
         self.size: int = self._program.programsize
 
@@ -85,7 +85,7 @@ class Regexp:
         return "" if found is None else str(found.group(), "utf-8")
 
     def find_each(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield the matches from left to right, each with the number of bytes after it, which the search for the next may read."""
+        """Yield the matches from left to right, each with the number of bytes after it, which the next search may read."""
         end = -1
         data = _encoded(text)
         for match in self._program.finditer(data):

@@ -22,7 +22,7 @@ _MAX_INSERTION_SORTED = MAX_INSERTION_SORTED
 
 
 def sort_slice(items: Sequence[T], key: Callable[[T], Any]) -> list[T]:
-    """Return items in ascending order of a key, and equal ones in the order that Go's `sort.Slice` gives them."""
+    """Return items in ascending order of a key; equal items are in the order of Go's `sort.Slice`."""
     if len(items) <= MAX_INSERTION_SORTED:
         return sorted(items, key=key)
     keys = [key(item) for item in items]
@@ -98,7 +98,7 @@ class Sorter:
             self._sink(number, start)
 
     def _sink(self, number: int, least: int) -> None:
-        """Move an item forwards past greater ones, but not before `least`."""
+        """Move an item forward past greater items, but not before index `least`."""
         while number > least and self._ranks[number] < self._ranks[number - 1]:
             self._swap(number, number - 1)
             number -= 1
@@ -124,7 +124,7 @@ class Sorter:
             child = 2 * root + 1
 
     def _break_patterns(self, start: int, end: int) -> None:
-        """Swap three items around the middle with others, chosen by a generator seeded with the length."""
+        """Swap three items around the middle with random items, from a generator seeded with the length."""
         length = end - start
         random, size = length, 1
         while size <= length:
@@ -212,7 +212,7 @@ class Sorter:
         return right
 
     def _partition_equal(self, start: int, end: int, pivot: int) -> int:
-        """Move items equal to the pivot before the greater ones, if none is less; return where the greater ones begin."""
+        """Move items equal to the pivot before greater items (no item is less); return the index of the first greater item."""
         ranks = self._ranks
         self._swap(start, pivot)
         left, right = start + 1, end - 1

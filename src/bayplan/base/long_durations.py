@@ -14,7 +14,7 @@ def read_long_duration(text: str, *, what: str) -> int:
 
     Args:
         text: the duration.
-        what: the name of the option or field, for the error.
+        what: the name of the option or field, for errors.
 
     Raises:
         InputError: it is not a duration, or it is negative.

@@ -18,7 +18,7 @@ def near_name(name: str, candidates: Iterable[str]) -> str:
     """Return the candidate most similar to a misspelt name, or "" if none is similar.
 
     A candidate is similar if at most a third of the letters differ (see `MAX_DIFFERENCE`; one replaced letter is allowed in
-    a name of three), or if it begins with the name. Case is ignored. Among equally similar candidates the first is returned.
+    a name of three), or if it begins with the name. Case is ignored. Of equally similar candidates, the first is returned.
     """
     if not name:
         return ""

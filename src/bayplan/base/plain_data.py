@@ -12,7 +12,7 @@ Document = dict[str, object]
 
 
 def part(document: Document, *names: str) -> Document:
-    """Return an object inside a document, or an empty one if there is none. Never modify it."""
+    """Return an object inside a document, or an empty object if it does not exist. Never modify it."""
     for name in names:
         found = document.get(name)
         if not isinstance(found, dict):
@@ -22,13 +22,13 @@ def part(document: Document, *names: str) -> Document:
 
 
 def parts(document: Document, name: str) -> list[Document]:
-    """Return a list of objects inside a validated document, or an empty one."""
+    """Return a list of objects inside a validated document, or an empty list."""
     found = document.get(name)
     return cast("list[Document]", found) if isinstance(found, list) else []
 
 
 def texts(document: Document, name: str) -> list[str]:
-    """Return a list of strings inside a validated document, or an empty one."""
+    """Return a list of strings inside a validated document, or an empty list."""
     found = document.get(name)
     return cast("list[str]", found) if isinstance(found, list) else []
 

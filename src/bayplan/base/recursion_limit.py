@@ -13,7 +13,7 @@ C stack."""
 
 
 class RecursionLimit:
-    """Counts the blocks that need deep recursion; the first one raises the limit, and the last one restores it.
+    """Counts the blocks that need deep recursion; the first block raises the limit, and the last restores it.
 
     Without the count, a thread that leaves its block would lower the limit for a thread that still recurses.
 

@@ -11,7 +11,7 @@ from types import FrameType
 
 @contextlib.contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the program with code 0 and run its cleanup, while no server handles it."""
+    """Make SIGTERM end the program with code 0 after its cleanup, unless a server handles the signal."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -27,7 +27,7 @@ class TokenBucket:
         self._then = now
 
     def reserve(self, now: float) -> float:
-        """Take a token, in advance if there is none; return the seconds that the request must wait for it."""
+        """Take a token, in advance if the bucket is empty; return the number of seconds that the request must wait."""
         if self._rate < 0:
             return 0.0
         self._fill(now)
@@ -35,7 +35,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
     def take(self, now: float) -> bool:
-        """Take a token if there is one; return whether there was."""
+        """Take a token if one is available; return whether it was."""
         if self._rate < 0:
             return True
         self._fill(now)

@@ -17,7 +17,7 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def foreign_origin(headers: Mapping[str, str], allowed: Collection[str] = ()) -> str:
-    """Return the origin of the page that sent a request; "" for no page, the server's own or an allowed one.
+    """Return the origin of the page that sent a request; "" if no page did, or if it is the server's own or an allowed origin.
 
     The rules are those of Go's `net/http.CrossOriginProtection`: `Sec-Fetch-Site` if the browser sends it, or else the host
     of `Origin` against `Host`. Programs other than browsers send neither.
@@ -54,7 +54,7 @@ def check_origins(origins: Collection[str], option: str) -> None:
     """Reject an invalid origin of a web page.
 
     Raises:
-        InputError: one of them has no scheme or host, or has a path.
+        InputError: an origin lacks scheme or host, or has a path.
     """
     for origin in origins:
         try:
@@ -69,7 +69,7 @@ def check_origins(origins: Collection[str], option: str) -> None:
 
 
 def _authority(url: str) -> str:
-    """Return host and port of a URL, without a port that is the default one."""
+    """Return the host and port of a URL, without a default port."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -106,7 +106,7 @@ class Checker:
     def _look_for_mixtures(self) -> None:
         """Report lists and maps whose elements have different types, as ``ValidateHomogeneousAggregateLiterals`` of cel-go does.
 
-        Of a list, the first wrong element is reported; of a map, all wrong keys and values.
+        For a list, the first wrong element is reported; for a map, all wrong keys and values.
         """
         for elements, reports_all in (
             *((each, False) for each in self._elements),

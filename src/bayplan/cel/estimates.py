@@ -227,7 +227,7 @@ class _Estimator:
         return {node.variables[0]: value if is_list else key}
 
     def _fold(self, node: Fold) -> int:
-        """Return the cost of a macro: that of its range, and of cel-go's loop for each element."""
+        """Return the cost of a macro: the cost of its range, and of cel-go's loop for each element."""
         over = self.cost(node.range)
         with self._with(**self._iterated(node)):
             condition = self.cost(node.condition) if node.condition is not None else 0
@@ -267,7 +267,7 @@ class _Estimator:
                 self._copy_sizes(node, node.body)
         if node.kind == "bind":
             return plus(LIST_COST, value, body)
-        # The macro asks whether there is a value, and binds it.
+        # The macro checks whether there is a value, and binds it.
         bound = plus(LIST_COST, 1, value, body, 1 if node.kind == "optMap" else 0)
         return plus(1, value, bound)
 
@@ -307,7 +307,7 @@ class _Estimator:
         return plus(before, cost, *costs)
 
     def _function(self, node: Call, name: str, target: Node | None, kinds: tuple[CelType, ...]) -> Estimate:
-        """Return the cost of one overload, without that of its arguments, and the size of the result."""
+        """Return the cost of one overload, without its arguments, and the size of the result."""
         args = node.args
         if name in OPERATORS:
             return self._operator(node, name, kinds)

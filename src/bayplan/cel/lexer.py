@@ -89,7 +89,7 @@ def _whole(written: str) -> int:
 
 
 def _text_token(source: Source, at: int, opening: str) -> Token:
-    """Return the token of a string or bytes constant that starts here."""
+    """Return the token of the string or bytes constant at the current position."""
     text = source.text
     prefix = opening.rstrip("\"'").lower()
     quotes = opening[len(prefix) :]

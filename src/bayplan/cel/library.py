@@ -79,7 +79,7 @@ def call(name: str, args: list[object]) -> object:
 
 
 def _has_trait(name: str, args: list[object]) -> bool:
-    """Return whether the first argument's type supports an operator at all."""
+    """Return whether the first argument's type supports an operator."""
     kinds = _TRAITS.get(name)
     return kinds is None or (isinstance(args[0], kinds) and (bool in kinds or not isinstance(args[0], bool)))
 

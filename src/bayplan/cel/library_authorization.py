@@ -34,7 +34,7 @@ _DECISION = Check("Decision")
 
 
 def _step(wanted: str, result: Check, empty: str = "") -> Callable[[object, object], Check]:
-    """Return a function of a check and a string, which must not be blank if `empty` names it."""
+    """Return a function of a check and a string; with `empty`, the name of the string in errors, it must not be blank."""
 
     def step(check: object, text: object) -> Check:
         _expect(check, wanted)

@@ -65,7 +65,7 @@ def _sort(items: list[object]) -> list[object]:
 
 
 def _sort_by(items: list[object], keys: list[object]) -> list[object]:
-    """Return the items in the order of their keys; equal keys keep their order, which is undefined in cel-go."""
+    """Return the items sorted by key; items with equal keys keep their order, which is undefined in cel-go."""
     if not keys:
         return items
     spend_work(len(items) * max(1, math.ceil(math.log2(len(items)))))

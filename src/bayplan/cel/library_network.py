@@ -159,7 +159,7 @@ def read_cidr(text: object) -> Cidr:
     """Parse a network.
 
     Raises:
-        RunProblem: the text is none.
+        RunProblem: the text is not a CIDR.
     """
     if not isinstance(text, str):
         raise TypeError

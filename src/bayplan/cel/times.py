@@ -66,7 +66,7 @@ def parse_timestamp(text: str) -> Timestamp:
     """Parse a timestamp of RFC 3339.
 
     Raises:
-        RunProblem: the text is none.
+        RunProblem: the text is invalid.
     """
     try:
         offset = _ZONE.search(text)
@@ -80,7 +80,7 @@ def parse_duration(text: str) -> Duration:
     """Parse a duration such as ``1h30m``.
 
     Raises:
-        RunProblem: the text is none.
+        RunProblem: the text is invalid.
     """
     try:
         return Duration(parse_go_duration(text))

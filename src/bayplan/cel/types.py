@@ -83,7 +83,7 @@ def is_wild(kind: CelType) -> bool:
 
 
 def unwrap_optional(kind: CelType) -> tuple[CelType, bool]:
-    """Return the type inside an optional type, and whether it was one."""
+    """Return the type inside an optional type, and whether it was optional."""
     if kind.kind == "opaque" and kind.name == "optional_type":
         return kind.params[0], True
     return kind, False
@@ -132,7 +132,7 @@ class Unifier:
         return source == target
 
     def _substitutes(self, source: CelType, target: CelType) -> tuple[bool, bool]:
-        """Return whether a parameter may be bound to a type, and whether it already was."""
+        """Return whether a type parameter may be bound to a type, and whether it was already bound."""
         if source == target:
             return True, True
         known = self._found.get(target)

@@ -111,7 +111,7 @@ class Version:
         """Parse a version.
 
         Raises:
-            RunProblem: the text is none.
+            RunProblem: the text is invalid.
         """
         if not text:
             raise RunProblem("Version string empty")
@@ -259,7 +259,7 @@ def compare(left: object, right: object) -> int:
 
 
 def _compare_numbers(left: float, right: float) -> int:
-    """Compare as cel-go does: an integer compared with a double is rounded to one, which makes large neighbors equal."""
+    """Compare as cel-go does: an integer compared with a double is converted to a double, so large neighbors are equal."""
     if isinstance(left, float) != isinstance(right, float):
         left, right = float(left), float(right)
     return (left > right) - (left < right)

@@ -175,7 +175,7 @@ class Algorithms(msgspec.Struct, frozen=True):
     """The plugins of a classic scheduler, by name.
 
     Attributes:
-        predicates: the predicates; those that are run come first, in their order.
+        predicates: the predicates; first those that run, in order.
         priorities: the priorities, sorted by name.
     """
 
@@ -243,7 +243,7 @@ class AlgorithmTable:
         return self._chosen(*provider)
 
     def of_policy(self, policy: Policy) -> Algorithms:
-        """Return the algorithms of a Policy; those that it omits are those of the default provider.
+        """Return the algorithms of a Policy; the default provider's algorithms replace omitted lists.
 
         Raises:
             ConfigurationError: a name does not exist, or an argument is invalid.
@@ -309,7 +309,7 @@ class AlgorithmTable:
 
 
 def _closest(name: str, known: Mapping[str, Algorithm]) -> str:
-    """Return the most similar known name, or "" if there is none."""
+    """Return the most similar known name, or ""."""
     return next(iter(get_close_matches(name, known, n=1)), "")
 
 

@@ -72,7 +72,7 @@ def assemble_classic_scheduler(
         seed: the seed of the streams that choose among equally good nodes.
         start_ns: the time when the scheduler starts; its timers are aligned to it.
         record_level: the detail of recorded decisions.
-        pick: the function that chooses one of several best nodes; by reservoir from the seeded stream by default.
+        pick: the function that chooses one of several best nodes; by default, reservoir sampling from the seeded stream.
         state: an existing cluster, created by `classic_state`.
         sampling: whether a search ends when it has found enough nodes; otherwise all are examined.
         extenders: the extenders of the Policy, connected by the host; without them none is called.
@@ -137,7 +137,7 @@ def classic_profile(
         configuration: the provider or Policy, and gates.
         handle: the interface of plugins to the scheduler.
         registry: the function that makes custom plugins.
-        custom: the names and weights of enabled custom plugins; they come last.
+        custom: the names and weights of enabled custom plugins; they run last.
 
     Raises:
         ConfigurationError: the configuration is invalid.

@@ -37,7 +37,7 @@ class CycleSettings(msgspec.Struct, frozen=True):
         pick: the function that chooses among equals.
         always_check_all_predicates: whether all predicates report their reasons, not only the first that fails.
         sampling: the policy that ends the search for nodes; None examines all nodes.
-        custom: the names of custom plugins. Their filters run after the predicates, whatever the results of these.
+        custom: the names of custom plugins. Their filters run after the predicates, regardless of their results.
     """
 
     pick: Pick
@@ -51,7 +51,7 @@ class ClassicResult:
     """The result of a cycle.
 
     Attributes:
-        common: the result that every scheduler's cycle has.
+        common: the part of the result that is common to all schedulers.
         fit_error: the reasons if predicates rejected all nodes; None if there is a node, or an error ended the cycle.
         failing: uint16[predicates, capacity], the relevant verdicts.
         order: intp, the feasible rows in the order in which they were found.
@@ -107,7 +107,7 @@ def schedule_pod(
 
 
 def pod_passes_basic_checks(pod: Pod, catalog: ObjectCatalog) -> str:
-    """Return why the pod is not tried at all, or the empty string: a claim is missing or being deleted."""
+    """Return why the pod is not scheduled: one of its claims is missing or being deleted. "" if it can be scheduled."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is None:
             continue
@@ -162,7 +162,7 @@ def find_nodes_that_fit(plan: Plan, nominated: NominatedPods, result: ClassicRes
 
 
 def _verdicts_that_count(plan: Plan, settings: CycleSettings) -> Codes:
-    """Return uint16[predicates, capacity]: all verdicts, or those of the first failing predicate of each node only.
+    """Return uint16[predicates, capacity]: all verdicts, or only that of the first failing predicate of each node.
 
     In either case the first failing filter of a custom plugin counts, too.
     """
@@ -187,7 +187,7 @@ def _keep_first(failing: Codes, numbers: Sequence[int]) -> None:
 
 
 def _with_nominated_pods(plan: Plan, nominated: NominatedPods, result: ClassicResult, settings: CycleSettings) -> None:
-    """Run the predicates again on nodes with nominated pods, as if these ran there; their failures take precedence."""
+    """Run the predicates again on nodes with nominated pods, as if these ran there; the resulting failures take precedence."""
     rows, first, verdicts = [], [], []
     for row in nominated.rows.tolist():
         trial = NodeTrial(plan, row, settings.custom)
@@ -244,7 +244,7 @@ def pass_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender], result: 
 
 
 def _extender_messages(common: ScheduleResult) -> dict[str, str]:
-    """Return why extenders rejected nodes, by name."""
+    """Return why extenders rejected nodes, by node name."""
     statuses = common.extended.statuses if common.extended is not None else {}
     return {name: status.message for name, status in statuses.items()}
 
@@ -322,7 +322,7 @@ def custom_score_error(
 def priority_errors(plan: Plan, count: int) -> Status | None:
     """Return the errors of the priorities that cannot score the pod, one for each cell of the table.
 
-    A mapped priority fails on each node; one that is computed as a whole fails once.
+    A priority with a map function fails once per node; a priority computed for all nodes fails once.
     """
     texts: list[str] = []
     for entry in plan.profile.score:

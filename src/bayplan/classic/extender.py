@@ -6,6 +6,6 @@ from bayplan.framework.extender import Extender
 
 
 class ClassicExtender(Extender):
-    """An extender of a Policy. Its scores range from 0 to 10, like those of priorities; they are only multiplied by the weight."""
+    """An extender of a Policy. Its scores are from 0 to 10, like those of priorities; they are only multiplied by the weight."""
 
     scale = 1

@@ -42,7 +42,7 @@ class FitError:
         return reasons
 
     def _groups(self) -> Iterator[tuple[Codes, int]]:
-        """Yield each distinct column of verdicts with how many nodes have it."""
+        """Yield each distinct column of verdicts, with its number of nodes."""
         if self.codes.shape[1]:
             columns, counts = np.unique(self.codes, axis=1, return_counts=True)
             for place, count in enumerate(counts.tolist()):

@@ -13,7 +13,7 @@ class PodBackoffMap:
 
     Attributes:
         attempts: the number of failed attempts that counted.
-        last_update_ns: the time of the last one.
+        last_update_ns: the time of the last failure.
     """
 
     def __init__(self) -> None:

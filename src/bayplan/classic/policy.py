@@ -37,7 +37,7 @@ class LabelsPresence(msgspec.Struct, frozen=True):
 
 
 class LabelPreference(msgspec.Struct, frozen=True):
-    """Argument of a label priority: which label nodes should have, or lack."""
+    """Argument of a label priority: the label that nodes should have, or should lack."""
 
     label: str = ""
     presence: bool = False
@@ -72,7 +72,7 @@ class PolicyArgument(msgspec.Struct, frozen=True):
 
 
 class PolicyRule(msgspec.Struct, frozen=True):
-    """A predicate, or a priority with its weight; `argument` is None if the Policy has none."""
+    """A predicate, or a priority with its weight; `argument` is None without an argument."""
 
     name: str
     weight: int = 0
@@ -84,7 +84,7 @@ class Policy:
     """A Policy as given.
 
     Attributes:
-        predicates, priorities: the algorithms; None if the Policy has none: then those of the default provider.
+        predicates, priorities: the algorithms; None for those of the default provider.
         extenders: the extenders in the order of the file.
         hard_pod_affinity_symmetric_weight: the weight; 0 if it is not set.
         always_check_all_predicates: whether all predicates report their reasons, not only the first that fails.

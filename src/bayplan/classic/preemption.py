@@ -41,8 +41,8 @@ class Preemption(msgspec.Struct, frozen=True):
 
     Attributes:
         candidates: the victims by row, in the order of visits.
-        best: the rows among which upstream takes any.
-        clear_own_nomination: whether no eviction can help anywhere, so that the pod's own nomination is useless.
+        best: the equally good rows, of which upstream takes any.
+        clear_own_nomination: whether no eviction can help on any node, so that the pod's own nomination is useless.
     """
 
     candidates: dict[int, Victims]
@@ -61,7 +61,7 @@ def preempt(
     non_preempting: bool,
     custom: frozenset[str] = frozenset(),
 ) -> Preemption:
-    """Find nodes on which a pod without a feasible node could preempt others.
+    """Find nodes on which a pod without a feasible node could preempt other pods.
 
     Args:
         pod: the newest version of the pod.
@@ -86,7 +86,7 @@ def preempt(
 
 
 def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], state: ClusterState) -> Preemption:
-    """Return the candidates after extenders that support preemption; one that fails and is not ignorable leaves none."""
+    """Return the candidates that are left by extenders that support preemption; none if a non-ignorable extender fails."""
     candidates = found.candidates
     for extender in extenders:
         if not candidates:

@@ -151,7 +151,7 @@ class ClassicQueue(SchedulingQueue):
             self._to_active(queued, now_ns, LABEL_UPDATE)
 
     def delete(self, pod: Pod) -> None:
-        """Remove a deleted pod. One in activeQ keeps its backoff, in case a new one has its name."""
+        """Remove a deleted pod. The backoff of a pod in activeQ is kept, in case a new pod has its name."""
         self.nominator.remove(uid_of(pod))
         key = key_of(pod)
         if not self._active_q.delete(key):
@@ -254,7 +254,7 @@ class ClassicQueue(SchedulingQueue):
         return self.move_all_to_active_queue(now_ns, event.label)
 
     def move_all_to_active_queue(self, now_ns: int, label: str = ANY_EVENT.label) -> int:
-        """Move all unschedulable pods to activeQ, or to podBackoffQ during their backoff; pods in flight go there, too, when they
+        """Move all unschedulable pods to activeQ, or to podBackoffQ during their backoff; pods in flight follow when they
         fail.
 
         Args:
@@ -264,7 +264,7 @@ class ClassicQueue(SchedulingQueue):
         return self._move_to_queues(list(self._unschedulable_q.values()), now_ns, label)
 
     def assigned_pod_added(self, pod: Pod, now_ns: int, namespace_labels: Mapping[str, str] = NO_LABELS) -> int:
-        """Move the pods with affinity to a pod like this one; even if there are none, later failures consider the request."""
+        """Move the pods with affinity to this pod; even if there are none, later failures take the request into account."""
         return self._move_to_queues(self._with_matching_affinity_term(pod), now_ns, ASSIGNED_POD_ADD.label)
 
     def _with_matching_affinity_term(self, pod: Pod) -> list[QueuedPod]:
@@ -292,7 +292,7 @@ class ClassicQueue(SchedulingQueue):
         return moved
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
-        """Move pods to activeQ at once on request of a user; return how many. No plugin could do so in 1.16."""
+        """Move pods to activeQ immediately, at the request of a user; return their number. Plugins could not do this in 1.16."""
         moved = 0
         for pod in pods:
             key = key_of(pod)
@@ -326,7 +326,7 @@ class ClassicQueue(SchedulingQueue):
     # Time passes.
 
     def flush_backoff(self, now_ns: int) -> int:
-        """Move the pods whose backoff has ended to activeQ; return how many. Upstream: every second."""
+        """Move the pods whose backoff has ended to activeQ; return their number. Upstream does this every second."""
         moved = 0
         while (queued := self._backoff_q.peek()) is not None:
             until_ns = self.pod_backoff.backoff_time_ns(queued.key)
@@ -338,7 +338,7 @@ class ClassicQueue(SchedulingQueue):
         return moved
 
     def flush_unschedulable(self, now_ns: int) -> int:
-        """Move the pods that have been unschedulable for more than 60 s; return how many. Upstream: every 30 s."""
+        """Move the pods that have been unschedulable for more than 60 s; return their number. Upstream does this every 30 s."""
         overdue = [
             queued
             for queued in self._unschedulable_q.values()
@@ -389,7 +389,7 @@ class ClassicQueue(SchedulingQueue):
         return [*self._backoff_q]
 
     def unschedulable(self) -> list[QueuedPod]:
-        """Return the pods of unschedulableQ, in the order in which they came."""
+        """Return the pods of unschedulableQ, in order of arrival."""
         return [*self._unschedulable_q.values()]
 
     def in_flight(self) -> list[QueuedPod | InFlightEvent]:

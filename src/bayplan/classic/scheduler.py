@@ -27,7 +27,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class ClassicBindingCycle(BindingCycle):
-    """The way from the chosen node to the binding."""
+    """The binding cycle: from the chosen node to the binding."""
 
     def failed(self, binding: Binding, status: Status, now_ns: int, *, waited: bool = False) -> CycleReport:
         """Remove an assumed pod from its node after a failure; other pods are not retried for that yet."""

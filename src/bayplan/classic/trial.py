@@ -21,7 +21,7 @@ class NodeTrial:
     Args:
         plan: the plan of the pod to place; its predicates were updated before anything was moved.
         row: the node.
-        custom: the names of custom plugins, whose filters run whatever the predicates return.
+        custom: the names of custom plugins, whose filters run regardless of the predicates' results.
     """
 
     def __init__(self, plan: Plan, row: int, custom: frozenset[str]) -> None:
@@ -62,7 +62,7 @@ class NodeTrial:
             self.changes.nominated.clear()
 
     def fits(self, nominated: Sequence[PodInfo]) -> bool:
-        """Return whether the pod fits, with nominated pods and without them; an error of a predicate counts as no."""
+        """Return whether the pod fits, both with and without nominated pods; an error of a predicate counts as a rejection."""
         if nominated:
             with self.with_nominated(nominated):
                 if self.verdicts(check_all=False).any():

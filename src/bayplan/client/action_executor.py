@@ -46,7 +46,7 @@ class Engine(Protocol):
 
 
 class Channel(Protocol):
-    """The way a host reaches its API."""
+    """The interface through which a host sends requests to its API."""
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse | None:
         """Return the API's response, or None and call `answer` with it later."""
@@ -130,7 +130,7 @@ class ActionExecutor:
         self._ready.extend(_Work(each.pod, each.steps, each.is_binding, generation) for each in exchanges)
 
     def run_next(self) -> bool:
-        """Start what has waited longest, exchanges before events; return whether there was anything."""
+        """Start the exchange or event that has waited longest, exchanges first; return whether one was waiting."""
         if self._ready:
             self._begin(self._ready.popleft())
         elif self._events:

@@ -147,7 +147,7 @@ def _decoded(response: ApiResponse) -> Document:
 
 
 def _problem(claim: ResourceClaim, document: Document) -> str:
-    """Return why a claim cannot be used any more, or ""."""
+    """Return why a claim can no longer be used, or ""."""
     metadata, status = member(document, "metadata"), member(document, "status")
     if claim.metadata.uid and metadata.get("uid") != claim.metadata.uid:
         return f"claim {claim.key} got deleted in the meantime"

@@ -187,11 +187,11 @@ async def open_access(
 
     Args:
         kubeconfig: the file; None uses ``KUBECONFIG``, then ``~/.kube/config``, and a pod's service account if neither exists.
-        context: the context of the kubeconfig; None for its current one.
+        context: the context in the kubeconfig; None for the current context.
         option: the command-line option that names the kubeconfig, for messages.
 
     Raises:
-        InputError: there is none, or it cannot be used.
+        InputError: there is no kubeconfig, or it cannot be used.
     """
     access = ClusterAccess(_kubeconfig_paths(kubeconfig, option), context)
     await access.load()

@@ -68,7 +68,7 @@ class RequestObserver(Protocol):
     def answered(
         self, host: str, method: str, code: str, seconds: float, request_bytes: int, response_bytes: int
     ) -> None:
-        """Record a response, and the bytes of both bodies; the code is ``<error>`` if there was none."""
+        """Record a response, and the sizes of both bodies; the code is ``<error>`` without a response."""
         ...
 
     def opened(self, host: str, code: str) -> None:
@@ -131,9 +131,9 @@ class ApiConnection:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Return the response to a request, with the status `NO_ANSWER` if there was none.
+        """Send a request and return its response; the status is `NO_ANSWER` without a response.
 
-        If the server is too busy, the request is retried when it asks. A read is retried once if the connection is lost.
+        If the server is too busy, the request is retried after the time that it sends. A lost connection retries a read once.
         """
         response = ApiResponse(NO_ANSWER)
         renewed = False
@@ -165,7 +165,7 @@ class ApiConnection:
             await asyncio.sleep(seconds)
 
     async def _ask(self, request: ApiRequest) -> tuple[ApiResponse, float | None]:
-        """Send a request once; return the response, and the seconds after which to retry, if the server asks for it."""
+        """Send a request once; return the response, and the number of seconds after which to retry, if the server sends it."""
         url = self._url(request.path, request.query)
         headers = await self._headers()
         if request.body:
@@ -215,7 +215,7 @@ class ApiConnection:
             seconds: the requested timeout; a stream that is silent for much longer is abandoned.
 
         Raises:
-            StreamRefused: the server refused it.
+            StreamRefused: the server refused the stream.
             ConnectionLost: the server is not available, or closed the connection.
         """
         await self._wait_for_turn("GET")
@@ -290,7 +290,7 @@ def _code(status: int) -> str:
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
-    """Return the seconds until a retry, if the server is too busy and sets them."""
+    """Return the number of seconds until a retry, if the server is too busy and sends it."""
     text = answer.headers.get("Retry-After", "")
     return float(text) if answer.status in _TOO_BUSY and text.isdecimal() else None
 

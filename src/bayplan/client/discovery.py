@@ -26,10 +26,10 @@ class _ResourceList(msgspec.Struct):
 async def served_paths(
     connection: ApiConnection, kinds: Iterable[type[KubernetesObject]]
 ) -> dict[type[KubernetesObject], str]:
-    """Return the paths of the collections of the kinds that the server has, in the newest version that it serves.
+    """Return the paths of the collections of the kinds that the server has, each in the newest served version.
 
     Raises:
-        InputError: the server can't be reached, or does not let us in.
+        InputError: the server can't be reached, or denies access.
     """
     known: dict[str, frozenset[str]] = {}
     found: dict[type[KubernetesObject], str] = {}

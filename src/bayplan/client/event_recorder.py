@@ -78,7 +78,7 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         path: the path of the namespace's events.
         name: the name of the event.
-        document: the event as a whole.
+        document: the complete event.
         is_series: whether the event exists, so that its series is patched.
     """
 
@@ -88,7 +88,7 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     is_series: bool
 
     def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
-        """Write it: yields requests, which are answered by responses, and seconds to wait; returns whether it was written.
+        """Write the event: yields requests, to which responses are sent, and seconds to wait; returns whether it was written.
 
         A series whose event was deleted is created again. A refused event is dropped; without a response, the request is sent
         up to `MAX_TRIES` times.

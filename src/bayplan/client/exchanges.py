@@ -63,7 +63,7 @@ class Exchange(Struct, gc=False):
     """A sequence of requests.
 
     Attributes:
-        pod: the pod, whose key orders exchanges: those of one pod run one at a time.
+        pod: the pod; exchanges of one pod run one at a time.
         steps: drive it with `carry_out`, or by hand.
         is_binding: whether it binds the pod; the others only report something, or evict.
     """
@@ -277,7 +277,7 @@ async def carry_out(
 
     Args:
         steps: the steps of an `Exchange`, or `EventRecording.exchange()`.
-        send: the function that returns the response to a request; with the status `NO_ANSWER` if there was none.
+        send: the function that returns the response to a request, with the status `NO_ANSWER` if there was no response.
         sleep: the function that waits for a number of seconds.
     """
     try:

@@ -46,7 +46,7 @@ def disruption_condition(victim: Pod, preemptor: Pod) -> PodCondition:
 def status_patch(
     pod: Pod, now_ns: int, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
 ) -> dict[str, object] | None:
-    """Return the patch that sets a pod's condition and nomination, or None if it has them.
+    """Return the patch that sets a pod's condition and nomination; None if they are already set.
 
     Args:
         pod: the cached pod.
@@ -88,7 +88,7 @@ def _condition_patch(conditions: tuple[PodCondition, ...], wanted: PodCondition,
 
 
 def _document(condition: PodCondition) -> dict[str, object]:
-    """Return a condition as upstream writes it: times and status always, other fields unless they are empty."""
+    """Return a condition as upstream writes it: with times and status, and all other fields that are not empty."""
     found = {name: getattr(condition, attribute) for name, attribute in _DETAILS}
     written: dict[str, object] = {
         name: value for name, value in found.items() if name in _ALWAYS_WRITTEN or value not in ("", 0)

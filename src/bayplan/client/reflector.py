@@ -103,7 +103,7 @@ class _Named(msgspec.Struct, gc=False):
 
 
 class _TooOld(Exception):
-    """The server no longer knows the version that a watch began at."""
+    """The resource version from which a watch began is too old."""
 
 
 class ListFailed(Exception):
@@ -120,8 +120,8 @@ class Reflector(Generic[W]):
         on_changes: the function to call with all changes in order; changes that arrive together are in one call.
         selector: the label and field selectors, as in a query.
         jitter: the function that returns a random number in [0, 1).
-        on_listed: the function to call with the version of a list after all of it was emitted: the first list, and every later
-            one.
+        on_listed: the function to call with the version of a list after all its objects were emitted, for the first and every later
+            list.
         on_part: the function to call with parts of the first list as they arrive. `on_changes` gets all objects when the list is
             complete; if the list has to be restarted, parts are emitted again.
 
@@ -186,7 +186,7 @@ class Reflector(Generic[W]):
             except (ConnectionLost, ListFailed) as lost:
                 problem = str(lost)
             except msgspec.MsgspecError as odd:
-                # After an invalid stream it is unknown what was missed.
+                # After an invalid stream, changes may have been missed.
                 problem, self.version = f"unreadable: {odd}", ""
             if problem != self.problem:
                 _log.warning("%s: %s", self._path, problem)
@@ -258,7 +258,7 @@ class Reflector(Generic[W]):
             query["continue"] = page.metadata.continue_
 
     def _collect(self, raw: bytes, found: dict[str, W], *, deleted: bool = False) -> tuple[W, ...]:
-        """Add an object to a list, or remove it; return it if it was added."""
+        """Add an object to a list or remove it; return it if it was added."""
         item = self._decoded(raw)
         if deleted or isinstance(item, _NamedMeta):
             found.pop(item.key, None)

@@ -33,7 +33,7 @@ class ApiRequest(msgspec.Struct, frozen=True, gc=False):
         path: the path without query.
         body: the complete body; may be empty.
         content_type: the content type of the body.
-        query: the part after the question mark, "" for none.
+        query: the part after the question mark; "" for none.
     """
 
     method: str
@@ -81,7 +81,7 @@ def path_of(struct: type[KubernetesObject], namespace: str = "", name: str = "",
 
     Args:
         struct: the kind.
-        namespace: the namespace; "" for a kind without namespaces, and for all of them.
+        namespace: the namespace; "" for cluster-scoped kinds, and for all namespaces.
         name: the name of the object; "" for the collection.
         subresource: the subresource, e.g. ``status``.
     """
@@ -127,7 +127,7 @@ def binding_request(pod: Pod, node_name: str) -> ApiRequest:
 
 
 def delete_request(pod: Pod) -> ApiRequest:
-    """Return the request that deletes a pod, with its own grace period."""
+    """Return the request that deletes a pod with the pod's grace period."""
     path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
     return ApiRequest("DELETE", path, b'{"kind":"DeleteOptions","apiVersion":"v1"}')
 

@@ -72,7 +72,7 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
         start_delay_ns: the start delay from binding to Running: image pull, container start, readiness.
         termination_scale: the fraction of its grace period that a deleted pod stays; 0 removes pods at once, 1 is the worst case
             that Kubernetes allows.
-        container_statuses: whether statuses list the containers, for hosts that display them.
+        container_statuses: whether to list the containers in statuses, for hosts that display them.
         default_run_time: the default run time for pods with the restart policy Never or OnFailure that a server's kubelet starts
             and that have no annotation, in the annotation's format; "" for none. Simulations have none.
         run_of: the function that returns how long a pod runs; called once for each pod, when it starts.
@@ -197,7 +197,7 @@ class VirtualKubelet:
     def terminate(self, pod: Pod, now_ns: int, *, grace_seconds: int | None = None) -> None:
         """Delete a pod: at once, or after its grace period times the termination scale.
 
-        A pod without a node, a finished pod, or one whose node is gone is removed at once. A second call can only shorten the
+        A pod without a node, a finished pod, or a pod whose node is gone is removed at once. A second call can only shorten the
         remaining time. A pod with finalizers becomes Failed and stays until they are gone.
 
         Args:
@@ -264,7 +264,7 @@ class VirtualKubelet:
             pass
 
     def advance_one(self, now_ns: int) -> bool:
-        """Do the first task that is due; return whether there was one."""
+        """Execute the first due task; return whether there was one."""
         due = self._timers.pop_due(now_ns)
         if due is None:
             return False

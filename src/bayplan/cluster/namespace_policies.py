@@ -33,7 +33,7 @@ class NamespacePolicies:
         store: the store with the policies and the pods.
 
     Attributes:
-        counts: whether there are quotas, so that writes of pods matter.
+        counts: whether there are quotas. If not, changes of pods are ignored.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -71,7 +71,7 @@ class NamespacePolicies:
         """Return a pod with the defaults of limit ranges.
 
         Raises:
-            InputError: it requests less or more than they allow.
+            InputError: the pod requests less or more than limit ranges allow.
         """
         limits = (self._limits or self._read())[pod.metadata.namespace]
         pod = replace(pod, spec=default_pod(pod).spec)
@@ -92,7 +92,7 @@ class NamespacePolicies:
         """Raise if a new pod exceeds a quota.
 
         Raises:
-            InputError: it does.
+            InputError: the pod exceeds a quota.
         """
         if self._limits is None:
             self._read()

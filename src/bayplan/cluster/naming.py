@@ -32,7 +32,7 @@ class NameGenerator:
     """Generates names from prefixes, as the API server does for ``metadata.generateName``.
 
     Args:
-        stream: the seeded stream that the suffixes come from.
+        stream: the seeded random stream for the suffixes.
     """
 
     def __init__(self, stream: RandomStream) -> None:
@@ -80,8 +80,8 @@ def template_hash(template: msgspec.Struct, collision_count: int | None = None) 
     """Return the hash of a template as in ``pod-template-hash`` and ``controller-revision-hash``.
 
     Args:
-        template: any struct; equal structs have equal hashes, whatever the order of their maps.
-        collision_count: added to the hashed bytes if an earlier hash collided with that of another template.
+        template: any struct; equal structs have equal hashes, regardless of the order of their maps.
+        collision_count: added to the hashed bytes if the hash collided with that of another template.
     """
     data = msgspec.json.encode(template, order="deterministic")
     if collision_count is not None:

@@ -45,7 +45,7 @@ class OwnedPods:
         yield from self.finished.values()
 
     def get(self, key: str) -> Pod | None:
-        """Return a pod by key, whatever its group."""
+        """Return a pod by key from any group."""
         return self.active.get(key) or self.terminating.get(key) or self.finished.get(key)
 
     def put(self, key: str, pod: Pod) -> None:

@@ -17,7 +17,7 @@ ENDS_BY_ITSELF = ("Never", "OnFailure")
 
 
 def run_forever(pod: Document) -> None:
-    """Annotate a pod from another cluster, so that no default run time applies to it.
+    """Annotate a pod from another cluster so that no default run time applies to it.
 
     A pod that already has a run time is not changed.
 

@@ -36,7 +36,7 @@ class RunningTogether:
         self._groups: dict[tuple[str, str, str], StartGroup] = {}
 
     def started(self, pod: Pod) -> list[Pod]:
-        """Record that a pod has started; return the pods whose run time begins now: itself if it need not wait.
+        """Record that a pod has started; return the pods whose run time begins now, which is only itself if it need not wait.
 
         Raises:
             InputError: the annotation can't be read.

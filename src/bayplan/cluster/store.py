@@ -179,7 +179,7 @@ class ObjectStore:
         """Replace an object by a newer version and return it as stored, with its resource version.
 
         Raises:
-            InvariantError: the object is not there, or has another uid.
+            InvariantError: the object does not exist, or has another uid.
         """
         metadata = new.metadata
         key = object_key(metadata)
@@ -208,7 +208,7 @@ class ObjectStore:
         """Remove an object permanently and return its last version.
 
         Raises:
-            InvariantError: the object is not there.
+            InvariantError: the object does not exist.
         """
         table = self._tables.get(kind, {})
         old = table.pop(key, None)
@@ -236,7 +236,7 @@ class ObjectStore:
     # --- the journal --------------------------------------------------------------------------------------------------
 
     def journal(self) -> list[ChangeEvent]:
-        """Return the writes since the journal was last taken: the live list, for readers that keep a position in it."""
+        """Return the live list of writes since the journal was last taken, for readers that keep a position in it."""
         return self._journal
 
     def take_journal(self) -> list[ChangeEvent]:

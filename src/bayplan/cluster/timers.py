@@ -11,7 +11,7 @@ T = TypeVar("T")
 class Timers(Generic[T]):
     """A heap of (time, sequence, item). Items are never compared; items with equal times are returned in insertion order.
 
-    Items are never removed early: the caller that pops an obsolete item recognizes and drops it, which is cheaper than searching
+    Items are never removed early: the caller recognizes and drops obsolete items when popping them: cheaper than searching
     the heap.
 
     Attributes:

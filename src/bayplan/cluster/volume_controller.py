@@ -71,7 +71,7 @@ def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = 
 
 
 def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
-    """Return a claim with its volume; one that did not name it gets the annotation that a controller bound it."""
+    """Return a claim bound to its volume; unless the claim named the volume, it gets the annotation that a controller bound it."""
     metadata = _new_version(claim.metadata)
     annotations = {**metadata.annotations, BIND_COMPLETED: "yes"}
     if not claim.spec.volume_name:

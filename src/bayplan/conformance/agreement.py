@@ -35,7 +35,7 @@ class PartAgreement(msgspec.Struct, frozen=True):
 
 
 class FamilyAgreement(msgspec.Struct, frozen=True):
-    """Agreement in one family: cases, those without any difference, and the parts of their answers by name."""
+    """Agreement in one family: the number of cases, the number without differences, and the parts of their answers by name."""
 
     cases: int
     agreed: int
@@ -48,7 +48,7 @@ class AgreementTable(msgspec.Struct, frozen=True):
     files: dict[str, dict[str, FamilyAgreement]]
 
     def kinds(self) -> list[str]:
-        """Return the folders that hold the files, each a kind of cases, in order."""
+        """Return the folders of the files, each with one kind of cases, in order."""
         return list(dict.fromkeys(name.partition("/")[0] for name in self.files))
 
     def families(self, kind: str) -> dict[str, FamilyAgreement]:
@@ -63,7 +63,7 @@ class AgreementTable(msgspec.Struct, frozen=True):
 def recorded_files(folder: Path) -> list[str]:
     """Return the files of recorded cases in the subfolders of a folder that are named after kinds, as paths within it, sorted.
 
-    Exchanges with another program's server (`OTHER_RECORDINGS`) are not questions to the engine: they have their own tests.
+    Recorded exchanges with other servers (`OTHER_RECORDINGS`) are excluded: they have their own tests.
     """
     files = (path for path in folder.glob("*/*.jsonl.gz") if path.parent.name in ANSWERERS)
     names = (path.relative_to(folder).as_posix() for path in files)
@@ -102,7 +102,7 @@ def encode_table(table: AgreementTable) -> bytes:
 
 
 def _by_fine_families(cases: CaseFile) -> list[RecordedCase]:
-    """Return cases with the finest grouping that they have: hints by plugin, ids of three parts by the middle one."""
+    """Return cases in their finest grouping: hints by plugin, ids of three parts by the middle part."""
     fine = []
     for case in cases:
         plugin, parts = case.case.get("plugin"), case.id.split("/")

@@ -81,7 +81,7 @@ def _nearest(want: Attempt, found: Sequence[Attempt], first: int) -> tuple[int, 
 
 
 def _shows_weights(config: JsonObject) -> bool:
-    """Return whether final scores are shown with the actual weights: those of ``multiPoint`` in the only profile."""
+    """Return whether final scores show the actual weights: only with one profile whose weights are set in ``multiPoint``."""
     profiles = cast("list[JsonObject]", config.get("profiles") or [])
     plugins = [cast("JsonObject", profile.get("plugins") or {}) for profile in profiles]
     return len(profiles) < 2 and not any("score" in each for each in plugins)

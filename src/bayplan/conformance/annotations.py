@@ -39,7 +39,7 @@ def answer_annotation_case(case: JsonObject) -> JsonObject:
     """Return the annotations of every attempt, by pod, the oldest first: ``{"id", "attempts"}``.
 
     Args:
-        case: the recorded scenario. Of its results only the nodes of pods are used, to choose among equally good ones.
+        case: the recorded scenario. Of its results, only the pods' nodes are used, to choose among equally good nodes.
     """
     with _extender(case) as address:
         config = json.loads(json.dumps(case["config"]).replace("127.0.0.1:8890", address))

@@ -39,8 +39,8 @@ class Answer:
     """Our answer to a case.
 
     Attributes:
-        body: the answer in the recorded format, after a trip through JSON: what is compared is what would be written.
-        failure: why there is no answer; empty when there is one. A failed answer agrees with nothing, not even with a
+        body: the answer in the recorded format, after a round trip through JSON, so that comparisons use the written form.
+        failure: why there is no answer; "" if there is one. A failed answer agrees with nothing, not even with a
             recorded error: that error is the scheduler's verdict, this one is our defect.
     """
 

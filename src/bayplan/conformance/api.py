@@ -83,7 +83,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class _VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time is that of its timers."""
+    """An event loop in virtual time: it advances to the next timer without waiting."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -173,7 +173,7 @@ class _Replay:
 
 
 def at_pointer(document: Json, pointer: str) -> Json:
-    """Return the value at a JSON pointer, or None if there is none.
+    """Return the value at a JSON pointer, or None if it does not exist.
 
     Raises:
         InputError: it is not a JSON pointer.

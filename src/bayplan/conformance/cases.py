@@ -42,7 +42,7 @@ class RecordedCase:
         kind: the kind of question: ``cycles``, ``classic``, ``queue``, ``hints``, ``config``, ``api``, ...
         id: the name of the case, unique within its kind.
         family: the group in which the case is counted.
-        note: what the case tests; may be empty.
+        note: the purpose of the case; may be empty.
         where: the file and line, for messages.
         case: the question.
         want: the recorded answer.
@@ -59,7 +59,7 @@ class RecordedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """The records of one file, still encoded; iterating decodes them one by one.
+    """The records of one file, not yet decoded; iterating decodes them one by one.
 
     Iterating raises `InputError` for a line that is not JSON or not a record of a known kind.
     """
@@ -82,7 +82,7 @@ class CaseFile:
 
 
 def read_case_files(paths: Sequence[Path]) -> list[CaseFile]:
-    """Read files of recorded cases in the order given; a folder stands for its ``.jsonl`` and ``.jsonl.gz`` files.
+    """Read files of recorded cases in the given order; a folder means its ``.jsonl`` and ``.jsonl.gz`` files.
 
     Raises:
         InputError: a path does not exist or cannot be read, a gzip file is damaged, or a file has no cases.

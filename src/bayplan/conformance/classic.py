@@ -170,7 +170,7 @@ class ClassicRun:
     # Preemption.
 
     def _record_preemption(self, answer: JsonObject, pod: Pod, result: ClassicResult) -> None:
-        """Write the result of preemption, and store the nomination as the recording does."""
+        """Write the result of preemption, and store the nomination as the recording program does."""
         scheduler = self.scheduler
         found = scheduler.find_preemption(pod, result)
         node = min((self._name(row) for row in found.best), default="")

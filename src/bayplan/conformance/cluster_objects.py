@@ -25,12 +25,12 @@ class ClusterObjects:
     """The contents of a case.
 
     Attributes:
-        others: the other objects, including namespaces that the case omits. Nodes first.
+        others: all other objects, nodes first, including namespaces that the case omits.
         bound: the pods on nodes.
-        pending: the pods without a node: those of `objects`, then those to schedule.
+        pending: the pods without a node: first those in `objects`, then the pods to schedule.
         pods_to_schedule: the keys of the pods to schedule, in order.
         given_nodes: the node in the spec of a pod to schedule, by key. It is removed in `pending`: for other pods such a pod
-            is waiting, and can be nominated, like any; in its own cycle it has the node (see `as_given`).
+            is waiting, and can be nominated, like any other pod; in its own cycle it has the node (see `as_given`).
     """
 
     others: list[KubernetesObject] = field(default_factory=list)
@@ -49,7 +49,7 @@ def read_objects(case: JsonObject) -> ClusterObjects:
     """Return the objects of a case.
 
     Raises:
-        InputError: an object cannot be decoded, or two of one kind have the same name.
+        InputError: an object cannot be decoded, or two objects of one kind have the same name.
     """
     found = ClusterObjects()
     cluster = [_decode(document) for document in _list_of(case, "objects")]

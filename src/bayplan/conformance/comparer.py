@@ -81,14 +81,14 @@ class Comparison:
         tally.agreed += agreed
 
     def record(self, part: str, differences: list[Difference], *, at: str = "") -> bool:
-        """Count one comparison of a part, and keep the differences that it gave. Returns whether there were none."""
+        """Count one comparison of a part, and store its differences; return whether there were none."""
         self.count(part, not differences)
         self.differences += [each._replace(where=f"{at} {each.where}".strip()) for each in differences]
         return not differences
 
 
 def compare(case: RecordedCase, answer: Answer) -> Comparison:
-    """Compare our answer to a case with the recorded one. The case agrees when the result has no differences."""
+    """Compare our answer to a case with the recorded answer. The case agrees if the result has no differences."""
     comparison = Comparison()
     want, got = case.want, answer.body
     if answer.failure:
@@ -122,7 +122,7 @@ def compare(case: RecordedCase, answer: Answer) -> Comparison:
 
 
 def differ(part: str, want: Json, got: Json, where: str = "") -> list[Difference]:
-    """Return where two values differ, descending into objects so that each difference is short."""
+    """Return the positions at which two values differ, descending into objects so that each difference is short."""
     if _same(want, got):
         return []
     if isinstance(want, dict) and isinstance(got, dict):
@@ -232,7 +232,7 @@ def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_R
 
 
 def _compare_victims(key: str, want: JsonObject, got: JsonObject, ranks: "_Ranks") -> list[Difference]:
-    """Compare the victims on our nominated node, which is one of the right ones, or none."""
+    """Compare the victims on our nominated node, which is one of the recorded candidates, or none."""
     chosen = got.get(key) or None
     candidate = _object(_object(want.get("candidates")).get(str(chosen)))
     if candidate.get("ambiguous") and not ranks.exact:
@@ -285,7 +285,7 @@ def _is_ambiguous(cycle: JsonObject) -> bool:
 
 
 def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare pod by pod, up to the first that went to a different one of the best nodes: all later ones depend on it."""
+    """Compare pod by pod, up to the first pod on a different one of the best nodes: all later decisions depend on it."""
     if len(want) != len(got):
         comparison.record(key, [Difference(key, "length", len(want), len(got))])
     followed = True
@@ -304,7 +304,7 @@ def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject],
 
 
 def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare a trace operation by operation, up to the first whose state differs: all later ones depend on it."""
+    """Compare a trace operation by operation, up to the first with a different state: all later operations depend on it."""
     if len(want) != len(got):
         comparison.record("steps", [Difference("steps", "length", len(want), len(got))])
     followed = True
@@ -355,9 +355,9 @@ def same_decoding_error(want: Json, got: Json) -> bool:
 
 
 def _loosened_hints(events: Json) -> Json:
-    """Return the events of a hint case with errors as true or false: only whether there is one counts.
+    """Return the events of a hint case with errors as booleans: only their presence is compared.
 
-    A change without events is recorded as none at all.
+    A change without events counts as no change.
     """
     if events is None:
         return []
@@ -403,7 +403,7 @@ def _recorded_parts(case: RecordedCase) -> Iterator[tuple[str, Json]]:
 
 
 def _sorted_reasons(value: Json) -> Json:
-    """Return a map of failures with every list of reasons sorted; nothing at all is the empty map."""
+    """Return a map of failures with every list of reasons sorted; null becomes the empty map."""
     if value is None or value == ABSENT:
         return {}
     return _with_lists(value, sorted_by=str)
@@ -418,7 +418,7 @@ def _with_lists(value: Json, *, sorted_by: Callable[[Json], str]) -> Json:
 
 
 def _with_sorted_errors(value: Json) -> Json:
-    """Return a text, or texts, with the errors of a dry run in order; only commas separate them."""
+    """Return a text, or texts, with the comma-separated errors of a dry run sorted."""
     if isinstance(value, list):
         return [_with_sorted_errors(item) for item in value]
     if not isinstance(value, str):

@@ -45,7 +45,7 @@ def _gates(given: object) -> dict[str, bool]:
 
 
 def _profiles(configuration: SchedulerConfiguration) -> dict[str, JsonValue]:
-    """List the plugins of every profile at every extension point that has any, with their weights."""
+    """Return the plugins of every profile by extension point, with their weights; points without plugins are omitted."""
     return {
         profile.scheduler_name: {
             point.json_name: [[plugin.name, plugin.weight] for plugin in plugins]

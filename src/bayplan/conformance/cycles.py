@@ -55,7 +55,7 @@ def answer_cycle_case(case: JsonObject) -> JsonObject:
 def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Scheduler, ClusterObjects]:
     """Return a scheduler with the cluster of a case, and the objects of the case.
 
-    Without `sampling` it examines all nodes, whatever the configuration.
+    Without `sampling` it examines all nodes, regardless of the configuration.
     """
     gates = FeatureGates.from_mapping(_mapping_of_bools(case.get("featureGates")))
     registry = in_tree_registry()
@@ -117,7 +117,7 @@ def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonOb
     if plan.pre.status is None and repeats_overhead(pod):
         answer["filterAll"] = _every_filter(_plan_after_sums(scheduler, profile, pod))
     failure = result.failure
-    # An Error of a filter ends the cycle before scores, whatever other nodes could do.
+    # An Error of a filter ends the cycle before scores, even if other nodes are feasible.
     if result.feasible_nodes and (failure is None or result.scored):
         failure = _record_scores(answer, plan, result) or failure
     if failure is not None and result.diagnosis is None:
@@ -203,7 +203,7 @@ def _plan_after_sums(scheduler: Scheduler, profile: Profile, pod: Pod) -> Plan:
 
 
 def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Status | None:
-    """Write scores over the feasible nodes; return the Error of scoring, if there is one."""
+    """Write the scores of the feasible nodes into the answer; return the Error that ended scoring, or None."""
     names = plan.state.nodes.names
     feasible = _rows_of(plan, answer["feasible"])
     table = score_over(plan, feasible)
@@ -231,7 +231,7 @@ def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> St
 
 
 def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) -> None:
-    """Check that the cached totals of the plan, which decide, are those of the full pass."""
+    """Check that the plan's cached totals, which decide, equal the totals of the full pass."""
     count = plan.state.nodes.count
     failures = result.nominated_failures
     own = failures is None or not plan.filtered.feasible[failures.rows].any()
@@ -247,7 +247,7 @@ def _record_preemption(
     result: ScheduleResult,
     cycle_state: CycleState,
 ) -> None:
-    """Run PostFilter, write its result and the message, and store the nomination as the recording does."""
+    """Run PostFilter, write its result and the message, and store the nomination as the recording program does."""
     assert result.diagnosis is not None
     key = key_of(pod)
     if profile.post_filter:
@@ -294,7 +294,7 @@ def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: C
 def _first_of_all_starts(
     profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState, found: PostFilterResult
 ) -> tuple[PostFilterResult, list[str]]:
-    """Return the recording's choice and all possible ones by name: the first of them if some candidates are enough."""
+    """Return the recorded choice and all possible choices, sorted by name; if some candidates are enough, one per start node."""
     results = [found]
     for plugin in profile.post_filter:
         if not isinstance(plugin, DefaultPreemption):

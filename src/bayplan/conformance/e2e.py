@@ -63,7 +63,7 @@ def answer_e2e_case(case: JsonObject) -> JsonObject:
     """Return the observations of our run of the recorded steps: ``{"id", "observed"}``.
 
     Args:
-        case: the recorded run. Of what was observed only the nodes that equally good ones were chosen from are used, and which
+        case: the recorded run. Of its observations, only the choices among equally good nodes are used, and which
             uid a step means.
     """
     run = E2eRun(case)
@@ -74,7 +74,7 @@ def answer_e2e_case(case: JsonObject) -> JsonObject:
 def following(
     case: JsonObject, queue_type: type[SchedulingQueue] = SchedulingQueue
 ) -> tuple[Pick, type[SchedulingQueue]]:
-    """Return a pick of the recorded node of a pod if it is among the best, and the queue that must be used with it."""
+    """Return a pick function that chooses the recorded node of a pod if it is among the best, and the queue to use with it."""
     bound = _recorded_bindings(case)
     popped = [""]
 
@@ -193,7 +193,7 @@ class E2eRun:
             raise RuntimeError(f"{method} {path}: {response.message}")
 
     def _with_our_uids(self, body: bytes) -> bytes:
-        """Return a body in which uids of recorded objects are those of our objects of the same names."""
+        """Return a body with the uids of recorded objects replaced by those of our objects with the same names."""
 
         def ours(match: re.Match[str]) -> str:
             kind, _, key = self._uids.get(match[0], "").partition(" ")
@@ -246,7 +246,7 @@ class E2eRun:
         self.now = max(self.now, until_ns)
 
     def settle(self) -> None:
-        """Let the scheduler process changes, and schedule ready pods, until nothing is left to do now."""
+        """Let the scheduler process changes and schedule ready pods until it has no more work at this time."""
         while True:
             self._bridge.flush()
             scheduler = self._scheduler

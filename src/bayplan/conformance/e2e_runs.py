@@ -24,7 +24,7 @@ _VERSION, _ANY_TIME, _ANY_UID = "<version>", "<time>", "<uid>"
 
 
 def comparable_run_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield the parts of a run with the observations on the real cluster and here.
+    """Yield the parts of a run, each with the observations on the real cluster and in Bayplan.
 
     Args:
         record: the recorded run.
@@ -100,7 +100,7 @@ class _Run:
 
 
 def _ordered(method: str, path: str, body: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the lanes across objects to which a request belongs, and its role there."""
+    """Yield the sequences across objects to which a request belongs, and its role in each."""
     if path.endswith("/binding"):
         yield f"binding of {path.split('/')[-2]}", "binding"
     elif body.get("kind") == "Event":

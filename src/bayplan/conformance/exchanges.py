@@ -57,7 +57,7 @@ def _copy(value: Json) -> Json:
 
 
 def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
-    """Mask the value at a pointer, if both sides have it."""
+    """Mask the value at a pointer if both sides have a value."""
     if not pointer:
         return (_ANY, _ANY) if type(want) is type(got) else (want, got)
     token, _, rest = pointer[1:].partition("/")
@@ -67,7 +67,7 @@ def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
         if token in want and token in got:
             want[token], got[token] = masked_at(want[token], got[token], rest)
         elif not rest and token in want and len(want) == len(got):
-            # A name that varies can be a key, too: what a generated name stands for in a map.
+            # A name that varies can also be a key of a map.
             ours = [name for name in got if name not in want]
             if len(ours) == 1:
                 want[_ANY], got[_ANY] = want.pop(token), got.pop(ours[0])
@@ -79,7 +79,7 @@ def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
 
 
 def _without_clock(want: Json, got: Json, name: str, sent: frozenset[str]) -> tuple[Json, Json]:
-    """Mask times of a clock, if both sides have one."""
+    """Mask clock times, if both sides have one."""
     if isinstance(want, dict) and isinstance(got, dict):
         for key in want.keys() & got.keys():
             want[key], got[key] = _without_clock(want[key], got[key], key, sent)

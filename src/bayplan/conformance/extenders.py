@@ -146,9 +146,9 @@ def _failed(scheduler: Scheduler, pod: Pod, result: ScheduleResult, state: Cycle
 
 
 def as_compared(result: JsonObject) -> JsonObject:
-    """Return the result of a pod without what upstream leaves open.
+    """Return the result of a pod without the details that vary upstream.
 
-    A cleared nomination equals none; errors of dry runs and requests for scores may come in any order.
+    A cleared nomination equals none; errors of dry runs and score requests may be in any order.
     """
     exchanges: Any = result["exchanges"]
     message = result["message"]

@@ -87,7 +87,7 @@ def answer_hint_case(case: JsonObject) -> JsonObject:
 
 @lru_cache(maxsize=KEPT_PROFILES)
 def _plugins_in(setting: bytes) -> Mapping[str, Plugin[object]]:
-    """Return the plugins of the default profile in a cluster; hints change nothing, so that cases can share them."""
+    """Return the plugins of the default profile in a cluster; cases can share them, because hints change nothing."""
     found = msgspec.json.decode(setting)
     gates = FeatureGates.from_mapping(found["gates"])
     configuration = default_configuration(gates)
@@ -146,7 +146,7 @@ def _recorded(event: ClusterEvent, hint: QueueingHint | None) -> JsonObject:
 
 
 def _actions(actions: ActionType) -> list[Json]:
-    """Return the names of actions; complete sets have their own names."""
+    """Return the names of actions; full sets of actions have their own names."""
     if actions == ActionType.ALL:
         return ["All"]
     if actions & ActionType.UPDATE == ActionType.UPDATE:
@@ -163,7 +163,7 @@ def _event(document: Mapping[str, object]) -> ClusterEvent:
 
 
 def _decode(document: dict[str, object] | None) -> KubernetesObject | None:
-    """Return an object as the recording program passes it: pods have an identity, nothing else is defaulted."""
+    """Return an object as the recording program passes it: pods get an identity, nothing else is defaulted."""
     if document is None:
         return None
     item = kinds.decode(document)

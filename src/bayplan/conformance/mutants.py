@@ -47,7 +47,7 @@ class KindAgreement:
     Attributes:
         mutants: the number of compared mutants.
         verdicts: the number of those with the recorded status.
-        agreed: the number of those with the recorded message or object as well.
+        agreed: the number of responses in which the message or object is also as recorded.
     """
 
     mutants: int = 0
@@ -199,7 +199,7 @@ def compared_parts(mutant: JsonObject, response: JsonObject) -> tuple[JsonObject
 
     Args:
         mutant: as recorded.
-        response: ours, as `in_process.send` returns it.
+        response: our response, as returned by `in_process.send`.
     """
     has_headers = "base" in mutant
     wanted: JsonObject = {name: mutant[name] for name in _PARTS if name in mutant}
@@ -237,7 +237,7 @@ def _answer_parts(response: JsonObject, *, has_headers: bool) -> JsonObject:
 
 
 def _masked(value: Json, sent: frozenset[str], *, keeps_fields: bool) -> Json:
-    """Mask what differs from run to run in all metadata, uids, and times that the client did not send."""
+    """Mask the parts of all metadata that differ from run to run, uids, and times that the client did not send."""
     if isinstance(value, dict):
         found = {name: _masked(item, sent, keeps_fields=keeps_fields) for name, item in value.items()}
         metadata = found.get("metadata")
@@ -324,7 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def common_object(mutants: Sequence[JsonObject]) -> Json:
-    """Return the object that these are one-field mutants of: each field is that of the mutants that do not change it."""
+    """Return the original object of some one-field mutants: each field is taken from the mutants that do not change it."""
     return _common([(each["request"], str(each["mutation"]).partition(" ")[0]) for each in mutants])
 
 
@@ -332,7 +332,7 @@ def _common(values: list[tuple[Json, str]]) -> Json:
     """Return the common value of several values.
 
     Args:
-        values: the values, each with the mutated path within it, or an empty one.
+        values: the values, each with the mutated path within it (empty if not in it).
     """
     kind = Counter(type(each) for each, _ in values).most_common(1)[0][0]
     same = [(each, path) for each, path in values if type(each) is kind]

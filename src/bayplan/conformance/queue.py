@@ -66,7 +66,7 @@ _CODES = {"Error": Code.ERROR, "Unschedulable": Code.UNSCHEDULABLE}
 
 
 class _Camel(msgspec.Struct, rename="camel", kw_only=True):
-    """Base of the parts of a case, whose fields are in camel case."""
+    """Base of the structs of a case, with fields in camel case."""
 
 
 class _Options(_Camel, kw_only=True):
@@ -345,7 +345,7 @@ class _Replay:
         return {"requeued": True, "error": error or None}
 
     def state(self) -> JsonObject:
-        """Return the whole state in the recorded format. Equals are sorted by name."""
+        """Return the whole state in the recorded format. Pods that compare equal are sorted by name."""
         queue = self.queue
         waiting = queue.backing_off()
         active = sorted(queue.active(), key=lambda each: (-each.priority, each.timestamp_ns, each.key))

@@ -52,7 +52,7 @@ class CaseDifference:
 
 @dataclass(slots=True)
 class Summary:
-    """Agreement over all cases. Families come in the order of their first cases, differences in that of the cases."""
+    """Agreement over all cases. Families are in the order of their first case, differences in the order of cases."""
 
     cases: int = 0
     agreed: int = 0
@@ -76,7 +76,7 @@ class Summary:
         self.differences += [CaseDifference(case, found[0], len(found) - 1) for found in by_part.values()]
 
     def parts(self, kind: str) -> dict[str, PartSummary]:
-        """Return the parts of all families of a kind, added up and sorted by name."""
+        """Return the parts of all families of a kind, summed and sorted by name."""
         total: dict[str, PartSummary] = {}
         for family in self.families.values():
             if family.kind == kind:

@@ -116,7 +116,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return GangSpec((group, size, requests.tobytes()), group, size, requests)
 
     def pre_filter(self, spec: GangSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Reject a pod whose group is incomplete, or does not fit as a whole."""
+        """Reject a pod whose group is incomplete or does not fit as a whole."""
         if spec.group is None:
             return PROCEED
         if not spec.size:

@@ -58,7 +58,7 @@ class _Selectors:
         self._known: dict[int, tuple[LabelSelector, Selector]] = {}
 
     def match(self, selector: LabelSelector | None, item: KubernetesObject) -> bool:
-        """Return whether a selector matches an object; one that is absent, empty or invalid matches none."""
+        """Return whether a selector matches an object; False for an absent, empty or invalid selector."""
         if selector is None or not (selector.match_labels or selector.match_expressions):
             return False
         known = self._known.get(id(selector))
@@ -84,7 +84,7 @@ def _is_orphan(item: KubernetesObject, namespace: str) -> bool:
 
 
 class AdoptingDeployments(DeploymentController):
-    """Reconcile Deployments; a new one first adopts the ReplicaSets that it selects."""
+    """Reconciles Deployments; a new one first adopts the ReplicaSets that it selects."""
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
@@ -105,7 +105,7 @@ class AdoptingDeployments(DeploymentController):
 
 
 class PodOwnership(Controller):
-    """Reconcile pods whose labels changed, by key, with the ReplicaSet that controls or selects them.
+    """Reconciles pods whose labels changed, by key, with the ReplicaSet that controls or selects them.
 
     Args:
         tools: see `ControllerTools`.
@@ -171,7 +171,7 @@ class PodOwnership(Controller):
         """Release a pod that does not match, or find an owner for it.
 
         Raises:
-            WriteRefused: the API refuses it.
+            WriteRefused: the API refuses the write.
         """
         pod = self.store.pods.get(key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
@@ -183,7 +183,7 @@ class PodOwnership(Controller):
         return None
 
     def _let_go(self, pod: Pod, now_ns: int) -> None:
-        """Release a pod from a ReplicaSet that does not select it any more."""
+        """Release a pod from a ReplicaSet that no longer selects it."""
         controller = pod.metadata.controller()
         if controller is None or controller.kind != ReplicaSet.__name__:
             return
@@ -211,7 +211,7 @@ class PodOwnership(Controller):
 
 
 class AdoptingReplicaSets(ReplicaSetController):
-    """Reconcile ReplicaSets; a new one first adopts the pods that it selects.
+    """Reconciles ReplicaSets; a new one first adopts the pods that it selects.
 
     Args:
         tools: see `ControllerTools`.

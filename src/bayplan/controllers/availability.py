@@ -20,8 +20,8 @@ def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
 
 
 def count_available(owned: OwnedPods, min_ready_seconds: int, now_ns: int) -> tuple[int, int | None]:
-    """Return the number of available pods among the active ones, and when the next ready one becomes available (None: no more to
-    come).
+    """Return the number of available pods among the active ones, and the time when the next ready pod becomes available (None if
+    none will).
 
     Without ``minReadySeconds`` this only reads a size; otherwise it checks every ready pod.
     """

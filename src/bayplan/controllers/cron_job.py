@@ -30,7 +30,7 @@ SCHEDULED_TIME_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 class CronJobController(Controller):
-    """Reconcile CronJobs."""
+    """Reconciles CronJobs."""
 
     kind = CronJob
     component = "cronjob-controller"
@@ -62,7 +62,7 @@ class CronJobController(Controller):
             self.record(item, "UnparseableSchedule", text, type_=WARNING)
 
     def _report_ended(self, item: CronJob, status: CronJobStatus) -> None:
-        """Report the Jobs that are not active any more."""
+        """Report the Jobs that are no longer active."""
         left = {reference.uid for reference in status.active}
         for reference in item.status.active:
             if reference.uid in left:
@@ -156,7 +156,7 @@ class CronJobController(Controller):
                 self._delete(item, job, now_ns)
 
     def _create(self, item: CronJob, name: str, due_ns: int, now_ns: int) -> Job | None:
-        """Store the Job of one scheduled time; return an existing one if this CronJob owns it, None if it does not."""
+        """Store the Job of one scheduled time. If it exists, return it if this CronJob owns it, else None."""
         template = item.spec.job_template
         existing = self.store.get(Job, f"{item.metadata.namespace}/{name}")
         if existing is not None:
@@ -182,7 +182,7 @@ def latest_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | Non
     """Return the latest time of a schedule after one time and not after another, or None if there is none.
 
     A long gap is not iterated: the distance between the first two times gives an estimate of the latest, and the search
-    starts one step before it. If the times are unevenly spaced, it may find none, as upstream does.
+    starts one step before it. As upstream, it may find no time if the times are unevenly spaced.
 
     Raises:
         InputError: the schedule never matches a day, like 31 February.
@@ -206,7 +206,7 @@ def latest_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | Non
 
 
 def following_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | None:
-    """Return the next time of a schedule, counted from the latest one that has passed; this matters for ``@every``."""
+    """Return the next time of a schedule, counted from its latest past time, which matters for ``@every``."""
     latest_ns = latest_time(schedule, after_ns, now_ns)
     if latest_ns is None:
         first_ns = schedule.next_after(after_ns)

@@ -120,7 +120,7 @@ class FieldSchedule(msgspec.Struct, frozen=True):
             seconds = self._instant(local.replace(tzinfo=None, fold=0) + timedelta(days=1))
             local = self._local(seconds)
             if local.hour != 0:
-                # Midnight does not exist on this day, or occurs twice: go to the nearest start of a day.
+                # Midnight does not exist on this day, or occurs twice: use the nearest start of a day.
                 seconds += (24 - local.hour if local.hour > 12 else -local.hour) * _HOUR
                 local = self._local(seconds)
             if seconds <= before:

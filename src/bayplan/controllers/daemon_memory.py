@@ -39,7 +39,7 @@ class DaemonMemory:
     Attributes:
         history: the versions of its template.
         dirty: the names of nodes to check, in the order in which they became dirty.
-        is_halfway: whether the last turn left some of them for the next.
+        is_halfway: whether the last turn left some nodes for the next one.
         pods: the keys of its pods, by the node that they are on or were created for.
         by_hash: the number of pods with each hash that are not being deleted.
         waiting: the nodes whose pod is ready but not yet available.

@@ -76,7 +76,7 @@ def daemon_template(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 def daemon_tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
-    """Return the tolerations of a spec with those of all daemons, which replace equal ones with a time limit."""
+    """Return the tolerations of a spec with those of all daemons; these replace equal tolerations with a time limit."""
     tolerations = list(spec.tolerations)
     added = (*_TOLERATIONS, _HOST_NETWORK_TOLERATION) if spec.host_network else _TOLERATIONS
     for toleration in added:

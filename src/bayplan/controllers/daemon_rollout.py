@@ -51,8 +51,8 @@ class DaemonRollout:
 
         Args:
             name: the name of the node.
-            pods: the set's pods there.
-            should_run: whether a pod should run there.
+            pods: the set's pods on the node.
+            should_run: whether a pod should run on the node.
         """
         present = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
         new = [pod for pod in present if pod.metadata.labels.get(REVISION_LABEL) == self._hash]

@@ -32,7 +32,7 @@ _MAX_BACKOFF_NS = 15 * 60 * SECOND_NS
 
 
 class DaemonSetController(Controller):
-    """Reconcile DaemonSets."""
+    """Reconciles DaemonSets."""
 
     kind = DaemonSet
     component = "daemonset-controller"
@@ -118,7 +118,7 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
         history = memory.history
         if not history.revisions:
-            # The revision of a set that is loaded with its pods, and whose template is unchanged, is that of its newest pod.
+            # If a set is loaded with its pods, and its template is unchanged, its revision is that of its newest pod.
             owned = self.store.owned_pods(item.metadata.uid)
             hashes = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in owned.active.values()]
             if hashes and hashes[-1] and item.status.observed_generation == item.metadata.generation:
@@ -209,7 +209,7 @@ class DaemonSetController(Controller):
     # --- rolling update -----------------------------------------------------------------------------------------------
 
     def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
-        """Delete outdated pods, and create those of a surge; return whether more can be done at once."""
+        """Delete outdated pods, and create surge pods; return whether more can be done immediately."""
         rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *memory.pods))
         for name in names:
@@ -229,7 +229,7 @@ class DaemonSetController(Controller):
     def _count(
         self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> int | None:
-        """Set the contribution of a node to the status, and return when its pod will become available, if so."""
+        """Set the contribution of a node to the status; return the time when its pod will become available, or None."""
         if node is None:
             memory.forget_node(name)
             return None
@@ -300,7 +300,7 @@ def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
 
 
 def _back_off(memory: DaemonMemory, name: str, now_ns: int) -> int:
-    """Return how long a failed pod on a node must stay; once it may be deleted, double the time for the next one."""
+    """Return how long a failed pod on a node must stay. When it may be deleted, double the delay for the next failure."""
     known = memory.backoff.get(name)
     if known is None or now_ns - known[1] > 2 * _MAX_BACKOFF_NS:
         memory.backoff[name] = (_FIRST_BACKOFF_NS, now_ns)

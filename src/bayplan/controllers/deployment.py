@@ -52,7 +52,7 @@ _NOT_COPIED = frozenset(
 
 
 class DeploymentController(Controller):
-    """Reconcile Deployments."""
+    """Reconciles Deployments."""
 
     kind = Deployment
     component = "deployment-controller"
@@ -282,7 +282,7 @@ class DeploymentController(Controller):
         return created
 
     def _sync_set(self, deployment: Deployment, item: ReplicaSet, revision: int) -> ReplicaSet:
-        """Update what a ReplicaSet copies from its Deployment; its revision only ever increases."""
+        """Update the fields that a ReplicaSet copies from its Deployment; the revision never decreases."""
         annotations = {**item.metadata.annotations, **_copied_annotations(deployment)}
         if _revision(item) < revision:
             annotations[REVISION_ANNOTATION] = str(revision)
@@ -340,7 +340,7 @@ class DeploymentController(Controller):
 
 
 def _parts(deployment: Deployment, sets: list[ReplicaSet]) -> list[object]:
-    """Return what a rollout depends on in addition to the status of its ReplicaSets."""
+    """Return the data that a rollout depends on in addition to the status of its ReplicaSets."""
     parts: list[object] = [deployment.spec, deployment.metadata.annotations]
     for item in sets:
         parts += (item.spec, item.metadata.annotations)

@@ -36,7 +36,7 @@ class _Rollout:
     """The last observed state of a Deployment.
 
     Attributes:
-        replica_set: the uid of the newest one.
+        replica_set: the uid of the newest ReplicaSet.
         status: its status at that time.
         moved_ns: the time of the last progress.
     """
@@ -47,7 +47,7 @@ class _Rollout:
 
 
 class DeploymentProgress(Controller):
-    """Reconcile the condition Progressing of Deployments, by key."""
+    """Reconciles the condition Progressing of Deployments, by key."""
 
     kind = Deployment
     watches = (Deployment,)
@@ -64,7 +64,7 @@ class DeploymentProgress(Controller):
         return (event.object.key,)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Write the condition if it changes; return when a stalled rollout exceeds its deadline."""
+        """Write the condition if it changes; return the time at which a stalled rollout exceeds its deadline, or None."""
         item = self.store.get(Deployment, key)
         if item is None or item.metadata.deletion_timestamp is not None:
             return None

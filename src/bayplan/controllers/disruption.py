@@ -104,7 +104,7 @@ class _Memory:
 
 
 class DisruptionController(Controller):
-    """Reconcile PodDisruptionBudgets."""
+    """Reconciles PodDisruptionBudgets."""
 
     kind = PodDisruptionBudget
     component = "controllermanager"
@@ -116,7 +116,7 @@ class DisruptionController(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether there are budgets, so that pods matter."""
+        """Whether the controller needs events of pods, because there are budgets."""
         return bool(self._memories)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
@@ -199,7 +199,7 @@ class DisruptionController(Controller):
         return 0, 0
 
     def _scale(self, namespace: str, memory: _Memory) -> int:
-        """Return the sum of the replicas of all controllers of the pods; pods without one do not count."""
+        """Return the sum of the replicas of all controllers of the pods; pods without a controller do not count."""
         scales: dict[str, int] = {}
         for owner in memory.owners:
             found = self._scale_of(owner, namespace)

@@ -44,7 +44,7 @@ class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
 
     @property
     def asks_for_dependents(self) -> bool:
-        """Whether it is being deleted, and waits for its dependents or orphans them."""
+        """Whether the object is being deleted, and waits for its dependents or orphans them."""
         asks = FOREGROUND_FINALIZER in self.finalizers or ORPHAN_FINALIZER in self.finalizers
         return asks and self.deletion_timestamp is not None
 
@@ -86,7 +86,7 @@ class OwnerGraph(ABC, Generic[P]):
 
 
 class GarbageCollector(Controller, Generic[P]):
-    """Reconcile owners, by uid: deleted ones, and those that wait for their dependents.
+    """Reconciles owners, by uid: deleted owners, and owners that wait for their dependents.
 
     Args:
         tools: see `ControllerTools`.

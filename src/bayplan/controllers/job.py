@@ -48,7 +48,7 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 class _Memory:
-    """Cached state of one Job. All of it can be derived from pods and status."""
+    """Cached state of one Job, which can be derived from pods and status."""
 
     def __init__(self, job: Job) -> None:
         self.backoff = Backoff()
@@ -58,7 +58,7 @@ class _Memory:
 
 
 class JobController(Controller):
-    """Reconcile Jobs."""
+    """Reconciles Jobs."""
 
     kind = Job
     component = "job-controller"
@@ -193,7 +193,7 @@ class _Run:
     # --- counting -----------------------------------------------------------------------------------------------------
 
     def _newly_ended(self) -> tuple[list[Pod], list[Pod], list[Pod]]:
-        """Return the pods that ended and are not counted yet: succeeded, failed, and those of indexes out of range."""
+        """Return the ended pods that are not counted yet: succeeded, failed, and pods with indexes out of range."""
         succeeded: list[Pod] = []
         failed: list[Pod] = []
         ignored: list[Pod] = []
@@ -341,7 +341,7 @@ class _Run:
                 self._controller.create_pod(self._job, prepared, self._now_ns)
 
     def _wanted(self, active: int) -> int:
-        """Return how many pods should be active."""
+        """Return the number of pods that should be active."""
         if self._completions is None:
             # A work queue: once a pod has succeeded no more are started.
             return active if self._status.succeeded > 0 else self._parallelism

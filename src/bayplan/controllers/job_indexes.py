@@ -43,7 +43,7 @@ class IndexSet:
         return position >= 0 and index <= self._lasts[position]
 
     def add(self, first: int, last: int | None = None) -> None:
-        """Add an index, or all from the first to the last one; adding one again does nothing."""
+        """Add an index, or all indexes from the first to the last; adding an index again has no effect."""
         last = first if last is None else last
         if last < first:
             return
@@ -93,7 +93,7 @@ class PendingIndexes:
         self._active[index] += 1
 
     def stop(self, index: int) -> None:
-        """Record one active pod less of an index; it may be allocated again."""
+        """Record that an active pod of an index is gone; an index without active pods can be allocated again."""
         self._active[index] -= 1
         if self._active[index] <= 0:
             del self._active[index]

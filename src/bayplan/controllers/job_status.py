@@ -64,7 +64,7 @@ def backoff_end_ns(failures: int, last_failure_ns: int) -> int:
 
 
 class Backoff:
-    """The number of failures since the last success, and the time of the last one."""
+    """The number of failures since the last success, and the time of the last failure."""
 
     def __init__(self) -> None:
         self.failures = 0

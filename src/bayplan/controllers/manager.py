@@ -145,7 +145,7 @@ class ControllerManager:
         """Queue the reconciles that an event requires: of a kind other than pods, or of a deleted pod."""
         item = event.object
         kind = event.kind
-        # The object's own controller goes first: a ReplicaSet that was scaled down deletes its pods before its
+        # The object's own controller runs first: a ReplicaSet that was scaled down deletes its pods before its
         # Deployment uses the room for new ones.
         own = self._by_kind.get(kind)
         if own is not None and _asks_for_something_new(event):
@@ -223,7 +223,7 @@ class ControllerManager:
             self._do_next(now_ns)
 
     def step(self, now_ns: int) -> bool:
-        """Do one reconcile that is due; return whether there was one. For hosts that handle requests in between."""
+        """Execute one due reconcile; return whether there was one. For hosts that handle requests in between."""
         self._wake(now_ns)
         if self._queue:
             self._do_next(now_ns)
@@ -302,7 +302,7 @@ def workload_controllers(tools: ControllerTools) -> list[Controller]:
 
 
 def _asks_for_something_new(event: ChangeEvent) -> bool:
-    """Return whether an event of an object may concern its own controller: any write except of status alone."""
+    """Return whether an event of an object is relevant to its own controller: any write that changes more than the status."""
     old, new = event.old, event.new
     if event.type != MODIFIED or old is None or new is None:
         return True

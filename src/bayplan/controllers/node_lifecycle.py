@@ -46,7 +46,7 @@ _MANAGED = frozenset(
 
 
 class NodeLifecycleController(Controller):
-    """Reconcile nodes, by name.
+    """Reconciles nodes, by name.
 
     Args:
         tools: see `ControllerTools`.
@@ -117,7 +117,7 @@ class NodeLifecycleController(Controller):
     def _leave_time(self, pod: Pod, taints: tuple[Taint, ...], now_ns: int) -> int | None:
         """Return when a pod must leave: now for an untolerated taint, never (None) if all are tolerated without limit.
 
-        The first toleration that matches a taint counts. Time counts from when pod and taints were first observed together.
+        The first toleration that matches a taint counts, from the time when pod and taints were first observed together.
         """
         seen = self.evicting[pod.spec.node_name]
         seconds: int | None = None
@@ -150,12 +150,12 @@ class NodeLifecycleController(Controller):
 
 
 def has_ready_condition(node: Node) -> bool:
-    """Return whether a node has a condition Ready, whatever its status."""
+    """Return whether a node has a condition Ready, with any status."""
     return any(condition.type == "Ready" for condition in node.status.conditions)
 
 
 def _wanted_taints(node: Node, now_ns: int) -> tuple[Taint, ...]:
-    """Return the taints of a node: those set by others, and those that follow from its state."""
+    """Return the taints of a node: those set by other clients, and those that follow from its state."""
     keys = [UNSCHEDULABLE_TAINT] if node.spec.unschedulable else []
     for condition in node.status.conditions:
         key = _BY_CONDITION.get((condition.type, condition.status))

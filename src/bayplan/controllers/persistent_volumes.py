@@ -41,7 +41,7 @@ _CLASS = "class "
 
 
 class PersistentVolumeController(Controller):
-    """Reconcile claims, by ``namespace/name``, volumes, by name, and all pending claims of a class, by ``class name``."""
+    """Reconciles claims, by ``namespace/name``, volumes, by name, and all pending claims of a class, by ``class name``."""
 
     kind = PersistentVolumeClaim
     watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
@@ -89,7 +89,7 @@ class PersistentVolumeController(Controller):
             del self._unbound[storage_class][key]
 
     def _waiting_for(self, volume: PersistentVolume) -> list[str]:
-        """Record the reservation of a volume, and return the claim, or the class of claims, that can use it now."""
+        """Record a volume as reserved or free; return the keys to reconcile: its claim, or its class if claims wait for one."""
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
             key = f"{reference.namespace}/{reference.name}"
@@ -107,7 +107,7 @@ class PersistentVolumeController(Controller):
             self._take(volume)
 
     def _take(self, volume: PersistentVolume) -> None:
-        """Remove a volume from the available ones."""
+        """Remove a volume from the free ones."""
         free = self._free.get(class_of_volume(volume), [])
         entry = (storage_amount(volume.spec.capacity), volume.metadata.name)
         place = bisect_left(free, entry)
@@ -142,7 +142,7 @@ class PersistentVolumeController(Controller):
         self._bind(claim, now_ns)
 
     def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Return a claim without a class with the default class set, if there is one."""
+        """Return a claim; without a class it gets the default class, if there is one."""
         annotations = claim.metadata.annotations
         if claim.spec.storage_class_name is not None or BETA_STORAGE_CLASS in annotations or claim.spec.volume_name:
             return claim
@@ -197,7 +197,7 @@ class PersistentVolumeController(Controller):
     # Volumes.
 
     def _settle(self, volume: PersistentVolume, now_ns: int) -> None:
-        """Set the phase of a volume without a claim; those of deleted claims are retained or deleted by their reclaim policy."""
+        """Set the phase of a volume without a claim; after the claim's deletion, retain or delete it by its reclaim policy."""
         reference, name = volume.spec.claim_ref, volume.metadata.name
         released = self._released.pop(name, None)
         if reference is None:
@@ -220,7 +220,7 @@ def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
 
 
 def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """Return the default class: of several the newest, of equally old ones the first by name."""
+    """Return the default storage class; of several, the newest; among equally old ones, the first by name."""
     marked = [item for item in classes if item.metadata.annotations.get(DEFAULT_CLASS) == "true"]
     return min(marked, key=lambda item: (-_created_ns(item), item.metadata.name), default=None)
 

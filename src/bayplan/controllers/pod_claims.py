@@ -34,7 +34,7 @@ _MAX_PREFIX_LENGTH = 57
 
 
 class PodClaimController(Controller):
-    """Reconcile pods with claims, by key.
+    """Reconciles pods with claims, by key.
 
     A finished pod gets no new claims; upstream recreates them and deletes them again.
 
@@ -53,7 +53,7 @@ class PodClaimController(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether there has been any claim or template, so that pods matter."""
+        """Whether the controller needs events of pods, because there has been a claim or template."""
         return self._has_claims
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
@@ -94,7 +94,7 @@ class PodClaimController(Controller):
         return None
 
     def _missing(self, pod: Pod, entry: PodResourceClaim, noted: PodResourceClaimStatus | None) -> str | None:
-        """Return the template of an entry whose claim must be created, or None if there is nothing to do."""
+        """Return the template of an entry whose claim must be created; None if none must."""
         if entry.resource_claim_template_name is None:
             return None
         if noted is None:

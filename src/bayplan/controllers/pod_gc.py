@@ -28,7 +28,7 @@ QUARANTINE_NS = 40 * SECOND_NS
 
 
 class PodGarbageCollector(Controller):
-    """Reconcile nodes, by name: the pods of missing ones. The empty name stands for the finished pods.
+    """Reconciles nodes by name: deletes the pods of missing nodes. The empty name means the finished pods.
 
     Args:
         tools: see `ControllerTools`.
@@ -109,7 +109,7 @@ def _is_removed(pod: Pod) -> bool:
 
 
 def _removal_order(pod: Pod) -> tuple[bool, int, str]:
-    """Evicted pods first, then by age, then by name."""
+    """Sort key: evicted pods first, then by age, then by name."""
     created = pod.metadata.creation_timestamp
     evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
     return not evicted, parse_time_ns(created) if created is not None else 0, pod.metadata.name

@@ -55,7 +55,7 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     spec: PodSpec
 
     def of_template(self, template: PodTemplateSpec) -> PreparedTemplate:
-        """Return the same data for the owner's current template, if the prepared one is derived from it."""
+        """Return the data for the owner's current template, if the prepared template is derived from it."""
         return replace_fields(self, template=template)
 
 
@@ -133,11 +133,11 @@ class PodMaker:
         Args:
             prepared: the data that all pods of the template share.
             now_ns: the current time.
-            name: the name; generated when empty.
-            name_prefix, spec, labels, annotations: the values instead of the shared ones.
+            name: the name; generated if empty.
+            name_prefix, spec, labels, annotations: values to use instead of the shared ones.
 
         Raises:
-            InputError: a pod of that name exists, or a quota has no room for it.
+            InputError: a pod with this name exists, or a quota would be exceeded.
         """
         prefix = name_prefix or prepared.name_prefix
         if spec is None:

@@ -43,7 +43,7 @@ def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) 
 
 
 def rank_active(pods: Iterable[Pod]) -> list[Pod]:
-    """Return pods in the order in which a Job deletes them: as above, by exact times, without costs and related pods."""
+    """Return pods in a Job's deletion order: like `rank_for_deletion`, with exact times, ignoring costs and related pods."""
     return sorted(pods, key=lambda pod: (*_standing(pod), -_ready_since(pod), -_restarts(pod), -_created(pod)))
 
 
@@ -88,7 +88,7 @@ def _compare_ages(one: Pod, other: Pod, now_ns: int) -> int:
 
 
 def _compare_by_age(since: int, other_since: int, one: Pod, other: Pod, now_ns: int) -> int:
-    """Compare two times: 0 if they are equal, else the younger first by powers of two, and by uid within one."""
+    """Compare two times: 0 if they are equal, else the younger first, on a logarithmic scale; by uid within one power of two."""
     if since == other_since:
         return 0
     difference = _magnitude(now_ns - since) - _magnitude(now_ns - other_since)

@@ -18,7 +18,7 @@ VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 
 
 class ClaimProtection(Controller):
-    """Reconcile claims that are being deleted, by key."""
+    """Reconciles claims that are being deleted, by key."""
 
     kind = PersistentVolumeClaim
     watches = (PersistentVolumeClaim,)
@@ -50,7 +50,7 @@ class ClaimProtection(Controller):
 
 
 class VolumeProtection(Controller):
-    """Reconcile volumes that are being deleted, by name."""
+    """Reconciles volumes that are being deleted, by name."""
 
     kind = PersistentVolume
     watches = (PersistentVolume, PersistentVolumeClaim)
@@ -72,7 +72,7 @@ class VolumeProtection(Controller):
         return None
 
     def _is_used(self, volume: PersistentVolume) -> bool:
-        """Return whether the claim that a volume is bound to exists."""
+        """Return whether a volume is bound to an existing claim."""
         reference = volume.spec.claim_ref
         if reference is None or volume.status.phase != "Bound":
             return False

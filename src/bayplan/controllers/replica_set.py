@@ -74,7 +74,7 @@ class ReplicaController(Controller, Generic[R]):
 
 
 class ReplicaSetController(ReplicaController[ReplicaSet]):
-    """Reconcile ReplicaSets."""
+    """Reconciles ReplicaSets."""
 
     kind = ReplicaSet
     component = "replicaset-controller"
@@ -115,7 +115,7 @@ _NO_TEMPLATE = PodTemplateSpec()
 
 
 class ReplicationControllerController(ReplicaController[ReplicationController]):
-    """Reconcile ReplicationControllers."""
+    """Reconciles ReplicationControllers."""
 
     kind = ReplicationController
     component = "replication-controller"

@@ -23,7 +23,7 @@ DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 
 
 class ResourceClaimController(Controller):
-    """Reconcile claims, by key."""
+    """Reconciles claims, by key."""
 
     kind = ResourceClaim
     watches = (ResourceClaim,)
@@ -34,7 +34,7 @@ class ResourceClaimController(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether there has been any claim, so that the end of pods matters."""
+        """Whether the controller needs events of pods, because there has been a claim."""
         return self._has_claims
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
@@ -48,14 +48,14 @@ class ResourceClaimController(Controller):
         return self._claims_of(item)
 
     def _claims_of(self, pod: Pod) -> list[str]:
-        """Return the claims of a pod: named ones, generated ones, and the one for its extended resources."""
+        """Return the claims of a pod: named and generated claims, and the claim for its extended resources."""
         namespace = pod.metadata.namespace
         named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
         keys = [f"{namespace}/{name}" for name in named if name]
         return [*keys, *(claim.key for claim in self.store.dependents(pod.metadata.uid, ResourceClaim))]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remove deleted consumers; release the devices with the last of them; delete a claim whose pod has finished."""
+        """Remove deleted consumers, and with the last one release the devices; delete a claim whose pod has finished."""
         claim = self.store.get(ResourceClaim, key)
         if claim is None:
             return None

@@ -37,7 +37,7 @@ class RevisionHistory:
         self.revisions = [Revision(hash_, template)]
 
     def current(self, template: PodTemplateSpec) -> Revision:
-        """Return the revision of a template: the newest if it is equal, an older one made newest, or a new one."""
+        """Return the revision of a template: the newest if equal, an older revision that becomes the newest, or a new revision."""
         revisions = self.revisions
         if revisions and revisions[-1].template is template:
             return revisions[-1]

@@ -24,7 +24,7 @@ POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 def ordinal_of(pod_name: str) -> int:
-    """Return the ordinal at the end of a pod's name; -1 if there is none."""
+    """Return the ordinal at the end of a pod's name; -1 without one."""
     _, dash, digits = pod_name.rpartition("-")
     if not dash or not digits.isascii() or not digits.isdecimal() or int(digits) >= 2**31:
         return -1
@@ -45,7 +45,7 @@ class StatefulPods:
     """Creates the pods of StatefulSets, with their claims.
 
     Args:
-        controller: the controller of the pods; reports what is created.
+        controller: the controller of the pods, which reports created objects.
     """
 
     def __init__(self, controller: Controller) -> None:

@@ -44,7 +44,7 @@ class _Memory:
 
 
 class StatefulSetController(Controller):
-    """Reconcile StatefulSets."""
+    """Reconciles StatefulSets."""
 
     kind = StatefulSet
     component = "statefulset-controller"
@@ -84,7 +84,7 @@ class StatefulSetController(Controller):
         return run.again_ns
 
     def _forget_gone(self) -> None:
-        """Drop the memory of sets that no longer exist and have no pods."""
+        """Drop the cached state of sets that no longer exist and have no pods."""
         stored = {item.metadata.uid for item in self.store.all(StatefulSet)}
         for uid in list(self._memories):
             if uid not in stored and not self.store.owned_pods(uid):
@@ -183,7 +183,7 @@ class _Run:
         self.again_ns: int | None = None
 
     def step(self) -> None:
-        """Create missing pods, then remove surplus ones, then update; an ordered set stops at the first wait."""
+        """Create missing pods, then remove surplus pods, then update pods; an ordered set stops at the first wait."""
         if self._fill():
             return
         if self._shrink():
@@ -300,7 +300,7 @@ class _Run:
     def _pod(self, ordinal: int) -> Pod | None:
         """Return the set's pod of an ordinal. A pod with that name and without a controller is adopted if its labels match.
 
-        Names are unique, so a set that is recreated must adopt the orphans of the old one.
+        Names are unique, so a recreated set must adopt the orphans of the old set.
         """
         pod = self._controller.store.pods.get(f"{self._pod_prefix}{ordinal}")
         if pod is None:

@@ -43,7 +43,7 @@ class WriteRefused(InputError):
 
 
 class AwaitsAnswers(WriteRefused):
-    """A write that waits for the responses of webhooks. The next attempt finds them; nothing is reported until then."""
+    """A write waits for the responses of webhooks. The next attempt finds the responses; nothing is reported until then."""
 
 
 class Writer(Protocol):
@@ -66,7 +66,7 @@ class Writer(Protocol):
         """Replace an object by a newer version and return it as stored.
 
         Raises:
-            InvariantError: the object is not there, or has another uid.
+            InvariantError: the object does not exist, or has another uid.
         """
         ...
 
@@ -83,7 +83,7 @@ class Writer(Protocol):
         Args:
             item: the stored object.
             now_ns: the current time.
-            grace_seconds: the grace period of pods; None for their own.
+            grace_seconds: the grace period of pods; None for the pods' own.
             propagation: the propagation policy. Background deletes dependents after the owner, Foreground before it; Orphan
                 leaves them.
         """

@@ -74,7 +74,7 @@ def remove_duplicates(view: ClusterView, evictor: EvictorArgs, args: RemoveDupli
 def remove_pods_violating_topology_spread_constraint(
     view: ClusterView, evictor: EvictorArgs, args: TopologySpreadArgs
 ) -> None:
-    """Evict pods of the fullest domains of a constraint until its skew holds, if they fit into the emptier ones."""
+    """Evict pods of the fullest domains of a constraint until its maximum skew holds, if they fit into emptier domains."""
     found: dict[tuple[str, str], tuple[str, TopologySpreadConstraint]] = {}
     for pods in view.pods.values():
         for pod in pods:

@@ -30,7 +30,7 @@ class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Namespaces(Part, frozen=True, kw_only=True):
-    """Selected namespaces: only some, or all except some."""
+    """Selected namespaces: only some namespaces, or all except some."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

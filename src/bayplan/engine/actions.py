@@ -15,8 +15,8 @@ from bayplan.objects.pod import Pod
 class Bind(Struct, frozen=True, gc=False):
     """Bind a pod to a node.
 
-    `extender` names the extender that already bound the pod through the API server; "" if none did. With an extender, the host of a
-    real cluster only waits for the pod to come back bound; a host that owns the cluster state binds it anyway.
+    `extender` names the extender that has already bound the pod through the API server; "" if none has. With an extender, the
+    host of a real cluster only waits until the pod is reported as bound; a host that owns the cluster state binds it anyway.
     """
 
     pod: Pod
@@ -25,9 +25,9 @@ class Bind(Struct, frozen=True, gc=False):
 
 
 class Update(Struct, frozen=True, gc=False):
-    """Write a new version of an object that a pod needs on a node, before the pod is bound there.
+    """Write a new version of an object that a pod needs on a node, before the pod is bound to it.
 
-    Without a node, an attempt has failed and the update may help the next one (for example, a claim gives up its allocation).
+    Without a node, an attempt has failed and the update may help the next attempt (for example, by deallocating a claim).
     """
 
     pod: Pod

@@ -74,10 +74,10 @@ def assemble_scheduler(
         seed: seed of the streams that choose among equally good nodes.
         start_ns: the time when the scheduler starts; its timers are aligned to it.
         record_level: the level of detail of records.
-        pick: chooses one of several best nodes; by default, a seeded random stream.
+        pick: the function that chooses one of several best nodes; by default, at random from a seeded stream.
         state: an existing cluster, e.g. a fork of another scheduler's.
-        queue_type: the kind of scheduling queue; simulations use their own.
-        sampling: whether a search ends once it has found as many nodes as the configuration asks for; otherwise it visits all.
+        queue_type: the class of the scheduling queue; simulations use a class of their own.
+        sampling: whether a search ends when it has found as many nodes as the configuration specifies, or visits all nodes.
         extenders: the configured extenders, connected by the host; without them, none is called.
 
     Raises:
@@ -121,7 +121,7 @@ def assemble_scheduler(
 
 
 def _dry_runs(state: ClusterState, pods: Mapping[str, Pod], streams: RandomStreams, pick: Pick | None) -> DryRunner:
-    # Upstream chooses at random among equally good nodes and for the start of the search for victims, and so does this.
+    # As upstream, draw the start of the search for victims, and choose at random among equally good nodes.
     offsets = streams.stream("preemption_offset").random
     return DryRunner(
         state,
@@ -148,7 +148,7 @@ def _queue_options(configuration: SchedulerConfiguration, feature_gates: Feature
 
 
 def _missing_plugins(configuration: SchedulerConfiguration, registry: Registry) -> tuple[str, ...]:
-    """Return the enabled in-tree plugins that this version lacks, fully or partly; reports name them."""
+    """Return the enabled in-tree plugins that this version does not or only partly implement; reports name them."""
     wanted = {
         entry.name for profile in configuration.profiles for entries in profile.plugins.values() for entry in entries
     }
@@ -182,7 +182,7 @@ def _profile(profile: ProfileConfiguration, registry: Registry, handle: Handle) 
 def _hints_and_gates(
     profiles: Mapping[str, Profile], *, extended: bool
 ) -> tuple[HintTable, Mapping[str, Sequence[tuple[str, PreEnqueue]]]]:
-    """Return, by scheduler name, which events wake the pods that a plugin rejected, and which plugins can keep a pod out."""
+    """Return, by scheduler name, the events that retry pods rejected by a plugin, and the PreEnqueue plugins."""
     # Nothing is known about what extenders read: any event may help.
     theirs: list[tuple[str, Sequence[tuple[ClusterEvent, QueueingHint | None]]]] = (
         [(EXTENDER, ((ANY_EVENT, None),))] if extended else []
@@ -199,7 +199,7 @@ def _hints_and_gates(
 
 
 def request_gates(feature_gates: FeatureGates) -> RequestGates:
-    """Return the gates that change how many resources a pod takes."""
+    """Return the gates that affect the requests of pods."""
     return RequestGates(
         pod_level_resources=feature_gates.enabled("PodLevelResources"),
         in_place_pod_vertical_scaling=feature_gates.enabled("InPlacePodVerticalScaling"),

@@ -70,7 +70,7 @@ class BackoffQueue:
             self.rejected.reorder(queued, self._rejected_key(queued))
 
     def is_backing_off(self, queued: QueuedPod, now_ns: int) -> bool:
-        """Return whether a pod, in whichever tier it waits, must not be tried yet. Computes the end of its backoff once."""
+        """Return whether a pod is still in backoff, in any tier. Computes the end of its backoff once."""
         options = self._options
         count = queued.error_count or queued.unschedulable_count
         if not count or not options.max_backoff_ns:
@@ -88,7 +88,7 @@ class BackoffQueue:
     def next_flush_ns(self, now_ns: int) -> int | None:
         """Return the first tick, now or later, of the timer that calls `pop_finished` at which it finds a pod."""
         options = self._options
-        # With windows the timer is aligned to them, else to the start.
+        # Ticks are aligned to the windows if there are any, else to the scheduler's start.
         start_ns = options.start_ns
         if options.pop_from_backoff:
             start_ns -= start_ns % SECOND_NS

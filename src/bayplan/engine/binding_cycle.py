@@ -36,7 +36,7 @@ MAX_PERMIT_TIMEOUT_NS = 15 * MINUTE_NS
 
 
 class Binding(Struct, frozen=True, gc=False):
-    """A pod assumed on its node, on the way to its binding."""
+    """A pod that is assumed on its node and not bound yet."""
 
     queued: QueuedPod
     profile: Profile
@@ -55,7 +55,7 @@ class BindingCycle:
     Attributes:
         waiting: bindings of the pods that wait for a permit, by pod key.
         pending: bindings requested from the host, by pod key, until the pod comes back bound or the host reports a failure, even
-            if the pod is being deleted or its node has gone.
+            if the pod is being deleted or its node has been deleted.
     """
 
     def __init__(self, scheduler: Scheduler, *, nominates_expected: bool) -> None:
@@ -65,7 +65,7 @@ class BindingCycle:
         self._nominates_expected = nominates_expected
 
     def begin(self, binding: Binding, now_ns: int) -> CycleReport:
-        """Take a newly assumed pod as far as this cycle can."""
+        """Run the binding cycle of a newly assumed pod as far as possible without waiting."""
         status = self._reserve_and_permit(binding, now_ns)
         if status is not SUCCESS and not status.ok and status.code is not _WAIT:
             # Other pods never saw it on its node.
@@ -156,7 +156,7 @@ class BindingCycle:
             plugin.post_bind(cycle_state, pod, node_name)
         self._activate_pods(cycle_state, now_ns)
         note = f"Successfully assigned {binding.queued.key} to {node_name}"
-        # The event is about the version that was scheduled, as upstream's.
+        # As upstream, the event refers to the version that was scheduled.
         return [Emit(binding.queued.pod, "Normal", "Scheduled", "Binding", note)]
 
     # Rollback.
@@ -164,7 +164,7 @@ class BindingCycle:
     def failed(self, binding: Binding, status: Status, now_ns: int, *, waited: bool = False) -> CycleReport:
         """Remove an assumed pod from its node after a wait for a permit, PreBind or Bind failed.
 
-        To other pods it leaves the node, which may help them. The pod itself waits for an event only if a permit was denied;
+        For other pods it leaves the node, which may help them. The pod itself waits for an event only if a permit was denied;
         failures of PreBind and Bind are retried after a backoff.
         """
         queue, pod, uid = self._scheduler.queue, binding.queued.pod, binding.queued.uid
@@ -183,7 +183,7 @@ class BindingCycle:
         self._scheduler.forget(binding.queued.key)
 
     def _given_back(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
-        """Return a pod that lost its node to the queue. If `rejected`, it waits for an event of the plugin that rejected it."""
+        """Requeue a pod that lost its node. If `rejected`, it waits for an event of the plugin that rejected it."""
         scheduler = self._scheduler
         outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
         message, rejecting, pending = status.message, tuple[str, ...](), tuple[str, ...]()

@@ -79,7 +79,7 @@ class ClusterEvents:
         return []
 
     def _add_assigned_pod(self, pod: Pod, key: str, now_ns: int) -> list[Action]:
-        """Add a pod that has a node: either an assumed pod is confirmed, or something else bound it."""
+        """Add a pod that has a node: an assumed pod is confirmed, or the pod was bound by another client."""
         scheduler, state = self._scheduler, self._scheduler.state
         known = state.pods.get(key)
         row = state.nodes.row_of.get(pod.spec.node_name)
@@ -155,7 +155,7 @@ class ClusterEvents:
         return []
 
     def _nomination_left(self, pod: Pod, now_ns: int) -> None:
-        """Wake the pods whose cycles counted a nominated pod as if it ran on its node."""
+        """Wake the pods in whose cycles a nominated pod counted on its node."""
         priority = pod.spec.priority or 0
         self._scheduler.queue.move_all(
             ASSIGNED_POD_DELETE, pod, None, now_ns, lambda other: (other.spec.priority or 0) <= priority

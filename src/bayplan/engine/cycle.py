@@ -27,7 +27,7 @@ _UNSCHEDULABLE = unschedulable()
 
 
 class NominatedFailures(NamedTuple):
-    """Rows where the first failing filter differs once the pods nominated to them count.
+    """Rows where the first failing filter changes when the pods nominated to them count.
 
     Attributes:
         rows: intp, ascending.
@@ -53,11 +53,11 @@ class ScheduleResult:
         ties: rows with the highest total.
         total: the highest total; 0 if no scoring was needed.
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
-        scored: whether scores were computed (a single feasible node needs none).
+        scored: whether scores were computed; not for a single feasible node.
         nominated_node: the node that was tried first, or "".
         tried_alone: whether it was chosen without looking at any other.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
-        refused_row, refusal: the row of a nominated node that does not fit the pod, with (filter, verdict); -1 if there is none.
+        refused_row, refusal: the row of the pod's nominated node if filters rejected it, with (filter, verdict); else -1.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
         sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
         first_failures: the first failing filter by row, if nominated pods make a difference; else None.
@@ -164,7 +164,7 @@ def find_nodes_that_fit_pod(
     result: ScheduleResult,
     sampling: NodeSampling | None = None,
 ) -> Bools:
-    """Return bool[capacity], the feasible nodes when nominated pods count.
+    """Return bool[capacity], the feasible nodes with nominated pods counted.
 
     With `sampling`, the result lists the nodes found before the search ended.
     """
@@ -189,7 +189,7 @@ def find_nodes_that_fit_pod(
 
 
 def first_failures(plan: Plan, nominated: NominatedPods, nominations: RowLog) -> FirstFailures:
-    """Return the first failing filter by row when nominated pods count; the plan's filters must be up to date."""
+    """Return the first failing filter of each row with nominated pods counted; the plan's filters must be up to date."""
     if not isinstance(plan.first_failed, FirstFailures):
         plan.first_failed = FirstFailures(plan, nominations)
     plan.first_failed.refresh(nominated)
@@ -197,7 +197,7 @@ def first_failures(plan: Plan, nominated: NominatedPods, nominations: RowLog) ->
 
 
 def _count_nominated_pods(plan: Plan, failures: FirstFailures, result: ScheduleResult) -> None:
-    """Record the rows whose verdicts change with nominated pods, and the Error of a filter that they cause."""
+    """Record the rows whose verdicts change with nominated pods, and the Error of a filter on these rows."""
     found = failures.overrides
     if not found:
         return
@@ -217,7 +217,7 @@ def _nominated_failures(overrides: dict[int, int]) -> NominatedFailures:
 
 
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
-    """Return the Error that ends the cycle, or None: the first one in `visited`, or on the first node by name."""
+    """Return the Error that ends the cycle, or None: the first in the order of `visited`, or on the first node by name."""
     first, verdicts = plan.filtered.first_failures()
     if result.nominated_failures is not None:
         result.nominated_failures.write_to(first, verdicts)
@@ -345,7 +345,7 @@ def _as_visited(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: N
     nodes = plan.state.nodes
     order = nodes.tree.order(nodes.row_of)
     if sampling is not None:
-        # The search has continued from where it began.
+        # Start where this cycle's search started: `next_start` has already moved past it.
         order = np.roll(order, -((sampling.next_start - result.evaluated_nodes) % len(order)))
     return order[feasible[order]]
 
@@ -384,7 +384,7 @@ def mask_of(rows: Index, capacity: int) -> Bools:
 
 
 def _is_bare(result: ScheduleResult) -> bool:
-    """Return whether scoring must ignore the pods on nodes, because an extender returned its own node objects."""
+    """Return whether scoring must ignore the pods on nodes because an extender returned its own node objects."""
     return result.extended is not None and result.extended.bare
 
 
@@ -441,7 +441,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
 
 
 def _visited(plan: Plan, result: ScheduleResult, examined: Bools) -> Bools:
-    """Return the nodes visited by a search that ended early and whose results extenders then rejected; else all examined ones."""
+    """Return the visited nodes if a search ended early and extenders then rejected its results; else all examined nodes."""
     if result.sample is None:
         return examined
     start, evaluated = result.sample_span

@@ -41,10 +41,10 @@ class Record(Struct, frozen=True, gc=False):
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
         ties: size of the tie set.
         total: its total score; 0 if no scoring was needed.
-        message: why there is no node; "" if there is one.
+        message: why the pod has no node; "" if it has one.
         nominated_node: the node on which preemption made room, or "".
         victims: keys of the preempted pods.
-        frame: number of the full record in `Records`; -1 if there is none.
+        frame: the number of the full record in `Records`; -1 without a full record.
     """
 
     time_ns: int
@@ -99,16 +99,16 @@ class KeyframeValues(Protocol):
 
 
 class Frame(NamedTuple):
-    """A reference to a full record, and what is specific to the cycle.
+    """A reference to a full record, and the data specific to the cycle.
 
     Attributes:
-        keyframe, changes: the keyframe, and how many of its changes had been made.
+        keyframe, changes: the keyframe, and the number of its changes up to the cycle.
         scored: whether nodes were scored.
         scales: the scale by which each scorer's scores were normalised.
         overrides: (row, filter, verdict) of rows that are infeasible because of the pods nominated to them.
         ties: rows of the tie set; None if it follows from the totals.
         pre_filter: the rejection by PreFilter, or None.
-        only: the only row evaluated, because the pod was nominated to it; -1 if there were more.
+        only: the only row evaluated, because the pod was nominated to it; -1 if other rows were evaluated.
         sample: the start of the search in visiting order, and the number of nodes that it visited, if it ended early; else None.
         extenders: the extenders' results; None if there are no extenders or the cycle did not reach them.
         preemption: the result of preemption, if it ran.
@@ -147,7 +147,7 @@ class Decision:
         allowed: bool[rows], nodes that PreFilter left to the filters.
         examined: bool[rows], nodes that filters evaluated before enough feasible nodes were found.
         raw: int64[scorers, rows], scores before NormalizeScore; undefined if not `feasible`.
-        normalized: int64[scorers, rows], scores after it; undefined if not `feasible`.
+        normalized: int64[scorers, rows], the scores after normalisation; undefined if not `feasible`.
         feasible: bool[rows].
         total: int64[rows], -1 if not feasible.
         ties: names of the tie set, in row order.
@@ -156,9 +156,9 @@ class Decision:
         statuses: the statuses of the verdicts, by (filter, verdict).
         overrides: rows that are infeasible because of the pods nominated to them, with (filter, verdict).
         extenders: the result of each extender. Extenders are the last of `filters`, and those that scored the last of `scorers`.
-            Their codes are 0 for nodes that they were not called with; rows are those of `names`.
+            The codes are 0 for nodes that were not sent to the extender; rows are those of `names`.
         preemption: the result of preemption, or None.
-        check_all: whether all filters ran on a node even if one rejected it, as `alwaysCheckAllPredicates` of a Policy demands.
+        check_all: whether all filters ran on a node even if one rejected it, as with `alwaysCheckAllPredicates` in a Policy.
         pre_filters: the results of PreFilter plugins.
         pre_scores: the status of each PreScore plugin.
     """
@@ -190,7 +190,7 @@ class Decision:
         return decision_html(self)
 
     def was_asked(self, number: int, row: int) -> bool:
-        """Return whether a filter ran on a node: plugins run on all nodes, extenders only on the remaining ones."""
+        """Return whether a filter ran on a node: plugins run on all nodes, extenders only on the nodes that are left."""
         first = len(self.filters) - len(self.extenders)
         return number < first or row in self.extenders[number - first].asked
 
@@ -200,7 +200,7 @@ class Decision:
         return self.normalized * np.array(self.weights, dtype=np.int64).reshape(-1, 1)
 
     def first_failure(self, row: int) -> Status | None:
-        """Return the status with which a node was rejected, or None: PreFilter's, or that of its first failing filter."""
+        """Return the status with which a node was rejected, or None: the status of PreFilter or of its first failing filter."""
         if self.pre_filter is not None:
             return self.pre_filter
         if not self.examined[row] and self.allowed[row]:
@@ -213,7 +213,7 @@ class Decision:
         return self.statuses[int(failing[0]), int(self.codes[failing[0], row])] if len(failing) else None
 
     def rejecting_plugin(self, row: int) -> str:
-        """Return the plugin that rejected a node first; "" if none did."""
+        """Return the first plugin that rejected a node; "" if none did."""
         status = self.first_failure(row)
         if status is None or status.plugin:
             return "" if status is None else status.plugin
@@ -294,7 +294,7 @@ def rebuild(record: Record, frame: Frame) -> Decision:
 
 @lru_cache(maxsize=16)
 def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], Index | slice, Mapping[int, int]]:
-    """Return the names without gaps, the rows that have one, and the position of each of these rows among them.
+    """Return the names of existing nodes, their rows, and by row its position among them.
 
     Results are cached, because many decisions share the same nodes.
     """
@@ -307,7 +307,7 @@ def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], In
 def with_extenders(decision: Decision, extenders: Sequence[ExtenderResult], floor: int) -> Decision:
     """Return a decision with the extenders' results after the plugins'; rows are those of the decision.
 
-    `floor` is the score of each node without extenders if no plugin scores; with extenders it is 0.
+    `floor`: the score of each node if no plugin scores; 0 with extenders.
     """
     codes, statuses = list(decision.codes), dict(decision.statuses)
     for number, result in enumerate(extenders, start=len(decision.filters)):

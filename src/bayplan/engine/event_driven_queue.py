@@ -51,7 +51,7 @@ class EventDrivenQueue(SchedulingQueue):
     Attributes:
         timed_retries: whether time brings back all pods, as upstream; a simulation sets it when no events but timers are
             left, so that every waiting pod is tried on the final state of the cluster.
-        retry_predictor: predicts whether a waiting pod can be scheduled; without it, every woken pod is tried.
+        retry_predictor: predicts whether a waiting pod can be scheduled; None to try every woken pod.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class EventDrivenQueue(SchedulingQueue):
         if (
             self.retry_predictor is None
             or not self._groups_by_plan
-            # Its nominated node is taken for other pods but not for itself: no other pod is like it.
+            # Its own nomination does not count for itself but for all other pods, so no other pod has the same feasible nodes.
             or self.nominator.node_by_uid.get(queued.uid)
             or queued.gating_plugin
             or queued.pending_plugins
@@ -208,7 +208,7 @@ class EventDrivenQueue(SchedulingQueue):
         return bool(len(self._backoff)) or next(self._timed(), None) is not None
 
     def catch_up(self, now_ns: int) -> None:
-        """Count the timed attempts, up to but excluding now, that the host skipped because nothing had changed.
+        """Count the timed attempts before now that the host skipped because nothing had changed.
 
         These are the attempts of pods that an error sent back, and of pods that only time brings back.
         """
@@ -252,7 +252,7 @@ class EventDrivenQueue(SchedulingQueue):
         return self._move(movers, UNSCHEDULABLE_TIMEOUT, None, None, now_ns) if movers else 0
 
     def _timed(self) -> Iterator[QueuedPod]:
-        """Yield the pods that time brings back: all of them if they would now fail differently than before."""
+        """Yield the pods that time brings back; all pods if they would now fail differently."""
         everybody = self.timed_retries or (self.retry_predictor is not None and self.retry_predictor.has_no_nodes)
         for group in self._unschedulable.groups:
             if group.members and not group.gating_plugin and (everybody or not self._is_trusted(group.rejection)):
@@ -269,11 +269,11 @@ class EventDrivenQueue(SchedulingQueue):
     # Attempts that are counted, but not made.
 
     def _last_failure_ns(self, queued: QueuedPod, now_ns: int) -> int:
-        """Return the time of a waiting pod's last failure, up to but excluding now, counted attempts included."""
+        """Return the time of a waiting pod's last failure before now, including counted attempts."""
         return self._retries(queued, now_ns)[1]
 
     def _retries(self, queued: QueuedPod, now_ns: int) -> tuple[int, int]:
-        """Return how often time would have retried a waiting pod in vain since it failed, and when last."""
+        """Return the number of timed attempts that a waiting pod would have failed since its last one, and the last time."""
         plan_group = self._waiting.plan_group_of.get(queued)
         failed_ns = queued.timestamp_ns if plan_group is None else plan_group.failure_ns(queued)
         if queued.gating_plugin or not self._is_trusted(queued.rejection):
@@ -293,7 +293,7 @@ class EventDrivenQueue(SchedulingQueue):
         return first_on_grid(max(earliest_ns, start_ns), start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS)
 
     def _catch_up(self, queued: QueuedPod, now_ns: int) -> None:
-        """Count the attempts that a waiting pod would have had by now."""
+        """Count the attempts that a waiting pod would have made by now."""
         queued.count_failures(*self._retries(queued, now_ns))
 
     def _requeue(self, queued: QueuedPod, strategy: Strategy, now_ns: int, label: str) -> None:

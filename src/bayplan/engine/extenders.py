@@ -28,7 +28,7 @@ class ExtenderResult(msgspec.Struct):
         name: the URL prefix.
         weight: the weight of its scores.
         scale: the factor applied to its scores before the weight.
-        asked: the rows sent to its filter, in order; empty if the filter was not called.
+        asked: the rows sent to its filter verb, in order; empty if it was not called.
         refused: rows that it rejected, with the status (empty if it left a node out without a reason).
         unknown: names in its rejections that are not nodes of the cluster.
         scores: its scores by row, unscaled; None if it was not called, or failed.
@@ -47,7 +47,7 @@ class ExtenderResult(msgspec.Struct):
     ignored: bool = False
 
     def moved(self, place: Mapping[int, int]) -> ExtenderResult:
-        """Return a copy with other row numbers, without the rows that have none."""
+        """Return a copy with new row numbers, without rows that have no new number."""
         return replace(
             self,
             asked=tuple(place[row] for row in self.asked if row in place),
@@ -66,9 +66,9 @@ class ExtendedCycle:
     """The extenders' results in one cycle.
 
     Attributes:
-        statuses: the statuses of rejected nodes, by name.
+        statuses: the statuses of rejected nodes, by node name.
         refused_some: whether they returned a different number of nodes than they were called with.
-        bare: whether an extender returned node objects instead of names, so that scoring sees no pods on them.
+        bare: whether an extender returned node objects instead of names; then scoring ignores the pods on nodes.
         left: the rows (intp) that remain, in the extenders' order.
     """
 
@@ -102,7 +102,7 @@ class ExtendedCycle:
 def find_nodes_that_pass_extenders(
     extenders: Sequence[Extender], cycle: ExtendedCycle, pod: Pod, nodes: NodeTable, rows: Index
 ) -> Index | Status:
-    """Call the extenders in order, each with the rows (intp) left by the previous one; return the remaining rows or an Error.
+    """Call the extenders in order, each with the rows (intp) that the previous one left; return the remaining rows or an Error.
 
     A failure of an ignorable extender counts as if it had rejected no node.
     """
@@ -127,7 +127,7 @@ def find_nodes_that_pass_extenders(
 
 
 def _reject_unknown_nodes(found: Filtered, extender: Extender, row_of: Mapping[str, int]) -> Filtered | ExtenderFailure:
-    """Return a failure if a node passes that the cluster does not have; upstream would continue with it."""
+    """Return a failure if an extender accepts a node that does not exist; upstream would continue with it."""
     for name in found.nodes:
         if name not in row_of:
             return ExtenderFailure(unknown_node(extender.name, name))
@@ -158,12 +158,12 @@ def _refusal(code: Code, text: str, name: str) -> Status:
 def add_extender_scores(
     extenders: Sequence[Extender], cycle: ExtendedCycle, pod: Pod, state: ClusterState, rows: Index, totals: Ints
 ) -> tuple[int, Ties]:
-    """Call the extenders to score nodes (rows, intp); return the highest total including their scores, and the rows that have it.
+    """Call the extenders to score nodes (rows, intp); return the highest total including their scores, and the rows with it.
 
     An extender that fails gives no scores; the cycle continues.
 
     Args:
-        extenders: all of them.
+        extenders: all extenders.
         cycle: receives their results.
         pod: the pod.
         state: the cluster.
@@ -196,7 +196,7 @@ def add_extender_scores(
 
 
 def bind_by_extenders(extenders: Sequence[Extender], pod: Pod, node_name: str) -> tuple[str, Status]:
-    """Bind a pod with the first extender that binds such pods; return its name ("" if there is none) and the status."""
+    """Bind a pod through the first extender that binds such pods; return the extender's name ("" if none does) and the status."""
     for extender in extenders:
         if not extender.is_binder or not extender.is_interested(pod):
             continue

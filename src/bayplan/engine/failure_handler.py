@@ -22,7 +22,7 @@ MAX_EVENT_NOTE = 1024
 
 
 class FailureHandler:
-    """Requeues the pods of a scheduler and returns what the host must write about them."""
+    """Requeues the failed pods of a scheduler, and returns the writes about them for the host."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -44,7 +44,7 @@ class FailureHandler:
             rejecting: plugins whose events bring the pod back; empty if an error ended the attempt.
             found: the result of PostFilter: a node to nominate, "" to clear the nomination; None leaves it unchanged.
             now_ns: the time.
-            pending: those of `rejecting` that make the pod wait for something.
+            pending: the plugins among `rejecting` that make the pod wait for an event.
         """
         scheduler = self._scheduler
         nominated_node_name = found.nominated_node_name if found is not None else None

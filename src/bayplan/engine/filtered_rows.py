@@ -44,7 +44,7 @@ class FilteredRows:
         self._node_position = self._capacity = -1
         self._node_names: frozenset[str] | None = None
         self._examined: Any = None
-        # The filters that fail on some row, while single rows are combined.
+        # The filters with a failing row; set while single rows are combined.
         self._failing: list[FilterResult] = []
 
     @property
@@ -53,7 +53,7 @@ class FilteredRows:
         return self.rules.results
 
     def refresh(self, node_names: frozenset[str] | None) -> None:
-        """Run the filters on what changed, and combine their verdicts. `node_names`: the nodes left by PreFilter; None for all."""
+        """Run the filters on changed rows, and combine the verdicts. `node_names`: the nodes left by PreFilter; None for all."""
         whole = self.rules.refresh(self._state, None)
         columns = self._columns
         if node_names is not self._node_names:
@@ -123,7 +123,7 @@ class FilteredRows:
         return named
 
     def first_failures(self) -> tuple[Index, Codes]:
-        """Return per row the number of the first filter that failed (intp, -1: none) and its verdict (uint16)."""
+        """Return for each row the number of the first filter that failed (intp, -1: none) and its verdict (uint16)."""
         capacity = self._columns.capacity
         first = np.full(capacity, -1, dtype=np.intp)
         verdicts = np.zeros(capacity, dtype=np.uint16)

@@ -1,7 +1,7 @@
 """Full evaluation of scores without caching: the reference for cached results, and the path for uncached ones.
 
-Uncached are scores over a set of feasible nodes that is not the plan's own (nominated pods, extenders), and the single feasible
-node that upstream does not score.
+Scores are not cached if the feasible nodes differ from the plan's (because of nominated pods or extenders), nor for a single
+feasible node, which upstream does not score.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bayplan.state.arrays import Bools, Ints
 class PluginScores:
     """The result of one score plugin: its weight, and int64[rows] raw and normalised scores, defined for feasible rows.
 
-    `plugin` and `spec` identify the source of the raw scores, `scale` the normalisation (None if there is none).
+    `plugin` and `spec` identify the source of the raw scores, `scale` the normalisation (None without one).
     """
 
     weight: int
@@ -40,7 +40,7 @@ class ScoreTable:
     """Scores of all plugins over a set of feasible nodes.
 
     Attributes:
-        scores: per plugin, in order, without skipped ones.
+        scores: the scores by plugin, in order, without skipped plugins.
         total: int64[rows], -1 if not feasible.
         skipped: plugins whose PreScore returned Skip.
         failure: the Error that ended scoring, or None.
@@ -55,7 +55,7 @@ class ScoreTable:
 def score_over(plan: Plan, feasible: Bools, *, bare: bool = False) -> ScoreTable:
     """Score a plan's pod over the feasible rows (bool[rows], at least one true), without using caches.
 
-    `bare`: ignore what is on the nodes (see `ClusterState.without_pods_and_images`).
+    `bare`: ignore pods and images on nodes (see `ClusterState.without_pods_and_images`).
     """
     state, profile = plan.state, plan.profile
     table = ScoreTable()

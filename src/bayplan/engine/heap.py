@@ -1,6 +1,6 @@
 """Pods in the order of a key, with removal in constant time: the active queue and the backoff queues.
 
-Removal leaves the entry in place; an entry counts only while its pod is in the queue under that very key.
+Removal leaves the entry in place; an entry counts only while its pod is in the queue with the same key object.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from bayplan.objects.pod import Pod
 
 
 class Strategy(IntEnum):
-    """The effect of an event on a pod; if several apply, the greatest counts."""
+    """The effect of an event on a pod; if several apply, the highest counts."""
 
     SKIP = 0
     AFTER_BACKOFF = 1
@@ -30,8 +30,8 @@ class Interest(NamedTuple):
 
     Attributes:
         pending: hints of plugins for which the pod is pending.
-        others: hints of the other plugins that rejected it.
-        at_least: the minimum strategy, whatever the hints return.
+        others: the hints of the other plugins that rejected the pod.
+        at_least: the minimum strategy, regardless of the hints.
     """
 
     pending: tuple[QueueingHint, ...]
@@ -61,9 +61,9 @@ class EventMatch:
 
     Attributes:
         event: the event.
-        of_interest: whether any plugin of any profile registered it. A wildcard always is of interest.
+        of_interest: whether any plugin of any profile registered the event; always True for a wildcard.
         wildcard: whether it concerns all pods.
-        gating_plugins: plugins of any profile that registered it; gated pods are considered only for their own gate.
+        gating_plugins: the gates of any profile that registered the event; a gated pod is considered only if its own gate did.
     """
 
     __slots__ = ("_hints", "_interests", "event", "gating_plugins", "of_interest", "wildcard")
@@ -81,9 +81,9 @@ class EventMatch:
         self._interests: dict[Rejection, Interest | None] = {}
 
     def interest(self, rejection: Rejection) -> Interest | None:
-        """Return the hints to run for pods with a rejection; None if the event has no effect on them.
+        """Return the hints to run for pods with this rejection; None if the event has no effect on them.
 
-        For a wildcard, this ignores that it may concern a single pod: see `strategy`.
+        A wildcard may concern only one pod, which this ignores: see `strategy`.
         """
         try:
             return self._interests[rejection]

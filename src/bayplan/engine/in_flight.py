@@ -22,7 +22,7 @@ class InFlightEvent(NamedTuple):
 
 
 class InFlight:
-    """Pods by uid, and one list of events for all of them. Events that no pod in flight still needs are dropped."""
+    """Pods in flight by uid, and one list of events for all of them. Events that no pod in flight needs are dropped."""
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}

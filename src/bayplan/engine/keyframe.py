@@ -57,19 +57,19 @@ class Keyframe:
 
     Attributes:
         names: node names by row; None in freed rows.
-        order: rows in the order in which a search visits them. Both are shared by the keyframes between two changes of the nodes.
+        order: the rows in the order in which a search visits them. All keyframes between two changes of the nodes share both.
         examined: bool[rows], nodes that PreFilter left to the filters; None for all.
         absent: the status of the other nodes, or None.
         verdicts: the verdicts of each filter part.
-        raw: the raw scores of each score part. In the narrowest type that holds them; a single element stands for equal values.
+        raw: the raw scores of each score part, in the narrowest integer type; a single element represents equal values.
         filters: plugin, spec and the params for its reasons, per filter part.
         scorers: plugin, spec and weight, per score part.
         floor: the score of a feasible node before any plugin runs: 1 if the profile has no score plugin.
         moving: parts that placements change through their params, without a log entry.
-        dynamic: numbers of the parts whose changes are recorded (filters first, then scorers): the moving and the logged ones.
+        dynamic: the numbers of the parts whose changes are recorded (filters first, then scorers): moving and logged parts.
         rows: rows that changed later, in order.
-        values: the dynamic parts' values for each of them.
-        texts: reasons of verdicts by filter, recorded with the verdicts if their params are gone.
+        values: for each change, the values of the dynamic parts.
+        texts: the reasons of verdicts by filter, recorded because the params will be gone.
     """
 
     __slots__ = (
@@ -201,7 +201,7 @@ class Keyframe:
 
     @property
     def whole_nbytes(self) -> int:
-        """Return the approximate size of this keyframe on its own, without names and changes."""
+        """Return the approximate size of this keyframe, without names and changes."""
         return 500 + sum(int(values.nbytes) for values in self.arrays)
 
 
@@ -310,7 +310,7 @@ class FrameHistory:
         return self._values
 
     def _fits(self, plan: Plan, outputs: list[PluginOutput]) -> bool:
-        """Return whether the plugins are those of the keyframe, and nothing changed that it does not record."""
+        """Return whether the plugins are those of the keyframe, and only data that it records has changed."""
         keyframe = self.keyframe
         if self._node_position != plan.state.node_log.end or absent_status(plan) != keyframe.absent:
             return False
@@ -345,10 +345,10 @@ class FrameHistory:
 
 
 class PlanHistory:
-    """The state that records keep for one plan.
+    """The recording state of one plan.
 
     Attributes:
-        own: the keyframe to extend for the plan's own results.
+        own: the keyframe to which changes of the plan's own results are added.
         tables: the keyframe to extend for scores over other nodes.
     """
 

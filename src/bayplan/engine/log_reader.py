@@ -19,7 +19,7 @@ class LogReader:
         logs: the logs.
 
     Attributes:
-        rows: intp, the rows found by the last `take`, with repetitions; as many as it returned.
+        rows: intp; its first elements, as many as `take` returned, are the changed rows, with repetitions.
     """
 
     def __init__(self, logs: Sequence[RowLog]) -> None:

@@ -16,7 +16,7 @@ NO_PODS: Mapping[str, str] = MappingProxyType({})
 
 
 class Nominator:
-    """Nominations by node, each node's in the order in which they were made. A pod has at most one.
+    """Nominations by node, in the order in which they were made. A pod has at most one nomination.
 
     Attributes:
         node_by_uid: the node that each nominated pod is nominated to; read-only for callers.
@@ -47,10 +47,10 @@ class Nominator:
         return list(changed)
 
     def add(self, pod: Pod, nominated_node_name: str | None = None) -> None:
-        """Nominate a pod, replacing its nomination: to the given node, or if None to the one in its status, if any.
+        """Nominate a pod, replacing its nomination: to the given node or, if None, to the node in its status, if any.
 
         A pod that the lister does not know, or knows as assigned, is not nominated. With the name "", which clears a nomination,
-        the pod is stored under the node "", as upstream: no node has that name.
+        the pod is stored under the node "", as upstream does: no node has that name.
         """
         self.remove(uid_of(pod))
         node_name = pod.status.nominated_node_name if nominated_node_name is None else nominated_node_name

@@ -38,7 +38,7 @@ class Plan:
         pod: the first pod with this signature.
         state: the cluster.
         shared: the results shared between plans.
-        known: specs of a plan whose pod differs only in what other plugins compile, by plugin name.
+        known: specs by plugin name, from a plan whose pod differs only in data that other plugins compile.
 
     Attributes:
         specs: the compiled specs by plugin name.
@@ -92,11 +92,11 @@ class Plan:
         self._has_custom_scores = False
 
     def adapt(self, pod: Pod, stale: Collection[str], *, keeps_footprint: bool) -> None:
-        """Change to a pod that differs only in what some plugins compile, and keep the results of all others.
+        """Change to a pod that differs only in data that some plugins compile, and keep the results of all other plugins.
 
         Args:
             pod: the new pod.
-            stale: the names of these plugins.
+            stale: the names of the plugins that compile a different spec.
             keeps_footprint: whether it takes the same of a node.
         """
         self.pod = pod
@@ -140,7 +140,7 @@ class Plan:
     # PreFilter and Filter.
 
     def run_pre_filter_plugins(self, cycle_state: CycleState) -> PreFilterOutcome:
-        """Run the PreFilter plugins; the outcome is the same object while no plugin returns anything else."""
+        """Run the PreFilter plugins; return the same object until a plugin returns a different result."""
         self.pre = self.pre_filters.run(cycle_state)
         return self.pre
 
@@ -254,7 +254,7 @@ class Plan:
         return observed
 
     def best(self) -> tuple[int, BestRows]:
-        """Return the highest total and the rows that have it; -1 and none if nothing is feasible."""
+        """Return the highest total and the rows that have it; -1 and no rows if no node is feasible."""
         return self.totals.best()
 
     @property
@@ -263,7 +263,7 @@ class Plan:
         return not self.pre_scores.reads_feasible
 
     def score_sample(self, sample: Sample) -> tuple[int, BestOfSample]:
-        """Return the highest total among some feasible rows, as if no others were feasible, and the rows that have it.
+        """Return the highest total among some feasible rows, as if only these were feasible, and the rows that have it.
 
         Filters must be up to date. -1 and no rows if scoring failed.
         """
@@ -272,7 +272,7 @@ class Plan:
 
 
 def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:
-    """Return the Error for the first feasible node, by name, with such a score; None if there is none.
+    """Return the Error for the first feasible node, by name, with an invalid score; None if all are valid.
 
     Args:
         state: the cluster.

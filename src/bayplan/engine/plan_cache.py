@@ -1,7 +1,7 @@
 """Plans by pod signature, cached within a memory budget.
 
-A signature is the bytes of all that plugins may read of a pod: namespace, labels, controlling owner and spec, and what plugins sign
-in addition. Pods of one kind differ only in requests and volumes; a new plan shares what plugins compiled of everything else.
+A signature contains all that plugins may read of a pod: namespace, labels, controlling owner and spec, and the values that
+`sign_pod` adds. Pods of one kind differ only in requests and volumes; their plans share the specs of all other plugins.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class PlanCache:
     Attributes:
         compiled: number of compiled plans.
         shared: the number of them that share specs with a plan of the same kind.
-        adapted: the number of these that are that very plan, since its pod came only once. All three are for measurements.
+        adapted: the number of these for which that plan itself was adapted, because no second pod had its signature. All three
+            are for measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
@@ -56,7 +57,7 @@ class PlanCache:
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
         self._probation: OrderedDict[bytes, Plan] = OrderedDict()
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
-        # The latest plan of each kind that is still in use.
+        # By kind, the latest plan that is still referenced.
         self._kinds: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()
         self._encode = msgspec.msgpack.Encoder().encode
 
@@ -85,12 +86,12 @@ class PlanCache:
         return self._find(signature, profile, pod)
 
     def keep(self, plan: Plan) -> None:
-        """Cache a plan that the caller keeps, so that it is not adapted to another pod."""
+        """Move a plan from probation to the cache: the caller keeps it, so it must not be adapted to another pod."""
         if self._probation.get(plan.signature) is plan:
             self._plans[plan.signature] = self._probation.pop(plan.signature)
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
-        """Return a plan that was not found directly: plugins sign other parts of these pods, or the signature came at most once."""
+        """Return a plan that was not found directly: plugins sign more of the pod, or the signature has occurred at most once."""
         signing = tuple([plugin for plugin in profile.signing if plugin.signs(pod.spec)])
         signs, signed = [], False
         for plugin in signing:
@@ -135,7 +136,7 @@ class PlanCache:
             self.shared += 1
             stale, keeps_footprint = _stale_plugins(akin, pod, signing, signed)
             if self._probation.get(akin.signature) is akin:
-                # No other pod came with its signature.
+                # No other pod had its signature: adapt the plan itself.
                 del self._probation[akin.signature]
                 self.adapted += 1
                 akin.adapt(pod, stale, keeps_footprint=keeps_footprint)
@@ -172,7 +173,7 @@ def _kind_of(spec: PodSpec) -> PodSpec:
 def _stale_plugins(
     akin: Plan, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool
 ) -> tuple[frozenset[str], bool]:
-    """Return the plugins that compile something else for a pod than for that of a plan of the same kind, by name.
+    """Return the names of the plugins that compile a different spec for a pod than for the pod of a plan of the same kind.
 
     And whether both pods take the same of a node.
     """

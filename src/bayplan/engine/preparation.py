@@ -24,8 +24,8 @@ class PreFilterRecord(NamedTuple):
     """The result of one PreFilter plugin, for records.
 
     Attributes:
-        plugin: its name.
-        code: SUCCESS, SKIP, or that of a rejection or an error.
+        plugin: the plugin's name.
+        code: SUCCESS, SKIP, or the code of a rejection or an error.
         message: the message of a rejection or an error.
         node_names: the only nodes left, or None if it did not restrict them.
     """
@@ -63,11 +63,11 @@ class PreparedPlugins:
         self._catalog = state.catalog
         self._plugins = [(plugin, specs[plugin.name]) for plugin in plugins]
         self._answers: list[Any] = [None] * len(self._plugins)
-        # By number, those with a new spec; and for each, what it reads except descriptions of nodes.
+        # The numbers of the plugins with a new spec; and for each plugin, what it reads except descriptions of nodes.
         self._stale: list[int] = []
         self._reads = [self._reads_of(plugin, spec) for plugin, spec in self._plugins]
         self._sum_reads()
-        # The cluster at the last run: the log of nodes, the writes of other objects, and the moves of counted pods.
+        # Versions at the last run: of the node log, of other objects, and of pods that counters count.
         self._node_position = self._writes = self._counted = -1
 
     def adapt(self, specs: Mapping[str, Any]) -> None:
@@ -90,7 +90,7 @@ class PreparedPlugins:
             self._all_reads |= reads
 
     def _changes(self) -> int:
-        """Return what changed since the last call, as bits of `Reads`; NODES means that all plugins run again."""
+        """Return the data that changed since the last call, as bits of `Reads`; NODES means that all plugins run again."""
         changes = _ALWAYS
         if self._node_log.end != self._node_position:
             self._node_position = self._node_log.end
@@ -104,7 +104,7 @@ class PreparedPlugins:
         return changes
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return what a plugin reads at this extension point."""
+        """Return the data that a plugin reads at this extension point."""
         raise TypeError(f"{type(self).__name__} lacks reads()")
 
 
@@ -119,7 +119,7 @@ class PreFilters(PreparedPlugins):
         self._recorded: tuple[PreFilterOutcome, tuple[PreFilterRecord, ...]] | None = None
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return what PreFilter reads."""
+        """Return the data that PreFilter reads."""
         found: Reads = plugin.pre_filter_reads(spec)
         return found
 
@@ -151,7 +151,7 @@ class PreFilters(PreparedPlugins):
             plugin, spec = self._plugins[number]
             answer = plugin.pre_filter(spec, self._state, cycle_state)
             known = self._answers[number]
-            # Results for different specs may be equal and still not the same: they compare only what decides about rows.
+            # After a change of the spec replace even an equal result: results compare only what decides about rows.
             if answer is not known and (number in self._stale or answer != known):
                 self._answers[number] = answer
                 return self._fold(number + 1, cycle_state)
@@ -235,7 +235,7 @@ def is_static(reads: Reads) -> bool:
 
 
 class PreScoreOutcome:
-    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended it."""
+    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended PreScore, or None."""
 
     def __init__(self) -> None:
         self.params: dict[str, Params] = {}
@@ -258,7 +258,7 @@ class PreScores(PreparedPlugins):
         self._recorded: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return what PreScore reads."""
+        """Return the data that PreScore reads."""
         found: Reads = plugin.pre_score_reads(spec)
         return found
 

@@ -63,8 +63,8 @@ class Requeue(msgspec.Struct, frozen=True):
     """The result of requeueing a failed pod.
 
     Attributes:
-        requeued: False if the pod is gone, assigned, or replaced by another of its name.
-        error: why the queue refused it, in upstream's words; empty on success.
+        requeued: False if the pod is gone, assigned, or replaced by another pod of the same name.
+        error: why the queue rejected the pod, in upstream's words; empty on success.
     """
 
     requeued: bool
@@ -145,7 +145,7 @@ class SchedulingQueue(QueueTiers):
                 return
 
     def delete(self, pod: Pod) -> None:
-        """Remove a pod that was deleted, or bound by something else. A pod in flight stays in flight."""
+        """Remove a pod that was deleted, or bound by another client. A pod in flight stays in flight."""
         self.nominator.remove(uid_of(pod))
         queued = self._records.get(key_of(pod))
         if queued is None:
@@ -280,7 +280,7 @@ class SchedulingQueue(QueueTiers):
         now_ns: int,
         pre_check: PreCheck | None = None,
     ) -> int:
-        """Move the unschedulable pods that an event may help; return how many went to the active or backoff queues.
+        """Move the unschedulable pods that an event may help; return the number of pods moved to the active or backoff queues.
 
         Args:
             event: the cluster event; `bayplan.framework.events` derives it from the objects.
@@ -339,7 +339,7 @@ class SchedulingQueue(QueueTiers):
         return moved
 
     def assigned_pod_added(self, pod: Pod, now_ns: int, namespace_labels: Mapping[str, str] = NO_LABELS) -> int:
-        """Move the pods that a new assigned pod may help through its location; return how many.
+        """Move the pods that a newly assigned pod may help through its location; return their number.
 
         The scheduler of 1.36 calls `move_all` with AssignedPod/Add instead, which leaves the decision to the hints.
         """
@@ -366,7 +366,7 @@ class SchedulingQueue(QueueTiers):
         return self._move(self._movers(match, old, new, now_ns, accepts), event, old, new, now_ns)
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
-        """Move pods to the active queue immediately, at the request of plugins; return how many moved.
+        """Move pods to the active queue immediately, at the request of plugins; return the number of moved pods.
 
         A pod that is in flight is tried again when it comes back.
         """
@@ -392,7 +392,7 @@ class SchedulingQueue(QueueTiers):
     # Time passes.
 
     def flush_backoff(self, now_ns: int) -> int:
-        """Move the pods whose backoff has ended to the active queue; return how many. Upstream does so every whole second."""
+        """Move the pods whose backoff has ended to the active queue; return their number. Upstream does this every second."""
         moved = 0
         for queued in self._backoff.pop_finished(now_ns):
             if queued.tier == NOWHERE:
@@ -401,7 +401,7 @@ class SchedulingQueue(QueueTiers):
         return moved
 
     def flush_unschedulable(self, now_ns: int) -> int:
-        """Move the pods that have been unschedulable for too long; return how many. Upstream does so every 30 s.
+        """Move the pods that have been unschedulable for too long; return their number. Upstream does this every 30 s.
 
         Gated pods stay, but count: while there is one of that age, pods in flight that fail are retried without waiting
         for an event.
@@ -423,7 +423,7 @@ class SchedulingQueue(QueueTiers):
 
         The instant is on upstream's grid: whole seconds for `flush_backoff` (whole seconds since the start without
         popping from the backoff queue), multiples of 30 s since the start for `flush_unschedulable`. A host that calls
-        both at that instant misses nothing; the next instant is then a later one.
+        both at that instant misses nothing; after that, the next instant is later.
         """
         ticks = [self._backoff.next_flush_ns(now_ns)]
         waiting = self._unschedulable

@@ -79,7 +79,7 @@ class QueueTiers:
         self._in_flight = InFlight()
 
     def new_record(self, pod: Pod, now_ns: int) -> QueuedPod:
-        """Return a record of a pod that is not in the queue; `add` creates its own."""
+        """Create a record of a pod that is not in the queue; `add` creates its own."""
         self._sequence += 1
         metadata = pod.metadata
         key = f"{metadata.namespace}/{metadata.name}"

@@ -24,7 +24,7 @@ UNSCHEDULABLE = 8
 
 
 class SortKey(Protocol):
-    """The sort key of a heap of pods: anything that compares with its own kind."""
+    """The sort key of a heap of pods: any value that is comparable with values of its type."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -39,8 +39,8 @@ class QueuedPod(Struct, eq=False, gc=False):
         pod: the newest version of the pod that the queue received.
         key: ``namespace/name``.
         uid: the pod's uid, or `key` if it has none.
-        sequence: number of the record; among equals, the older record goes first.
-        timestamp_ns: the time when the record was created or last failed; nothing else changes it.
+        sequence: the number of the record; among equals, the older record comes first.
+        timestamp_ns: the time when the record was created, or of its last failure; nothing else changes it.
         attempts: the number of times that it was popped.
         unschedulable_count: attempts that ended with a plugin's rejection.
         error_count: consecutive attempts that ended with an error.
@@ -50,7 +50,7 @@ class QueuedPod(Struct, eq=False, gc=False):
         gating_plugin: the PreEnqueue plugin that holds the pod back, or "".
         flushed: whether the pod left the unschedulable pods because it had been there for too long.
         backoff_expiry_ns: the end of the backoff after the last failure; None until it is needed.
-        plan: reserved for the engine: what it compiled for `pod`. The queue clears it whenever it replaces `pod`.
+        plan: reserved for the engine: the plan for `pod`. The queue clears it when it replaces `pod`.
         tier, heap_key, group, popped_at: bookkeeping of the queue.
     """
 
@@ -91,7 +91,7 @@ class QueuedPod(Struct, eq=False, gc=False):
 
     @property
     def rejection(self) -> Rejection:
-        """Return what decides which hints an event runs for the pod."""
+        """Return the data that determines which hints an event runs for the pod."""
         return self.pod.spec.scheduler_name, self.unschedulable_plugins, self.pending_plugins
 
     def take(self, pod: Pod) -> None:
@@ -102,7 +102,7 @@ class QueuedPod(Struct, eq=False, gc=False):
             self.plan = None
 
     def count_failures(self, count: int, last_ns: int) -> None:
-        """Count rejections that were not made, and the time of the last one; nothing if there are none."""
+        """Count `count` skipped attempts as rejections, the last of them at `last_ns`; do nothing if `count` is 0."""
         if count:
             self.attempts += count
             self.unschedulable_count += count

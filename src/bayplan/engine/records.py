@@ -170,7 +170,7 @@ class Records:
         return FrameHistory(plan, keyframe, outputs, 0 if before is None else before.misses)
 
     def _node_names(self, state: ClusterState) -> tuple[str | None, ...]:
-        """Return the names of all rows; the identical tuple while no node comes or goes."""
+        """Return the names of all rows: the same tuple until a node is added or removed."""
         if self._names_position != state.node_log.end:
             self._names_position = state.node_log.end
             names = tuple(state.nodes.names)
@@ -191,7 +191,7 @@ class Records:
         return rebuild(record, self._frames[record.frame])
 
     def frame(self, number: int) -> Frame | None:
-        """Return the reference to the full record of a cycle, or None if there is none. For hosts that store whole records."""
+        """Return the reference to the full record of a cycle, or None without one. For hosts that store full records."""
         frame = self._summaries[number].frame
         return self._frames[frame] if frame >= 0 else None
 

@@ -19,7 +19,7 @@ class RetryPredictor:
 
     Args:
         scheduler: the scheduler with the waiting pods.
-        lowest_priority: the function that returns the lowest priority of all running pods, None if there are none: pods can't
+        lowest_priority: the function that returns the lowest priority of all running pods, or None if no pods run: pods can't
             preempt pods of their own priority.
     """
 
@@ -45,7 +45,7 @@ class RetryPredictor:
         return not len(self._scheduler.state.nodes)
 
     def cannot_succeed(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
-        """Return whether the plugins that rejected a pod, and no others, would reject it again."""
+        """Return whether exactly the plugins that rejected a pod would reject it again."""
         scheduler = self._scheduler
         # Pods that failed without a nomination are stored under the node "".
         if any(scheduler.queue.nominator) or len(scheduler.waiting_pods) or self._may_preempt(plan):
@@ -76,7 +76,7 @@ class RetryPredictor:
 
 
 def _judges_nodes_one_by_one(plan: Plan) -> bool:
-    """Return whether each verdict about a node depends on that node alone, and a single filter can change it.
+    """Return whether every verdict on a node depends only on that node, and only one filter can change it.
 
     Otherwise (affinity between pods, spreading, host ports along with resources) a pod that gets a node changes which plugin
     rejects the others, and then the number of pods tried before them at the same instant matters.
@@ -94,5 +94,5 @@ def _judges_nodes_one_by_one(plan: Plan) -> bool:
 
 
 def _is_simple(profile: Profile) -> bool:
-    """Return whether only plans decide about a failure: every PostFilter plugin is a built-in one."""
+    """Return whether plans alone determine a failure, because all PostFilter plugins are built in."""
     return all(type(plugin).__module__.startswith("bayplan.") for plugin in profile.post_filter)

@@ -35,8 +35,8 @@ class RuleResult:
         name: the name of the plugin.
         params: the params of the last run.
         values: the results, one element per row.
-        epoch: number of runs on all rows; whatever combines the values must then start over.
-        evaluated_rows: number of changed rows on which the rule ran one by one; for measurements.
+        epoch: number of runs on all rows; after each, code that combines the values must start over.
+        evaluated_rows: the number of changed rows on which the rule ran one by one; for measurements.
         incremental: whether the change logs name every row on which the rule must run again.
         static: whether placements don't change the values.
     """
@@ -65,11 +65,11 @@ class RuleResult:
         self._loaded = 0
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
-        """Update `values` to what the rule would return now for every row.
+        """Update `values` to the rule's current results for all rows.
 
         Args:
-            params: the params of this cycle; if they differ from the last ones, the rule runs on every row. None: nothing shows
-                whether what the rule looks up itself has changed, so it runs on every row.
+            params: the params of this cycle; if they differ from the last ones, the rule runs on every row. With None, the rule
+                looks up its data itself and may depend on any change, so it also runs on every row.
             feasible: uint8[capacity], for scorers: the feasible rows.
         """
         rule = self.rule
@@ -119,7 +119,7 @@ class RuleResult:
         else:
             self.ask_changed(self._changes.rows, count)
 
-    # Hooks that the two kinds implement.
+    # Hooks: filter results and score results implement them.
 
     def allocate(self) -> None:
         """Allocate `values` for the capacity; the rule then runs on every row."""
@@ -208,7 +208,7 @@ class ScoreResult(RuleResult):
         self.raw = self.values
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
-        """Update `values` to what the rule would return now for every row; see `RuleResult.refresh`.
+        """Update `values` to the rule's current results for all rows; see `RuleResult.refresh`.
 
         A rule whose raw scores depend on which nodes are feasible runs on every row.
         """
@@ -243,7 +243,7 @@ class ScoreResult(RuleResult):
         self._uniform_known = False
 
     def is_uniform(self) -> bool:
-        """Return whether all nodes have the same raw score and placements don't change it: then any subset scales alike."""
+        """Return whether all nodes have the same raw score and placements don't change it: then all subsets have the same scale."""
         if not self.static:
             return False
         if not self._uniform_known:
@@ -265,8 +265,8 @@ class RuleSet:
     """Results of filters or of scorers, in the order of the profile.
 
     Args:
-        point: the extension point, as metrics name it.
-        shared: provides the results; its timer measures them.
+        point: the name of the extension point in metrics.
+        shared: the shared results; its timer measures the rules.
 
     Attributes:
         results: the results; replaced by a new list when other plugins take part.
@@ -300,7 +300,7 @@ class RuleSet:
         ]
 
     def replace(self, results: list[Any]) -> None:
-        """Set results of the same plugins, some of them for other specs."""
+        """Set the results of the same plugins, some of them for different specs."""
         for number in range(len(results)):
             if results[number] is not self.results[number]:
                 self._epochs[number] = -1
@@ -340,7 +340,7 @@ class RuleSet:
 
 
 class RuleResults:
-    """The results that plans share; they live as long as some plan refers to them.
+    """The results that plans share; they live as long as any plan refers to them.
 
     Attributes:
         timer: calls its second argument with the rest, and adds the time to its first argument, (plugin, extension point); or None.
@@ -370,12 +370,12 @@ class RuleResults:
 
 
 def filter_rule(plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> FilterRule:
-    """Return the rule of a filter for a spec: the plugin's own, or one that calls its array-based `filter`."""
+    """Return the rule of a filter for a spec: the plugin's own rule, or a rule that calls its array-based `filter`."""
     rule = plugin.filter_rule(spec, state)
     return rule if rule is not None else ArrayFilterRule(plugin, spec, state)
 
 
 def score_rule(plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> ScoreRule:
-    """Return the rule of a scorer for a spec: the plugin's own, or one that calls its array-based `score`."""
+    """Return the rule of a scorer for a spec: the plugin's own rule, or a rule that calls its array-based `score`."""
     rule = plugin.score_rule(spec, state)
     return rule if rule is not None else ArrayScoreRule(plugin, spec, state)

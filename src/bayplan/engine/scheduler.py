@@ -60,12 +60,12 @@ class Scheduler:
         nominates_expected: see `BindingCycle`.
 
     Attributes:
-        assumed: the pods that are counted on a node and not known to be bound there, by key.
+        assumed: the pods that count on a node and are not known to be bound to it, by key.
         survives_plugins: whether an exception of a plugin only fails its cycle; otherwise it propagates to the caller.
-        missing_plugins: enabled in-tree plugins that this version lacks.
+        missing_plugins: the enabled in-tree plugins that this version lacks.
 
     Class attributes:
-        release: the Kubernetes release whose decisions it makes.
+        release: the Kubernetes release that it reproduces.
     """
 
     release: ClassVar[str] = KUBERNETES_VERSION
@@ -265,14 +265,14 @@ class Scheduler:
         return found, Status(_UNSCHEDULABLE, tuple(reasons), rejector)
 
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
-        """Record that the host could not evict a pod's victims: it no longer waits for them, and is retried."""
+        """Record that the host could not evict a pod's victims: the pod no longer waits for them, and is retried."""
         profile = self.profiles.get(pod.spec.scheduler_name)
         for plugin in profile.pre_enqueue if profile is not None else ():
             plugin.stop_waiting(pod)
         self.queue.activate([pod], now_ns)
 
     def forget(self, key: str) -> None:
-        """Remove an assumed pod from its node, if it is still there."""
+        """Remove an assumed pod from its node, if it is still assumed."""
         if key in self.assumed:
             del self.assumed[key]
             if key in self.state.pods:
@@ -292,7 +292,7 @@ class Scheduler:
     ) -> list[Action]:
         """Requeue a pod that the host could not bind, or for which it could not write an update (then `point` is PreBind).
 
-        The host drops its other actions for this binding. It does not report successful bindings: those come back as events.
+        The host drops its other actions for this binding. Successful bindings are not reported: they are received as events.
 
         Args:
             key: the pod.

@@ -23,7 +23,7 @@ NODES_PER_PERCENT = 125
 """Without a percentage, a search needs 50 % of the nodes in small clusters, 1 % less for every 125 nodes, but at least 5 %."""
 
 
-# The same as C numbers.
+# The same as C integers.
 _MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT = (
     MIN_FEASIBLE_NODES,
     MIN_PERCENTAGE,
@@ -35,7 +35,7 @@ NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
 
 def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
-    """Return how many feasible nodes are enough among `count`; with a percentage of 0, it depends on the cluster size."""
+    """Return the number of feasible nodes at which a search among `count` nodes ends; with a percentage of 0, it is adaptive."""
     if count < _MIN_NODES:
         return count
     if percentage == 0:
@@ -51,7 +51,7 @@ class Sample:
 
     Attributes:
         count: the number of rows.
-        visited: the number of nodes that the search visited, excluding the one that ended it.
+        visited: the number of nodes that the search visited, excluding the node that ended it.
     """
 
     def __init__(self, rows: Index) -> None:
@@ -79,9 +79,9 @@ class Sample:
         return int(highest), BestOfSample(self, ties)
 
     def nth(self, ties: int, number: int) -> int:
-        """Return the row that comes after `number` others among the `ties` rows with the highest total, in the order of rows.
+        """Return the row at index `number` of the `ties` rows with the highest total, in the order of rows.
 
-        Reorders them: Hoare's selection algorithm.
+        Reorders them with Hoare's selection algorithm.
         """
         rows, low, high = self._best, 0, ties - 1
         while low < high:
@@ -133,10 +133,10 @@ class BestOfSample:
 
 
 class NodeSampling:
-    """The start of the next search for nodes, and the end of the current one.
+    """The start of the next search for nodes, and the end of the current search.
 
     Args:
-        percentage_of_nodes_to_score: the percentage for the whole scheduler; profiles may override it. 0: adaptive.
+        percentage_of_nodes_to_score: the percentage of the scheduler, which profiles may override; 0 for adaptive.
 
     Attributes:
         next_start: the position in visiting order at which the next search starts.
@@ -153,7 +153,7 @@ class NodeSampling:
         self._sample = Sample(NO_ROWS)
 
     def wanted(self, profile_percentage: int | None, count: int, scoring: bool) -> int:
-        """Return how many feasible nodes end the search. Without scoring, one is enough."""
+        """Return the number of feasible nodes at which the search ends. Without scoring, one is enough."""
         if not scoring:
             return 1
         percentage = self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage
@@ -207,7 +207,7 @@ BLOCK = 256
 
 
 class BestBlocks:
-    """The highest total of each block of rows, and how many rows of the block have it."""
+    """The highest total of each block of rows, and the number of rows in the block with this total."""
 
     def __init__(self) -> None:
         self._total: Any = np.zeros(0, dtype=np.int64)
@@ -252,7 +252,7 @@ class BestBlocks:
         return highest
 
     def count_of(self, highest: int) -> int:
-        """Return how many rows have the highest total; call `highest` first."""
+        """Return the number of rows with the highest total; call `highest` first."""
         ties = 0
         for block in range(len(self._stale)):
             if self._best[block] == highest:
@@ -274,7 +274,7 @@ class BestBlocks:
         self._stale[block] = 0
 
     def nth(self, highest: int, number: int) -> int:
-        """Return the row with the highest total that comes after `number` others, in the order of rows."""
+        """Return the row at index `number` of the rows with the highest total, in the order of rows."""
         for block in range(len(self._stale)):
             if self._best[block] != highest:
                 continue
@@ -299,7 +299,7 @@ class BestRows:
 
     Args:
         blocks: the totals.
-        highest: the highest of them.
+        highest: the highest total.
         count: the number of rows that have it.
     """
 
@@ -329,7 +329,7 @@ Pick = Callable[[ClusterState, Ties], int]
 
 
 def tie_set(total: Ints, count: int) -> tuple[int, Index]:
-    """Return the highest total of the first `count` rows and the rows that have it; -1 and no rows if none is feasible."""
+    """Return the highest total of the first `count` rows and the rows with it; -1 and no rows if none is feasible."""
     total = total[:count]
     highest = int(total.max(initial=-1))
     return highest, (total == highest).nonzero()[0] if highest >= 0 else total.nonzero()[0][:0]
@@ -346,6 +346,6 @@ def seeded_pick(random: Callable[[], float]) -> Pick:
 
 
 def first_by_name(state: ClusterState, rows: Ties) -> int:
-    """Pick the node whose name sorts first, as recorded answers do."""
+    """Pick the node with the first name in sort order, as recorded answers do."""
     names = state.nodes.names
     return int(min(map(int, rows), key=lambda row: names[row] or ""))

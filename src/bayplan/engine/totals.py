@@ -32,7 +32,7 @@ class Totals:
         weights: theirs.
         scales: the normalisation of each scorer's raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
-        blocks: the best of them.
+        blocks: the highest totals by block of rows.
         summed: number of times that all rows were summed up.
         sampled: number of samples summed up separately. For measurements.
     """
@@ -52,18 +52,18 @@ class Totals:
         self._total: Any = self.total
         self._scratch: Any = self.total
         self._marks: Any = np.zeros(0, dtype=np.uint8)
-        # The scorers that distinguish nodes, with their numbers and weights; and the sum of the others.
+        # The scorers that distinguish nodes, with their numbers and weights; and the weighted sum of all other scorers.
         self._varying: list[ScoreResult] = []
         self._numbers: list[int] = []
         self._weights: Any = NO_TOTALS
         self._level = 0
-        # By scorer the normalised score of all rows if the scale makes them equal, else -1; and the epoch of its result.
+        # For each scorer: the normalised score if the scale makes it equal on all rows, else -1; and the epoch of its result.
         self._levels: list[int] = []
         self._epochs: list[int] = []
         self._node_log = state.node_log
         self._combined = self._flips = self._node_position = -1
         self._stale = True
-        # As in RuleResult: prefetch lines together.
+        # As in RuleResult: prefetch cache lines together.
         self._loaded = 0
 
     @property
@@ -82,7 +82,7 @@ class Totals:
             self._stale = True
 
     def replace(self, results: list[ScoreResult]) -> None:
-        """Set results of the same plugins, some of them for other specs."""
+        """Set the results of the same plugins, some of them for different specs."""
         for number in range(len(results)):
             if results[number] is not self.rules.results[number]:
                 self.scales[number] = None
@@ -91,9 +91,9 @@ class Totals:
         self.rules.replace(results)
 
     def refresh(self, sample: Sample | None = None) -> None:
-        """Run the scorers on what changed, and sum up; filters must be up to date, and some node feasible.
+        """Run the scorers on changed rows and update the totals. Refresh the filters first; at least one node must be feasible.
 
-        With `sample`, only its rows count, and the totals of others are undefined.
+        With `sample`, only the totals of its rows are updated; those of other rows are undefined.
         """
         filtered = self._filtered
         flags = filtered.flags
@@ -180,7 +180,7 @@ class Totals:
             self._scratch = np.zeros(capacity, dtype=np.int64)
 
     def _choose_varying(self) -> int:
-        """Find the scorers that distinguish nodes; return the sum of the others."""
+        """Find the scorers that distinguish nodes; return the weighted sum of all other scorers."""
         level, varying, numbers = self._floor, [], []
         for number in range(len(self.rules.results)):
             result: ScoreResult = self.rules.results[number]
@@ -245,7 +245,7 @@ class Totals:
         return found
 
     def best(self) -> tuple[int, BestRows]:
-        """Return the highest total and the rows that have it; -1 and none if nothing is feasible."""
+        """Return the highest total and the rows that have it; -1 and no rows if no node is feasible."""
         highest = int(self.blocks.highest())
         return highest, BestRows(self.blocks, highest, int(self.blocks.count_of(highest)) if highest >= 0 else 0)
 
@@ -266,7 +266,7 @@ class Totals:
         return False
 
     def best_of_sample(self, sample: Sample) -> tuple[int, BestOfSample]:
-        """Return the highest total of a sample, and the rows that have it. Call `refresh` with the sample first."""
+        """Return the highest total of a sample, and the rows with it. Call `refresh` with the sample first."""
         return sample.best(self._total)
 
     def _mark(self, sample: Sample) -> Any:

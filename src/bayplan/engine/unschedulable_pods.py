@@ -13,7 +13,7 @@ from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod, Rejection
 
 
 class RejectionGroup:
-    """Pods with one rejection and one gate, in the order in which they came.
+    """Pods with the same rejection and the same gate, in the order in which they were added.
 
     Attributes:
         gating_plugin: the gate that holds them, or "".
@@ -35,7 +35,7 @@ class UnschedulablePods:
     Attributes:
         groups: all groups that ever had members.
         overdue: pods that a flush marked and that stayed because they are gated; each flush checks them again.
-        overdue_by_gate: number of these pods by gate.
+        overdue_by_gate: the number of overdue pods by gate.
     """
 
     __slots__ = ("_ages", "_number_by_key", "_size", "groups", "overdue", "overdue_by_gate")

@@ -32,14 +32,14 @@ class Trial:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        # The filters that can fail on some row, in order, with their numbers; and those whose results pods can change.
+        # The numbers of the filters that can fail on some row, in order; these filters; and the filters that pods can affect.
         self._numbers: list[int] = []
         self._parts: list[FilterResult] = []
         self._moving: list[FilterResult] = []
         self.moves = PodMoves(plan.state, with_pods=self._choose_filters(plan.filtered.results))
 
     def _choose_filters(self, parts: list[FilterResult]) -> bool:
-        """Choose the filters to run; return whether one may read single pods, as those do that read more than logged columns."""
+        """Choose the filters to run; return whether one of them may read single pods, that is, more than logged columns."""
         looks_at_pods = False
         for number in range(len(parts)):
             part = parts[number]
@@ -83,7 +83,7 @@ class Trial:
 
 
 def first_failure_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> int:
-    """Return what `Trial.first_failure` does, as if some more pods were on the row."""
+    """Return the result of `Trial.first_failure` as if additional pods were on the row."""
     trial = Trial(plan)
     try:
         return trial.first_failure_with(row, pods)
@@ -133,7 +133,7 @@ class ChangedRows:
         rows: dict[int, None] = {}
         for number in range(count):
             rows[changed[number]] = None
-        # A pod does not count on the row it is nominated to itself, but does when the next pod is evaluated.
+        # The evaluated pod's own nomination does not count on its row, but does count when the next pod is evaluated.
         for row in (own_row, nominated.own_row):
             if row >= 0:
                 rows[row] = None

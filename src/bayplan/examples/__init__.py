@@ -14,7 +14,7 @@ def example_path(name: str = "three-zones") -> Path:
     """Return the folder of a bundled example, ready to be given to `bayplan simulate`.
 
     Raises:
-        InputError: there is no example of that name.
+        InputError: no example has that name.
     """
     if name not in example_names():
         raise InputError("example", got=f"'{name}'", wanted=f"one of {', '.join(example_names())}")

@@ -79,7 +79,7 @@ class Conversation:
             self._client = None
 
     def _post(self, url: str, content: bytes) -> tuple[int, bytes]:
-        """Return the status and the body. The timeout covers everything, as Go's does."""
+        """Return the status and the body. The timeout covers the whole request, like Go's."""
         deadline = monotonic() + self._timeout_seconds
         headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
         name = self._configuration.tls_config.server_name if self._configuration.tls_config is not None else ""
@@ -122,7 +122,7 @@ class Conversation:
         return self._client
 
     def _explained(self, problem: Exception) -> str:
-        """Return the error of Go's HTTP client, if known; else Bayplan's own."""
+        """Return the error text of Go's HTTP client, if known; otherwise Bayplan's own."""
         url = httpx.URL(self._configuration.url_prefix)
         cause = _root(problem)
         if isinstance(problem, httpx.TimeoutException):

@@ -32,7 +32,7 @@ Answer = dict[str, object]
 class PluginExtender:
     """Answers for the filter and score plugins of a scheduler.
 
-    Nodes sent with a request are stored in the scheduler's state and stay there; nodes sent by name must already be in it.
+    Nodes sent as objects are stored in the scheduler's state; nodes sent by name must already be in it.
 
     Args:
         scheduler: its state, plans and profiles are used; pods are neither queued nor assumed.
@@ -73,7 +73,7 @@ class PluginExtender:
         return answer
 
     def prioritize(self, arguments: Json) -> list[Answer]:
-        """Answer a prioritize verb: the weighted mean of the plugins' scores, clipped to 0 to 10; raises as `filter` does.
+        """Handle a prioritize verb: return the weighted mean of the plugins' scores, clipped to 0 to 10; raises as `filter` does.
 
         Raises:
             ScoringError: a plugin failed; the verb can only report that as a failed request.
@@ -97,10 +97,10 @@ class PluginExtender:
         return [{"Host": name, "Score": int(score)} for name, score in zip(names, scores.tolist(), strict=True)]
 
     def preempt(self, arguments: Json) -> Answer:
-        """Answer a preempt verb: the candidates where the pod passes the plugins' filters once the victims are gone.
+        """Handle a preempt verb: return the candidates where the pod passes the plugins' filters without the victims.
 
-        Victims that are unknown here, because no cluster was loaded or it has changed, are ignored: such a
-        candidate stays as long as the pod passes now. Raises as `filter` does.
+        Victims that the server does not know, because no cluster was loaded or it has changed, are ignored: such a
+        candidate stays if the pod passes now. Raises as `filter` does.
         """
         pod = _pod_of(arguments)
         left: Answer = {}
@@ -129,7 +129,7 @@ class PluginExtender:
             trial.close()
 
     def _statuses(self, pod: Pod, names: Sequence[str]) -> dict[str, Status | None] | Status:
-        """Return why each node does not fit the pod, None if it does; or the error of a plugin."""
+        """Return why each node does not fit the pod, or None if it does; or return the error of a plugin."""
         plan = self._plan(pod)
         pre = plan.run_pre_filter_plugins(CycleState())
         if pre.status is not None:
@@ -153,7 +153,7 @@ class PluginExtender:
         return found
 
     def _plan(self, pod: Pod) -> Plan:
-        """Return the plan of a pod: for its own profile, or for the first one if its scheduler name has none."""
+        """Return the plan of a pod, for its own profile or, if its scheduler name has none, for the first profile."""
         profiles = self._scheduler.profiles
         profile: Profile = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
         return self._scheduler.plans.plan_for(profile, pod)
@@ -218,13 +218,13 @@ def _victims_of(arguments: Json) -> list[tuple[str, list[str], int]]:
 
 
 def _uid_of(pod: object) -> str:
-    """Return the uid of a victim: a whole pod, or a MetaPod."""
+    """Return the uid of a victim, which is a pod or a MetaPod."""
     uid = _field(pod, "UID") or _field(_field(pod, "metadata"), "uid")
     return uid if isinstance(uid, str) else ""
 
 
 def _field(value: object, name: str) -> object:
-    """Return a field as Go's decoder finds it: by its name, ignoring case."""
+    """Return a field like Go's decoder: by its name, ignoring case."""
     if not isinstance(value, Mapping):
         return None
     if name in value:

@@ -32,11 +32,11 @@ Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
 def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
     """Return the application: POST /filter, /prioritize and /preempt, GET /healthz.
 
-    A filter that fails returns its error in the response, so that the pod's event shows it; other verbs fail with a status code.
+    A failing filter returns its error in the response, so that the pod's event shows it; other verbs fail with a status code.
 
     Args:
         extender: the extender.
-        asked: the function to call for each request.
+        asked: the function to call for every request.
     """
 
     verbs: Mapping[str, Answering] = {

@@ -19,7 +19,7 @@ WRONG_NAME = frozenset((62, 64))
 def tls_context(extender: Extender) -> ssl.SSLContext:
     """Return the TLS settings of an extender.
 
-    With ``enableHTTPS`` and no certificate authority nothing is verified, as upstream does.
+    As upstream, nothing is verified with ``enableHTTPS`` and no certificate authority.
 
     Raises:
         ConfigurationError: a certificate or key cannot be read.

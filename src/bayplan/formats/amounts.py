@@ -1,4 +1,4 @@
-"""Impossible amounts: those that kube-apiserver rejects or warns about, and those that kube-scheduler counts differently."""
+"""Suspicious amounts: kube-apiserver rejects them or warns about them, or kube-scheduler counts them differently."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WRITTEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 
 
 class OddAmount(NamedTuple):
-    """An amount that a document should not have.
+    """An amount that kube-apiserver rejects, or that does not count as written.
 
     Attributes:
         path: the path of the amount in the document.
@@ -42,7 +42,7 @@ class OddAmount(NamedTuple):
 
 
 def odd_amounts(document: Mapping[str, object]) -> Iterator[OddAmount]:
-    """Yield the odd amounts of a pod, of the pods that a workload makes, or of a node.
+    """Yield the odd amounts of a pod, of a workload's pod template, or of a node.
 
     Args:
         document: a valid document of a known kind.
@@ -63,7 +63,7 @@ def odd_amounts(document: Mapping[str, object]) -> Iterator[OddAmount]:
 
 
 def quantity_hint(text: str) -> str:
-    """Return the quantity that was meant by a text such as ``64gb`` or ``2 cores``, or ""."""
+    """Return the quantity that a text such as ``64gb`` or ``2 cores`` probably means; "" if unclear."""
     match = _WRITTEN.fullmatch(text)
     unit = _UNITS.get(match[2].lower()) if match is not None else None
     return f"{match[1]}{unit}" if match is not None and unit is not None else ""
@@ -77,7 +77,7 @@ def _part(value: Mapping[str, object], *names: str) -> Mapping[str, object]:
 
 
 def _is_plain(container: Mapping[str, object]) -> bool:
-    """Return whether a container has no odd amount. Nearly all end here, without the paths of their fields: a third of the time."""
+    """Return whether a container has no odd amount. Builds no field paths (a third of the time), and suffices for most."""
     resources = container.get("resources")
     if not isinstance(resources, dict):
         return True
@@ -121,7 +121,7 @@ def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterato
 
 @lru_cache(maxsize=4096, typed=True)
 def _odd(name: str, amount: QuantityLike, of_pod: bool) -> OddAmount | None:
-    """Return what is unusual about an amount."""
+    """Return the problem of an amount, or None."""
     quantity, text = parse_quantity(amount), str(amount)
     nanos = quantity.as_nanos()
     if nanos < 0:

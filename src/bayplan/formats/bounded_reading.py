@@ -1,4 +1,4 @@
-"""Read files, pipes and gzip streams up to a maximum size, so that endless input ends with an error, not without memory."""
+"""Read files, pipes and gzip streams up to a maximum size, so that endless input causes an error instead of using up memory."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from bayplan.base.errors import ConfigurationError, InputError
 from bayplan.objects.quantity import value
 
 DEFAULT_MAX_FILE_BYTES = 2**30
-"""Size of one input file, unpacked. A dump of 50,000 objects has about 250 MB."""
+"""Maximum size of one input file, unpacked. A dump of 50,000 objects has about 250 MB."""
 
 MAX_FILE_VARIABLE = "BAYPLAN_MAX_FILE"
-"""The environment variable that sets another maximum: ``4Gi``."""
+"""The environment variable that overrides the maximum, e.g. ``4Gi``."""
 
 MAX_CONFIGURATION_BYTES = 16 * 2**20
-"""Size of a scheduler configuration. The largest in use have some kilobytes."""
+"""Maximum size of a scheduler configuration. The largest in use have some kilobytes."""
 
 _PIECE_BYTES = 2**20
 
 
 class ByteStream(Protocol):
-    """A file, a pipe, or a stream that unpacks one."""
+    """A file, a pipe, or a stream that decompresses one."""
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes, none at the end."""
@@ -53,11 +53,11 @@ def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "
     Args:
         stream: the stream to read from.
         name: the name of the file, for the error.
-        max_bytes: the most to read.
-        hint: the way to raise the maximum.
+        max_bytes: the maximum number of bytes.
+        hint: how to raise the maximum, for the error.
 
     Raises:
-        InputError: the stream is longer.
+        InputError: the stream is longer than `max_bytes`.
         OSError: it can't be read.
     """
     pieces: list[bytes] = []

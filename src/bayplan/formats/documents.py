@@ -1,10 +1,10 @@
-"""Turn the bytes of a file into documents: YAML or JSON, lists taken apart, each with the place it came from.
+"""Parse the bytes of a file into documents: YAML or JSON, lists split into their items, each with its position.
 
 What is read:
 
 - YAML: several documents between `---` lines, block and flow style (KYAML), anchors, aliases and merge keys, with the
   meaning that kubectl gives it (see `bayplan.formats.yaml_text`).
-- JSON: one object, or several one after the other or a line each.
+- JSON: one object, or several objects, one per line or concatenated.
 - In both, `List` objects as `kubectl get -o yaml` and `-o json` print them, and typed lists (`PodList`) whose items may
   lack `apiVersion` and `kind`.
 
@@ -26,7 +26,7 @@ from bayplan.formats.manifest import shown
 
 _JSON_SUFFIXES = (".json", ".jsonl")
 _SPLIT_ABOVE = 1_000_000
-"""Lists in YAML of more characters than this are taken apart as text: composed whole, 50 MB would need gigabytes."""
+"""YAML lists with more characters are split into items as text: composed as a whole, 50 MB would need gigabytes of memory."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Document(msgspec.Struct):
         value: plain data; an object if the file is valid.
         raw: the value as compact JSON, which hosts store because it is small and immutable.
         list_type: (apiVersion, kind) of the typed list it was an item of, e.g. `("v1", "PodList")`, or None.
-        duplicates: (position, name) of duplicate fields in one object; the last one counts.
+        duplicates: (position, name) of duplicate fields in one object; the last occurrence counts.
     """
 
     source: Source
@@ -92,8 +92,8 @@ class Document(msgspec.Struct):
     def line_of(self, path: str) -> int:
         """Return the line, counted from 1, of the field at a JSON path such as `$.spec.containers[0].image`.
 
-        The text is read a second time, with marks. A path that leads nowhere gives the line where it ends; a text
-        that can't be read again, the line of the document.
+        The text is parsed a second time, with positions. For a path that does not exist, this is the line of its last
+        existing part; if the text can't be parsed again, the line of the document.
         """
         return self._find(path)[0]
 
@@ -119,7 +119,7 @@ class Document(msgspec.Struct):
 
 
 def read_documents(data: bytes, name: str, *, suffix: str = "") -> Iterator[Document]:
-    """Yield the documents of a file, one by one, in the order of the file. Empty ones are left out.
+    """Yield the documents of a file, in order. Empty documents are skipped.
 
     Args:
         data: the content of the file, decompressed.
@@ -176,7 +176,7 @@ def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Docu
 
 
 def _list_type(api_version: object, kind: str) -> tuple[str, str] | None:
-    """Return the type of a list's items if they omit it themselves; None for the general `List`."""
+    """Return the (apiVersion, kind) of the items of a typed list, which may omit it; None for a `List`."""
     return (api_version, kind) if isinstance(api_version, str) and kind != "List" else None
 
 
@@ -215,7 +215,7 @@ def _decode(data: bytes, name: str) -> str:
 def _pieces(text: str) -> list[tuple[str, int]]:
     """Cut a text at its `---` lines; return the pieces and the lines they start on (counted from 0).
 
-    A text with directives or `...` lines stays whole: there a document can end in other ways.
+    A text with directives or `...` lines is not split, because documents can end in other ways there.
     """
     if text.startswith(("%", "...")) or "\n%" in text or "\n..." in text:
         return [(text, 0)]
@@ -266,11 +266,11 @@ def _yaml_document(
 
 
 class _Slices(msgspec.Struct, frozen=True):
-    """A list object in block style, cut into its items as text.
+    """The text of a list object in block style, split into items.
 
     Attributes:
         kind, api_version: the kind and api version of the list, as written.
-        items: the text of each item, its dash made a space, and its first line (counted from 0).
+        items: the text of each item, with a space instead of its dash, and its first line (counted from 0).
     """
 
     kind: str
@@ -279,7 +279,7 @@ class _Slices(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str) -> "_Slices | None":
-        """Split a text into items, or return None if it is not a list of that form."""
+        """Split a text into items; return None if it is not a list in block style."""
         head = _ITEMS.search(text)
         dash = _DASH.match(text, head.end()) if head else None
         if head is None or dash is None:
@@ -311,10 +311,10 @@ _TAIL = re.compile(r"\n(?=[^\s#\-])")
 
 
 def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Iterator[Document]:
-    """Yield the items of a big list, each parsed by itself.
+    """Yield the items of a large list, each parsed on its own.
 
-    A split in the wrong place (a dash at the margin inside a quoted text) and an alias to another item are errors of
-    the piece in which they start; earlier items are right. Then the whole list is parsed, continuing from there.
+    A wrong split (at a dash inside a multi-line string) or an alias to another item causes a syntax error in the piece where it
+    starts; items before it are correct. In that case the whole list is parsed, and the remaining items are yielded.
     """
     list_type = _list_type(slices.api_version, slices.kind)
     done = 0
@@ -340,10 +340,10 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def _walk(node: Node, path: str, line: int | None = None) -> tuple[int, Node | None]:
-    """Follow a path such as `.spec.ports[0]` below a node: the line it leads to (counted from 0), and what is there.
+    """Return the line (counted from 0) and the node at a path such as `.spec.ports[0]` below a node.
 
-    Field names may hold dots and brackets themselves (labels do), so the longest name that fits is taken. A path that
-    leads nowhere gives the line where it ends, and None.
+    Field names may hold dots and brackets themselves (labels do), so the longest matching name is taken. For a path that
+    does not exist, return the line of its last existing part, and None.
     """
     here: int = node.start_mark.line if line is None else line
     if not path:

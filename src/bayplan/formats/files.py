@@ -16,7 +16,7 @@ from bayplan.base.near_names import near_name
 from bayplan.formats.bounded_reading import MAX_FILE_VARIABLE, max_file_bytes, read_bounded
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
-"""The file names read from a folder, also with `.gz`. A file that is given directly may have any name."""
+"""Suffixes of the files that are read from a folder, also with `.gz`. A file given directly may have any name."""
 
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -28,7 +28,7 @@ class InputFile(msgspec.Struct, frozen=True):
     Attributes:
         name: the name in errors.
         path: None for standard input.
-        found: whether it was found in a folder or by a pattern; else the user named it.
+        found: whether it was found in a folder or by a pattern, not named by the user.
     """
 
     name: str
@@ -45,11 +45,11 @@ class InputFile(msgspec.Struct, frozen=True):
 def find_files(paths: Sequence[str]) -> list[InputFile]:
     """Return the files for `paths`, in the order given.
 
-    A folder stands for all manifests in it and below it, sorted by path; a pattern (`*`, `?`, `[...]`, `**`) for what
-    it matches, sorted.
+    A folder means all manifests in it and in its subfolders, sorted by path; a pattern (`*`, `?`, `[...]`, `**`) means all
+    matching files, sorted.
 
     Raises:
-        InputError: a path that isn't there, a pattern that matches nothing, a folder without manifests, no paths.
+        InputError: a path does not exist, a pattern matches nothing, a folder has no manifests, or there are no paths.
     """
     if not paths:
         raise InputError("input", wanted="at least one file, folder or pattern", got="none")
@@ -88,7 +88,7 @@ def _files_below(folder: Path) -> list[InputFile]:
 
 
 def _similar(path: Path) -> str:
-    """Return a file in the same folder with a similar name to a missing one, or ""."""
+    """Return a file in the same folder whose name is similar to that of a missing file, or ""."""
     try:
         names = os.listdir(path.parent)
     except OSError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 Shape: TypeAlias = "Mapping[str, Shape | tuple[str, ...]]"
-"""The fields of an object to look at, each with its values, or with the fields of the object or of the list's objects in it."""
+"""The fields of an object to check: each with its allowed values, or with the fields of the object (or list of objects) in it."""
 
 _REQUIRED, _PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
@@ -73,12 +73,12 @@ _KINDS: dict[str, Shape] = {
 
 
 class WrongValue(NamedTuple):
-    """A value that its field can't have.
+    """A value that its field does not allow.
 
     Attributes:
         path: the path of the value in the document.
         value: the value as written.
-        allowed: the values that the field can have.
+        allowed: the allowed values.
     """
 
     path: str

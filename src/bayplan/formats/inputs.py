@@ -1,7 +1,7 @@
-"""The way in for files: paths to bytes, bytes to documents with their places, documents to objects with what is odd about them.
+"""The entry point for files: from paths to bytes, to documents with positions, and to objects with warnings about them.
 
-`load_inputs` goes all the way to typed objects, for simulations and questions. `read_objects` stops at documents, for the API
-server and a sync, which decode them as they decode requests.
+`load_inputs` returns typed objects, for simulations and questions. `read_objects` returns documents, for the API server and
+a sync, which decode them like request bodies.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bayplan.formats.traces.reading import TraceTable
 
 LoadProgress = Callable[[str, int], None]
-"""Called with the file at hand and the number of documents read so far: every 1,000 and at the end of each file."""
+"""Called with the current file and the number of documents read so far, after every 1,000 and at the end of each file."""
 
 _PROGRESS_STEP = 1000
 _YAML = (".yaml", ".yml")
@@ -44,7 +44,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_objects(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> Iterator[PlainObject]:
-    """Yield the objects of manifests and dumps as they were written, one by one.
+    """Yield the objects of manifests and dumps, unchanged.
 
     Args:
         paths: files, folders, patterns and `-`; see `bayplan.formats.files.find_files`.
@@ -76,7 +76,7 @@ def load_inputs(
     Args:
         paths: see `bayplan.formats.files.find_files`; `-` is a manifest.
         stdin: the stream for `-`.
-        strict: refuse what is otherwise a warning.
+        strict: whether to refuse input that otherwise causes a warning.
         progress: see `LoadProgress`.
 
     Raises:
@@ -102,11 +102,11 @@ def load_inputs(
 def load_documents(
     documents: Iterable[Document], *, strict: bool = False, known_nodes: Collection[str] = ()
 ) -> Manifest:
-    """Load documents that were read already, for example parts of another document.
+    """Load documents that have already been read, for example parts of another document.
 
     Args:
         documents: the documents with their positions.
-        strict: refuse what is otherwise a warning.
+        strict: whether to refuse input that otherwise causes a warning.
         known_nodes: names of nodes from elsewhere, to which pods may be bound.
     """
     loader = ManifestLoader(strict=strict)
@@ -118,7 +118,7 @@ def load_documents(
 def _table(file: InputFile) -> TraceTable | None:
     if file.path is None or file.suffix in _YAML:
         return None
-    # Manifests in YAML are read without the readers of traces, whose import takes longer than a small file.
+    # YAML manifests don't need the trace readers, whose import takes longer than reading a small file.
     from bayplan.formats.traces.reading import recognised
 
     return recognised(file)
@@ -140,7 +140,7 @@ def _load_file(
     trace: Trace | None,
 ) -> Trace | None:
     """Load a file of documents; return the trace so far, or that of a Trace object in the file."""
-    # Traces are read without YAML.
+    # Reading traces does not need YAML.
     from bayplan.formats.documents import read_documents
 
     loader.begin(file)
@@ -173,7 +173,7 @@ def _is_trace(document: Document) -> bool:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Pause cyclic garbage collection: nothing here makes cycles, and passes over all that is loaded cost the most.
+    """Pause cyclic garbage collection: loading creates no cycles, and collections would scan all loaded objects again and again.
 
     A host that keeps a large manifest may call `gc.freeze()` after the load, for the same reason.
     """

@@ -1,4 +1,4 @@
-"""Turn JSON text into plain data: one value, values one after the other, one value a line, or the items of a list.
+"""Parse JSON text into plain data: one value, concatenated values, one value per line, or the items of a list.
 
 Independent of files and Kubernetes, except that an object with `items` may be a list whose items are parsed one by one.
 """
@@ -59,7 +59,7 @@ class ItemList(msgspec.Struct):
 
 
 def parse(data: bytes) -> Value | ItemList | list[Value]:
-    """Return what a text holds: one value, a list object, or several values.
+    """Parse a text: return one value, a list object, or several values.
 
     Raises:
         JsonError: not JSON.
@@ -80,7 +80,7 @@ def _first_line(data: bytes) -> int:
 
 
 def _items(data: bytes) -> ItemList | None:
-    """Return the list object in a text, or None if it is something else, empty or invalid."""
+    """Return the list object in a text; None if it is no list object, empty or invalid."""
     if b'"items"' not in data:
         return None
     try:
@@ -99,22 +99,22 @@ def _items(data: bytes) -> ItemList | None:
             end = start + len(text)
             line += text.count(b"\n")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None  # The general way words the error.
+        return None  # The general parser reports the error.
     return ItemList(envelope.kind, envelope.api_version, items)
 
 
 def _may_be_broken(text: bytes) -> bool:
-    """Say whether a text of which the brackets, commas and quotes are right may yet be one that can't be read."""
+    """Return whether a text with correct brackets, commas and quotes may still be invalid."""
     return not text.isascii() or b"\\u" in text or _find_large()(text) is not None
 
 
 @cache
 def _find_large() -> Callable[[bytes], object]:
-    """Return what finds a number that may be too large to be read.
+    """Return the function that searches for numbers that may be too large for the decoder.
 
-    RE2 takes a tenth of the time of Python's own expressions, which try it at every digit: a fourth of reading a dump.
+    RE2 takes a tenth of the time of Python's `re`, which tries every digit and takes a quarter of the time of reading a dump.
     """
-    # Only lists need it.
+    # Import it here: only lists need it.
     import re2
 
     search: Callable[[bytes], object] = re2.compile(rb"[0-9][eE][+]?[0-9]{3}|[0-9]{200}").search
@@ -126,7 +126,7 @@ _BYTE = re.compile(r"(.*) \(byte (\d+)\)", re.DOTALL)
 
 
 def _several(data: bytes) -> Iterator[Value]:
-    """Yield values that stand one after the other: a line each, or however."""
+    """Yield concatenated values, one per line or not."""
     try:
         rows = [Value(row, line, msgspec.json.decode(row)) for line, row in enumerate(data.split(b"\n")) if row.strip()]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -167,8 +167,8 @@ def _reason(problem: Exception) -> str:
 
 
 def _explain(problem: Exception, data: bytes) -> JsonError:
-    """Turn a decoder's error into ours: what, and on which line."""
-    if isinstance(problem, UnicodeDecodeError):  # Its position counts from the start of some string inside.
+    """Convert a decoder's error to a JsonError with the line."""
+    if isinstance(problem, UnicodeDecodeError):  # Its position is relative to the start of a string inside the text.
         try:
             data.decode()
         except UnicodeDecodeError as whole:
@@ -187,11 +187,11 @@ _ODD_COLON = re.compile(rb'"\s+:')
 
 
 def duplicate_keys(value: Value, encoded: bytes) -> list[str]:
-    """Return the fields that stand twice in one object of a value; of those the last one counts.
+    """Return the fields that occur more than once in an object of a value; the last occurrence counts.
 
-    Decoders keep only the last one, so this counts `":` in the text and in the value encoded again: equal counts mean
-    that no field was lost. Text in which they mean something else (white space before a colon, escaped quotes or
-    colons) and text that lost a field is read a second time, slowly.
+    Decoders keep only the last occurrence, so this counts `":` in the text and in the encoded value: if the counts are equal, no
+    field was lost. A text that lost a field, or in which `":` can mean something else (white space before a colon, escaped
+    quotes or colons), is parsed again by a slow parser.
 
     Args:
         value: a result of `parse`.

@@ -38,7 +38,7 @@ class WarningKind(StrEnum):
 
     @property
     def is_note(self) -> bool:
-        """Whether it is only worth knowing: a strict load refuses warnings, not notes."""
+        """Whether it is only informational: a strict load refuses warnings, but not notes."""
         return self in _NOTES
 
 
@@ -48,11 +48,11 @@ _NOTES = frozenset(
 
 
 class LoadWarning(msgspec.Struct, frozen=True, kw_only=True):
-    """Something in the input that is not as it should be, but does not stop the load.
+    """A problem of the input that does not stop the load.
 
     Attributes:
         kind: the topic of the warning.
-        where: `file:line` of the object, or of the field where that is known.
+        where: `file:line` of the object, or of the field if its line is known.
         what: the object, and the path of a field in it: `Pod default/web $.spec.containrs`.
         problem: the problem in words.
         hint: a suggestion, or empty.
@@ -74,7 +74,7 @@ class PlainObject(msgspec.Struct, frozen=True):
 
     Attributes:
         value: the document; an item of a typed list has its kind.
-        where: its place, `file:line`.
+        where: `file:line` of the object.
     """
 
     value: Document
@@ -86,7 +86,7 @@ class LoadedObject(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: its row in the table of kinds.
-        typed: the typed form, defaulted, with a namespace where its kind has one.
+        typed: the typed form, defaulted, with a namespace if its kind is namespaced.
         source: the position where it starts.
         raw: the original document as compact JSON, unchanged.
     """
@@ -128,10 +128,10 @@ class Manifest(msgspec.Struct, kw_only=True):
     """Everything that was loaded, in the order of the input.
 
     Attributes:
-        loaded: objects that Bayplan knows; of objects that stood twice, the last.
-        unused: objects that it has no type for.
-        replaced: objects that a later one of the same name took the place of.
-        warnings: the warnings, in the order of the input; with these and `unused` nothing is lost silently.
+        loaded: the objects of kinds that Bayplan knows; of duplicate objects, the last.
+        unused: the objects of kinds that Bayplan has no type for.
+        replaced: the duplicate objects that a later object of the same name replaced.
+        warnings: the warnings, in the order of the input. Everything that is not loaded is in these or in `unused`.
         files: the files that were read.
     """
 
@@ -160,17 +160,17 @@ class Manifest(msgspec.Struct, kw_only=True):
         return (each.typed for each in self.loaded)
 
     def counts(self) -> dict[str, int]:
-        """Return how many objects of each kind there are, in the order of first sight."""
+        """Return the number of objects of each kind, in the order of their first object."""
         return dict(Counter(each.kind.kind for each in self.loaded))
 
     def warning_counts(self) -> dict[WarningKind, int]:
-        """Return how many warnings and notes of each kind there are, in the order of `WarningKind`."""
+        """Return the number of warnings and notes of each kind, in the order of `WarningKind`."""
         counts = Counter(each.kind for each in self.warnings)
         return {kind: counts[kind] for kind in WarningKind if counts[kind]}
 
 
 def shown(value: object) -> str:
-    """Return a value as errors show it, at most 80 characters."""
+    """Format a value for an error message, in at most 80 characters."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
     text = "an object" if isinstance(value, Mapping) else repr(value)

@@ -1,10 +1,10 @@
-"""Documents of manifests and dumps to typed objects, with everything odd refused or noted.
+"""Convert documents of manifests and dumps to typed objects; invalid input is refused, unusual input is reported.
 
-What stops a load (InputError with file, line, object, JSON path): broken YAML or JSON, a field of the wrong type, a bad
-quantity, an amount or an operator that kube-apiserver refuses, a file without documents, an object without kind or name. What is
-reported as a warning (see `WarningKind`), and refused with `strict=True`: unknown kinds and fields, duplicate fields and objects
+Errors (InputError with file, line, object, JSON path) stop the load: broken YAML or JSON, a field of the wrong type, a bad
+quantity, an amount or an operator that kube-apiserver refuses, a file without documents, an object without kind or name.
+Warnings (see `WarningKind`) are errors with `strict=True`: unknown kinds and fields, duplicate fields and objects
 (the last one counts), pods bound to missing nodes, amounts that kube-scheduler counts differently, and documents that are not
-Kubernetes objects in files that were found in a folder. Notes, never refused: kinds that kube-scheduler does not read, kinds
+Kubernetes objects in files that were found in a folder. Notes are never errors: kinds that kube-scheduler does not read, kinds
 inferred from an object's shape or list, generated names.
 """
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from bayplan.formats.documents import Document
 
 _PRECISE_LINES = 100
-"""Warnings about fields that get the line of the field, for which the document is read a second time."""
+"""Number of warnings about fields that have the line of the field; for this line the document is parsed a second time."""
 _GUESSED_NAMES = 20
-"""Missing nodes for which a near name is searched."""
+"""Number of missing nodes for which a similar name is searched."""
 
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -49,10 +49,10 @@ class _NoObject(InputError):
 
 
 class ManifestLoader:
-    """Takes documents one by one and gathers a manifest; `bayplan.formats.inputs.load_inputs` runs it.
+    """Builds a manifest from documents, one by one; `bayplan.formats.inputs.load_inputs` runs it.
 
     Args:
-        strict: refuse what is otherwise a warning.
+        strict: whether to refuse input that otherwise causes a warning.
 
     Attributes:
         manifest: typed objects with the API's defaults, whole documents, places and warnings.
@@ -72,12 +72,12 @@ class ManifestLoader:
         self._specs = _SharedSpecs()
 
     def begin(self, file: InputFile) -> None:
-        """Begin a file, whose documents follow."""
+        """Begin a file; `take` receives its documents."""
         self.manifest.files.append(file.name)
         self._found = file.found
 
     def take(self, document: Document) -> None:
-        """Take the next document.
+        """Process the next document.
 
         Raises:
             InputError: see this module's first paragraph.
@@ -90,7 +90,7 @@ class ManifestLoader:
         try:
             value = self._with_kind(document, value)
         except _NoObject as problem:
-            # Folders of manifests hold other things too: values of templates, configurations of other programs.
+            # Folders of manifests contain other files, too: values of templates, configurations of other programs.
             if not self._found:
                 raise
             lacking = "neither apiVersion nor kind" if problem.got == "neither" else problem.got
@@ -189,7 +189,7 @@ class ManifestLoader:
     # --- fields -------------------------------------------------------------------------------------------------------
 
     def _check_fields(self, document: Document, value: dict[str, object], row: ResourceKind) -> None:
-        """Warn of fields that the type of an object does not have."""
+        """Warn about fields that the type of an object does not have."""
         if value["apiVersion"] != row.api_version:
             value = {**value, "apiVersion": row.api_version}
         for path in schema.unknown_fields(value, document.raw):
@@ -204,7 +204,7 @@ class ManifestLoader:
         """Reject values that kube-apiserver rejects because they are not among the allowed values of their field.
 
         Raises:
-            InputError: there is one.
+            InputError: a value is not allowed.
         """
         for wrong in wrong_values(value):
             what, close = f"{describe(value)} {wrong.path}", near_name(str(wrong.value), wrong.allowed)
@@ -218,7 +218,7 @@ class ManifestLoader:
             )
 
     def _check_amounts(self, document: Document, value: dict[str, object]) -> None:
-        """Refuse amounts that kube-apiserver refuses, and warn about those that count differently from what is written.
+        """Refuse amounts that kube-apiserver refuses, and warn about amounts that do not count as written.
 
         Raises:
             InputError: kube-apiserver refuses an amount.
@@ -249,7 +249,7 @@ class ManifestLoader:
     def _named(
         self, document: Document, value: dict[str, object], row: ResourceKind, item: KubernetesObject
     ) -> KubernetesObject:
-        """Give an object with `generateName` a name, and take the namespace from one whose kind has none."""
+        """Generate a name for an object with `generateName`, and remove the namespace of a cluster-scoped object."""
         metadata = item.metadata
         if not metadata.name:
             if not metadata.generate_name:
@@ -267,7 +267,7 @@ class ManifestLoader:
         return item if metadata is item.metadata else replace(item, metadata=metadata)
 
     def _generate(self, row: ResourceKind, namespace: str, prefix: str) -> str:
-        """Return prefix and five characters, a count: like the API server's names, but the same at every load."""
+        """Return the prefix and a counter of five characters: like names from the API server, but equal in every load."""
         key = (row.kind, namespace, prefix)
         number = self._generated[key] = self._generated.get(key, 0) + 1
         return f"{prefix[:58]}{number:05d}"
@@ -304,7 +304,7 @@ class ManifestLoader:
 
 
 def _placed(problem: InputError, document: Document, value: dict[str, object]) -> InputError:
-    """Return a refusal with the line of the wrong field; a scalar that YAML did not read as a string is shown in its spelling."""
+    """Add the line of the wrong field to an error; a scalar that is not a string in YAML is shown as written."""
     what, separator, rest = problem.what.partition(" $")
     path = f"${rest}"
     what = problem.what if separator else f"{describe(value)} {problem.what}"
@@ -318,9 +318,9 @@ def _placed(problem: InputError, document: Document, value: dict[str, object]) -
 
 
 class _SharedSpecs:
-    """Gives pods the API's defaults, and pods that are alike but for their nodes the very same parts.
+    """Gives pods the API's defaults; pods that differ only in name and node share the same objects for all other parts.
 
-    That takes less memory, finds plans by identity, and computes the defaults of a spec once.
+    This saves memory, lets plans be found by identity, and computes the defaults of a spec only once.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Decode stored or watched JSON of one object to its typed form, sharing what many objects have alike.
+"""Decode the JSON of an object, from storage or a watch, to its typed form; equal parts of many objects are shared.
 
-For hosts that decode the same cluster again and again (the API server's bridge, a watch of a real cluster): equal specs,
-labels, annotations and owners of pods come out as the very same objects, whatever node the pods are on, and the parts of equal
-statuses, whatever their addresses and container IDs. That saves memory (1.1 kB instead of 4.3 for a running pod), and the scheduler
+For hosts that decode the same cluster again and again (the API server's bridge, a watch of a real cluster): pods with equal
+specs (except for the node), labels, annotations or owners share these objects, and statuses share their equal parts,
+regardless of addresses and container IDs. That saves memory (1.1 kB instead of 4.3 for a running pod), and the scheduler
 finds the plan of a pod by the identity of these parts. Files are read by
 `bayplan.formats.manifests`, which also reports what is unusual in them.
 """
@@ -73,7 +73,7 @@ class _Memory(dict[bytes, T]):
         self._most = most
 
     def keep(self, key: bytes, value: T) -> T:
-        """Cache a value and return it; a full cache first drops the quarter that was added first."""
+        """Cache a value and return it; a full cache first drops its oldest quarter."""
         if len(self) >= self._most:
             for oldest in list(self)[: self._most // 4]:
                 del self[oldest]
@@ -128,7 +128,7 @@ class ObjectDecoder:
             spec = self._decode_spec(bytes(document.spec))
             status = self._decode_pod_status(bytes(document.status))
         except msgspec.MsgspecError:
-            # Unexpected nulls; or the error, with its path.
+            # Decode again for unexpected nulls, or for an error with its path.
             return default_object(decode_json(raw, Pod))
         return Pod(metadata=metadata, spec=spec, status=status)
 
@@ -152,7 +152,7 @@ class ObjectDecoder:
         if spec is None:
             found = _decode_spec(raw)
             spec = default_pod(Pod(spec=replace(found, node_name=""))).spec
-            # The same spec with its fields in another order is the same spec.
+            # Share the spec even if its fields are in another order.
             key = _digest(_encode_value(spec))
             spec = self._equal_specs.get(key) or self._equal_specs.keep(key, spec)
             if found.node_name == node_name:
@@ -169,7 +169,7 @@ _decode_owners = msgspec.json.Decoder(tuple[OwnerReference, ...]).decode
 
 
 def _recalled(memory: _Memory[T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
-    """Return the decoded value of bytes, from a cache if possible; None if there are none."""
+    """Return the decoded value of bytes, from a cache if possible; None for empty bytes."""
     if not raw:
         return None
     known = memory.get(raw)
@@ -182,9 +182,9 @@ def _digest(data: bytes) -> bytes:
 
 
 def _without_node(raw: bytes) -> tuple[bytes, str]:
-    """Return the bytes of a spec without its node name, and that name; all bytes and "" if the name is not found with certainty.
+    """Return a spec's bytes without the node name, and that name; the unchanged bytes and "" if finding it is not certain.
 
-    A quote inside a text is escaped, so that what looks like the field is the field.
+    Quotes inside strings are escaped, so an unescaped match is the field itself.
     """
     at = raw.find(_NODE)
     if at < 0 or raw.find(_NODE, at + 1) >= 0:

@@ -1,6 +1,6 @@
-"""The annotations in which kube-scheduler-simulator keeps the results of a pod: typed, to text and back.
+"""The annotations in which kube-scheduler-simulator stores the results of a pod: types, encoding and decoding.
 
-Every key holds JSON inside a string, written as Go writes it; `result-history` holds the texts of all attempts once more. The
+Every value is JSON as Go writes it; `result-history` contains the values of all attempts again. The
 format is that of kubernetes-sigs/kube-scheduler-simulator (simulator/scheduler/plugin/resultstore), so that tools made for it
 can read what Bayplan writes.
 """
@@ -18,7 +18,7 @@ from bayplan.base.go_text.json import go_json
 
 PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
 EARLIER_PREFIX = "scheduler-simulator/"
-"""Of kube-scheduler-simulator before v0.4.0; only read."""
+"""The prefix in kube-scheduler-simulator before v0.4.0; read, but never written."""
 
 SELECTED_NODE = PREFIX + "selected-node"
 HISTORY = PREFIX + "result-history"
@@ -27,13 +27,13 @@ PASSED = "passed"
 """The message for a filter that a node passed."""
 
 SUCCESS = "success"
-"""The message of a plugin that succeeded. A plugin that asked to be skipped has an empty text."""
+"""The message of a plugin that succeeded. A plugin that returned Skip has an empty message."""
 
 TOTAL_SIZE_LIMIT = 256 * 1024
 """Maximum total size of an object's annotations in bytes, keys and values (Kubernetes: TotalAnnotationSizeLimitB)."""
 
 CLOSE_ENOUGH = 64
-"""Precision: one in this many fitting nodes may be left out, because finding the last ones takes longest."""
+"""Precision: one in this many nodes with room may be left out, because finding the last nodes that fit takes longest."""
 
 PluginTexts = dict[str, str]
 NodeTexts = dict[str, PluginTexts]
@@ -45,7 +45,7 @@ class ExtenderFilterResult(msgspec.Struct, frozen=True):
     """The response of an extender to a filter request.
 
     Attributes:
-        nodes: the whole nodes as JSON, null where names are used.
+        nodes: the node objects as JSON; null if names are used.
         node_names: the names of the nodes that passed.
         failed_nodes, failed_and_unresolvable_nodes: reasons by node.
         error: the error, or empty.
@@ -61,7 +61,7 @@ class ExtenderFilterResult(msgspec.Struct, frozen=True):
 
 
 class HostPriority(msgspec.Struct, frozen=True):
-    """The score of a node that an extender gave."""
+    """An extender's score for a node."""
 
     host: str = msgspec.field(name="Host")
     score: int = msgspec.field(name="Score")
@@ -72,8 +72,8 @@ class ExtenderResults:
     """The responses of extenders, by their `urlPrefix`.
 
     Attributes:
-        filter, prioritize: the answers; scores already times the extender's weight and 10.
-        preempt, bind: the answers as JSON.
+        filter, prioritize: the responses; scores are already multiplied by the extender's weight and by 10.
+        preempt, bind: the responses as JSON.
     """
 
     filter: dict[str, ExtenderFilterResult] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class SchedulingResults:
     """The results of one attempt.
 
     Attributes:
-        pre_filter_status: text by plugin, those that were called.
-        pre_filter: the nodes that a plugin left over, by plugin.
-        filter: text by node and plugin, to the first that failed.
+        pre_filter_status: text by plugin, for the plugins that were called.
+        pre_filter: the nodes that each plugin left, by plugin.
+        filter: text by node and plugin, up to the first plugin that rejected the node.
         post_filter: text by node and plugin.
         pre_score: text by plugin.
         score: raw scores by node and plugin.
@@ -154,7 +154,7 @@ _EXTENDERS = {
 
 
 def encode(results: SchedulingResults) -> dict[str, str]:
-    """Return the annotations of one attempt, all keys but the history: texts by full key, keys sorted."""
+    """Return all annotations of one attempt except the history: texts by full key, sorted by key."""
     found = {PREFIX + key: go_json(getattr(results, name)) for name, key in _TEXTS.items()}
     for name, key in _SCORES.items():
         rows: NodeScores = getattr(results, name)
@@ -169,10 +169,10 @@ def encode(results: SchedulingResults) -> dict[str, str]:
 
 
 def decode(annotations: Mapping[str, str]) -> SchedulingResults:
-    """Return the results that the annotations of a pod, or an entry of its history, hold. Keys that lack count as empty.
+    """Decode the annotations of a pod, or an entry of its history. Missing keys count as empty.
 
     Raises:
-        InputError: a text is not what its key should hold.
+        InputError: a value does not have the format of its key.
     """
 
     def read(key: str, wanted: type[Result], *, strict: bool = True) -> Result:
@@ -209,13 +209,13 @@ def decode(annotations: Mapping[str, str]) -> SchedulingResults:
 
 
 def has_results(annotations: Mapping[str, str]) -> bool:
-    """Return whether annotations hold results of an attempt, under the present or the earlier prefix."""
+    """Return whether annotations contain the results of an attempt, with the current or the earlier prefix."""
     keys = ("filter-result", "prefilter-result-status", "result-history")
     return any(prefix + key in annotations for prefix in (PREFIX, EARLIER_PREFIX) for key in keys)
 
 
 def renamed(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Return annotations with the present prefix in place of the earlier one, in the history as well.
+    """Return annotations with the current prefix instead of the earlier one, in the history as well.
 
     Raises:
         InputError: the history can't be read.
@@ -237,10 +237,10 @@ def _of_earlier(annotations: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def history_of(annotations: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the attempts that a pod's history holds, oldest first, each as the annotations of its time.
+    """Return the attempts in a pod's history, oldest first, each as its annotations.
 
     Raises:
-        InputError: the history is not what it should be.
+        InputError: the history has a wrong format.
     """
     text = annotations.get(HISTORY, "[]")
     try:
@@ -250,17 +250,17 @@ def history_of(annotations: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def size_of(annotations: Mapping[str, str]) -> int:
-    """Return the bytes that annotations count as: keys and values."""
+    """Return the size of annotations in bytes: keys and values."""
     return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The part that fits of a pod's results.
+    """A pod's results, cut to the size limit.
 
     Attributes:
         annotations: the new annotations by full key, history included.
-        left_out_nodes: the number of nodes without rows because they would not fit.
-        left_out_attempts: the number of attempts that the history lost, including this one if it does not fit either.
+        left_out_nodes: the number of nodes whose rows do not fit.
+        left_out_attempts: the number of attempts removed from the history, including this one if it does not fit.
     """
 
     annotations: dict[str, str]
@@ -275,19 +275,19 @@ def write(
     by_interest: Callable[[], Sequence[str]],
     limit: int = TOTAL_SIZE_LIMIT,
 ) -> Written:
-    """Return the annotations to write on a pod so that all of them together stay within the limit.
+    """Return the annotations to write on a pod, cut so that all of its annotations stay within the limit.
 
-    What has to give way, first to last: old attempts in the history, rows of nodes from the least interesting one on, the
-    history. Annotations of others are never touched.
+    If they don't fit, first old attempts are removed from the history, then rows of nodes (the least interesting first), then the
+    history itself. Annotations of other writers are never changed.
 
     Args:
         results: the results of the newest attempt.
-        present: all annotations that the pod has, those of earlier attempts included.
-        by_interest: the names of all nodes with rows, the most interesting first; asked only where not all fit.
+        present: all annotations of the pod, including those of earlier attempts.
+        by_interest: returns the names of all nodes with rows, the most interesting first; called only if not all rows fit.
         limit: the limit in bytes.
 
     Raises:
-        InputError: the pod's other annotations leave no room even for empty results.
+        InputError: the pod's other annotations leave no room for even empty results.
     """
     free = limit - size_of({key: value for key, value in present.items() if not key.startswith(PREFIX)})
     earlier = history_of(present)
@@ -308,7 +308,7 @@ def write(
 
 
 def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], free: int) -> Written | None:
-    """Return the newest results with as much of the history as fits, or None if not even they fit twice."""
+    """Return the newest results with as much of the history as fits; None if the results and their history entry don't fit."""
     entries = [go_json(entry) for entry in (*earlier, newest)]
     room = free - size_of(newest) - len(HISTORY) - len("[]")
     kept = len(entries)
@@ -326,9 +326,9 @@ def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], fre
 def _most_that_fit(
     results: SchedulingResults, nodes: Sequence[str], whole: dict[str, str], free: int
 ) -> tuple[int, dict[str, str]]:
-    """Return about how many of the first nodes can have rows, and the annotations with these: as many as fit, or some less.
+    """Return how many of the first nodes can have rows, and the annotations with these rows: as many as fit, or slightly fewer.
 
-    Sizes grow nearly evenly with the rows, so a few guesses come close; each costs as much as writing the annotations.
+    Sizes grow almost linearly with the rows, so a few guesses suffice; each costs as much as writing the annotations.
     """
     few, most = 0, len(nodes)
     kept, size = encode(results.restricted(())), _size_with_history(whole)
@@ -347,5 +347,5 @@ def _most_that_fit(
 
 
 def _size_with_history(newest: dict[str, str]) -> int:
-    """Return the bytes of the annotations of one attempt and a history that holds it alone."""
+    """Return the size of the annotations of one attempt and of a history with only this attempt."""
     return size_of(newest) + len(HISTORY) + len("[]") + len(go_json(newest).encode())

@@ -1,7 +1,7 @@
 """Recognise objects without apiVersion and kind if their shape is unambiguous: pods, nodes, volumes, classes.
 
-Archives such as OpenShift's insights hold bare objects, without `apiVersion` and `kind`. Anything not recognised here
-with certainty is refused by the loader.
+Archives such as those of OpenShift Insights contain objects without `apiVersion` and `kind`. The loader refuses objects that
+cannot be recognised with certainty.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ def recognise(value: Mapping[str, object]) -> tuple[str, str] | None:
     - Pod: `spec.containers` is a list of objects with names.
     - Node: `status` has `capacity` and one of `nodeInfo`, `allocatable`, `daemonEndpoints`.
     - PersistentVolume: `spec` has `capacity`, `accessModes` and one of the other fields of volumes.
-    - StorageClass: `provisioner` is a text at the top, and there is no `spec`.
+    - StorageClass: `provisioner` is a string at the top level, and there is no `spec`.
     """
     if not isinstance(value.get("metadata"), Mapping):
         return None

@@ -10,7 +10,7 @@ from bayplan.objects.kinds import KINDS
 
 
 def suggest_field(document: Mapping[str, object], path: str) -> str:
-    """Return the field that an unknown one was meant to be, in quotes, or "".
+    """Return the known field that an unknown field probably means, in quotes; "" if none is similar.
 
     Args:
         document: the document of a kind that the pinned release serves.
@@ -21,13 +21,13 @@ def suggest_field(document: Mapping[str, object], path: str) -> str:
 
 
 def suggest_kind(api_version: str, kind: str) -> str:
-    """Return the kind or apiVersion that was meant by an unknown kind of one of Kubernetes' own groups, or ""."""
+    """Return the kind or apiVersion that an unknown kind in a group of Kubernetes probably means, or ""."""
     names = [tuple(name.rsplit("/", 1)) for name in schema.schema().kinds]
     names += [(row.api_version, row.kind) for row in KINDS]
     group = api_version.rpartition("/")[0]
     versions = sorted({version for version, name in names if name == kind})
     if api_version and group not in {version.rpartition("/")[0] for version, _ in names}:
-        # Groups of custom resources have a dot; others are Kubernetes' own, misspelt.
+        # Groups of custom resources have a dot; other groups are misspelt Kubernetes groups.
         close = near_name(api_version, versions) or (versions[0] if versions and "." not in group else "")
         return f"'apiVersion: {close}'" if close else ""
     if versions:

@@ -29,8 +29,8 @@ class Trace(msgspec.Struct, kw_only=True):
     Attributes:
         format: the format of the trace, e.g. `OpenB`.
         nodes: the nodes in the order of the input.
-        pods: the pods in the order of the input. Pods that ask for the same share one spec object, so that an engine that
-            finds plans by identity does.
+        pods: the pods in the order of the input. Pods with equal requests share one spec object, so that the engine
+            finds their plan by identity.
         files: the files that were read.
         warnings: the parts of the trace that were ignored, and why.
     """

@@ -1,4 +1,4 @@
-"""Documents of our own formats as structs: every unknown field, missing field and wrong type is refused with its line."""
+"""Decode documents of Bayplan's own formats to structs: unknown or missing fields and wrong types are errors with a line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_single(path: Path, *, kind: str) -> Document:
     """Return the only document of a file.
 
     Raises:
-        InputError: the file can't be read, or has none or several.
+        InputError: the file can't be read, or has no document or several.
     """
     documents = list(read_documents(read_bytes(InputFile(str(path), path)), str(path)))
     if len(documents) != 1:
@@ -37,10 +37,10 @@ def read_typed(document: Document, struct: type[T], *, kind: str, api_version: s
     Args:
         document: the document, with ``apiVersion`` and ``kind``.
         struct: its type.
-        kind, api_version: the kind and api version that it must have.
+        kind, api_version: the expected kind and API version.
 
     Raises:
-        InputError: it is of another kind, or a field is unknown, missing or of the wrong type; with file and line.
+        InputError: the kind is different, or a field is unknown, missing or of the wrong type; with file and line.
     """
     value = document.value
     if not isinstance(value, dict):
@@ -57,10 +57,10 @@ def read_typed(document: Document, struct: type[T], *, kind: str, api_version: s
 
 
 def check_fields(document: Document, struct: type[msgspec.Struct], *, kind: str) -> None:
-    """Refuse the first field of a document that a struct does not have, or that is missing.
+    """Raise for the first field of a document that the struct lacks, or that is missing in the document.
 
     Raises:
-        InputError: there is one; with file and line.
+        InputError: a field is unknown or missing; with file and line.
     """
     _Fields(document, kind).check(document.value, inspect.type_info(struct), "$")
 
@@ -69,7 +69,7 @@ def duration_at(document: Document, text: str, path: str, *, kind: str) -> int:
     """Return the nanoseconds of a duration at a path of a document.
 
     Raises:
-        InputError: it is none; with file and line.
+        InputError: the text is not a duration; with file and line.
     """
     try:
         return read_long_duration(text, what=f"{kind} {path}")

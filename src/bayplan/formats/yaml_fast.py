@@ -1,10 +1,10 @@
 """A fast path for common YAML: ryaml, another libyaml binding, if it is installed and gives the same result.
 
 ryaml (serde-yaml, a translation of libyaml to Rust) parses two to three times as fast as PyYAML's C composer, but
-resolves plain scalars by YAML 1.2. So its answer counts only where both dialects must agree: no merge keys, tags,
-directives, infinities, and nothing in the result that it could have read in another way than kubectl (`0777`, `yes` and
-`1_000` as strings, floats, integers past 64 bits, keys that were floats). Whatever it refuses, and every doubt, is for
-`bayplan.formats.yaml_text`, which is right about everything and needs PyYAML only. A test says that both agree.
+resolves plain scalars by YAML 1.2. So its result is used only if both dialects must agree: no merge keys, tags,
+directives or infinities, and nothing in the result that kubectl could have read differently (`0777`, `yes` and
+`1_000` as strings, floats, integers beyond 64 bits, keys that were floats). In all other cases, and if ryaml rejects the text,
+`bayplan.formats.yaml_text` parses it, which is always right and needs only PyYAML. A test checks that both agree.
 """
 
 import importlib
@@ -28,8 +28,8 @@ IS_INSTALLED = _loads is not None
 
 _TAG = re.compile(r"(?:\A|[\s,:\[{])!")
 
-# Compact JSON, so a quote begins or ends a text. What stands here as a text may have been plain in the YAML, and then
-# something else to kubectl. The patterns begin with a literal quote for speed; all of them match too much, never too
+# The JSON is compact, so a quote begins or ends a string. A string here may have been a plain scalar in YAML, which kubectl may
+# read as another type. The patterns begin with a literal quote for speed; all of them may match too much, but never too
 # little.
 _WORDS = "[yYnN]|[yY]es|YES|[nN]o|NO|[oO]n|ON|[oO]ff|OFF"
 _NUMBERS = "[-+]?(?:0[0-9_xXoObB]|[0-9.eE+-]*_)[0-9a-fA-F_.eE+-]*"
@@ -59,7 +59,7 @@ _decode = msgspec.json.Decoder(float_hook=_refuse_float).decode
 def parse(text: str) -> Answer | None:
     """Return the only document of a text, or None if the slow path is needed.
 
-    A text whose document is empty, that has several or is broken, has None for an answer, too.
+    The result is also None if the document is empty or broken, or if there are several.
     """
     if (
         _loads is None
@@ -77,7 +77,7 @@ def parse(text: str) -> Answer | None:
     except Exception:
         return None
     except BaseException as problem:
-        # A panic in Rust comes as a BaseException of a class of its own.
+        # A panic in Rust is raised as a class that derives from BaseException.
         if type(problem).__name__ == "PanicException":
             return None
         raise

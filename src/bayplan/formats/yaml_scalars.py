@@ -25,7 +25,7 @@ _WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
 HINTS = "yYnNtTfFoO~+-.0123456789"
-"""First characters of plain scalars that may be something else than a string."""
+"""First characters of plain scalars that may be anything but strings."""
 
 _DIGITS = r"0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*"
 _SIGNED = re.compile(rf"[+-]?(?:{_DIGITS})")
@@ -35,7 +35,7 @@ _POINT_FIRST = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?
 
 
 def resolve(text: str) -> Scalar:
-    """Return what a plain scalar means. Integers keep their size, floats stay floats (infinities and NaN too)."""
+    """Return the value of a plain scalar. Integers may have any size; floats may be infinite or NaN."""
     if text[:1] not in HINTS:
         return text
     if text in _WORDS:
@@ -66,16 +66,16 @@ def _integer(text: str) -> int:
 
 
 def _float(text: str) -> float | str:
-    """Read a float; what is too large for one stays text, as Go's parser refuses it."""
+    """Read a float; a number that is too large stays a string, because Go's parser rejects it."""
     number = float(text)
     return text if math.isinf(number) else number
 
 
 def plain_value(text: str) -> Scalar:
-    """Return what a plain scalar becomes in JSON and back: integral floats are integers, huge integers are floats.
+    """Return the value of a plain scalar after a round trip through JSON: integral floats are integers, huge integers floats.
 
     Raises:
-        ValueError: an infinity or NaN, which JSON does not have.
+        ValueError: the value is infinite or NaN, which JSON does not allow.
     """
     return _through_json(resolve(text))
 
@@ -94,10 +94,10 @@ def _through_json(value: Scalar) -> Scalar:
 
 
 def key_text(text: str) -> str:
-    """Return the field name that a plain mapping key becomes.
+    """Return the field name for a plain mapping key.
 
     Raises:
-        ValueError: a key that has none: null, or an integer past 64 bits.
+        ValueError: the key is null, or an integer beyond 64 bits.
     """
     value = resolve(text)
     if isinstance(value, bool):
@@ -136,7 +136,7 @@ def _float32_text(value: float) -> str:
 
 
 class _Values(dict[str, Scalar]):
-    """Plain scalars that were seen, and what they mean."""
+    """A cache of plain scalars and their values."""
 
     def __missing__(self, text: str) -> Scalar:
         if len(self) > 50_000:
@@ -146,7 +146,7 @@ class _Values(dict[str, Scalar]):
 
 
 class _Keys(dict[str, str]):
-    """Plain keys that were seen, and the field names they become; also keeps one string for each."""
+    """A cache of plain keys and their field names; equal names share one string."""
 
     def __missing__(self, text: str) -> str:
         if len(self) > 50_000:
@@ -156,17 +156,17 @@ class _Keys(dict[str, str]):
 
 
 VALUES = _Values()
-"""`VALUES[text]` is `plain_value(text)`, remembered."""
+"""`VALUES[text]` is `plain_value(text)`, cached."""
 
 KEYS = _Keys()
-"""`KEYS[text]` is `key_text(text)`, remembered."""
+"""`KEYS[text]` is `key_text(text)`, cached."""
 
 
 def tagged_value(tag: str, text: str) -> Scalar:
-    """Return what a scalar with a tag of its own means; tags that are not YAML's own are ignored.
+    """Return the value of a scalar with an explicit tag; tags other than YAML's own are ignored.
 
     Raises:
-        ValueError: the text is not what the tag says.
+        ValueError: the text is not of the tag's type.
     """
     name = tag.removeprefix(_STANDARD)
     if name == "binary":

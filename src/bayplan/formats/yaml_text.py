@@ -1,18 +1,18 @@
-"""Turn YAML text into plain data, with the meaning that kubectl gives it. Knows no Kubernetes, no files, no JSON text.
+"""Parse YAML text into plain data as kubectl does. Independent of Kubernetes objects, files and JSON text.
 
-kubectl reads YAML with sigs.k8s.io/yaml: a port of libyaml (YAML 1.1 grammar), its own resolution of plain scalars,
-then JSON. PyYAML's C parser is the same libyaml, so grammar and anchors are equal by construction; this module replaces
-PyYAML's resolver and constructor (slow, and of another dialect) with the rules of that path:
+kubectl reads YAML with sigs.k8s.io/yaml: a port of libyaml (YAML 1.1 grammar), its own resolution of plain scalars, and a
+conversion to JSON. PyYAML's C parser is the same libyaml, so grammar and anchors are equal by construction; this module replaces
+PyYAML's resolver and constructor (slow, and for another dialect) with kubectl's rules:
 
 - `y`, `yes`, `on`, `true` ... are booleans; `0777`, `0o777`, `0x1f`, `0b1`, `1_000` are integers; `1:30` and
   timestamps are strings; floats with integral values become integers (JSON has no difference).
 - Mapping keys become strings: `on: 1` is the field `true`. A null key is refused, as are `.inf` and `.nan`.
-- Merge keys act where they stand: `<<` overwrites what came before it and is overwritten by what comes after.
-- Of a key that stands twice the last one counts; `Node.duplicates` says so.
+- Merge keys apply at their position: `<<` overwrites earlier keys, and later keys overwrite its values.
+- Of duplicate keys the last one counts; `Parsed.duplicates` lists them.
 
 Stock PyYAML is slow (3 to 7 MB/s) because of its resolver, its constructor and cyclic garbage collection. Without them
-it does 6 to 12 MB/s, and `bayplan.formats.yaml_fast` goes twice as fast where it can. The price of PyYAML's C composer
-is the C stack, so `MAX_DEPTH` is checked first where text could nest deeply at all.
+it reaches 6 to 12 MB/s, and `bayplan.formats.yaml_fast`, if usable, twice as much. PyYAML's C composer recurses on the
+C stack, so `MAX_DEPTH` is checked first if the text could nest deeply.
 """
 
 import re
@@ -28,7 +28,7 @@ from bayplan.formats import yaml_fast
 from bayplan.formats.yaml_scalars import HINTS, KEYS, VALUES, Scalar, key_text, tagged_value
 
 MAX_DEPTH = 256
-"""Deepest nesting of lists and objects that is read; Kubernetes' own types nest less than 30 deep."""
+"""Maximum nesting of lists and objects; Kubernetes' own types nest less than 30 levels."""
 
 
 class YamlError(Exception):
@@ -45,9 +45,9 @@ class Parsed(msgspec.Struct):
     """One YAML document.
 
     Attributes:
-        value: plain data; fresh dicts and lists, though an alias shares those of its anchor.
+        value: plain data in new dicts and lists; an alias shares those of its anchor.
         line: the line where it starts, counted from 0.
-        duplicates: (line, key) of keys that stand twice in one mapping.
+        duplicates: (line, key) of keys that occur more than once in a mapping.
         item_lines: the lines where the elements of a top-level list `items` start, counted from 0.
         raw: the value as compact JSON if it is available, or None.
     """
@@ -86,7 +86,7 @@ _BARE_TAG = re.compile(r"(?:\A|[\s,:\[{])!(?=\s)")
 def _needs_care(text: str) -> bool:
     """Return whether a text may contain aliases, merge keys, repeated anchors or the tag `!`.
 
-    A false positive only costs time. The plain tests come first, as they are a hundred times as fast as the patterns.
+    A false positive only costs time. Substring tests come first, because they are a hundred times as fast as the patterns.
     """
     return (
         "<<" in text
@@ -97,14 +97,14 @@ def _needs_care(text: str) -> bool:
 
 
 def parse(text: str) -> Iterator[Parsed]:
-    """Yield the documents of a text, one by one; empty ones come as None, or not at all.
+    """Yield the documents of a text, one by one. Empty documents are None or omitted.
 
     Raises:
-        YamlError: broken YAML; what this module's contract refuses; nesting below `MAX_DEPTH`.
+        YamlError: the YAML is broken, refused by the rules of this module, or nested deeper than `MAX_DEPTH`.
     """
     start = _BEFORE.match(text)
     first = start.end() if start else 0
-    # Lists go the slow way, which knows where their items are.
+    # Lists need the slow parser, which has the lines of their items.
     head = text[first : first + 6]
     may_be_list = head.startswith(("{", "items", '"items', "'items")) and "items" in text
     may_be_list = may_be_list or "\nitems" in text or '\n"items' in text or "\n'items" in text
@@ -119,7 +119,7 @@ _BEFORE = re.compile(r"(?:(?:---(?=[ \t\r\n]))?[ \t]*(?:#[^\n]*)?\r?\n)*(?:---[ 
 
 
 def parse_slowly(text: str) -> Iterator[Parsed]:
-    """Do as `parse`, without the help of `bayplan.formats.yaml_fast`."""
+    """Do the same as `parse` without `bayplan.formats.yaml_fast`."""
     careful = _needs_care(text)
     for node in compose(text, careful=careful):
         try:
@@ -129,11 +129,11 @@ def parse_slowly(text: str) -> Iterator[Parsed]:
 
 
 def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
-    """Yield the node trees of a text, with marks: by itself, to find the line of a value after the fact.
+    """Yield the node trees of a text, with positions; also used alone, to find the line of a value later.
 
     Args:
         text: any number of documents.
-        careful: whether the text may use an anchor twice or the tag `!`, in which PyYAML's composer and kubectl differ.
+        careful: whether the text may use an anchor twice or the tag `!`, for which PyYAML's composer and kubectl differ.
 
     Raises:
         YamlError: see `parse`.
@@ -164,7 +164,7 @@ def _events(text: str) -> Iterator[tuple[type, Any]]:
 
 
 def _compose_events(text: str) -> Iterator[Node]:
-    """Compose node trees from the parser's events; an anchor that stands twice means the last one above its alias."""
+    """Compose node trees from the parser's events; an alias refers to the last definition of its anchor above it."""
     stack: list[Node] = []
     waiting: list[Node | None] = []  # For each open mapping, the key whose value comes next; for each list, None.
     anchors: dict[str, Node] = {}
@@ -209,7 +209,7 @@ def _node_of(kind: type, event: Any) -> Node:
 
 
 def _check_depth(text: str) -> None:
-    """Refuse text that nests too deeply, before the C composer recurses into it."""
+    """Raise YamlError if a text nests too deeply, before the C composer recurses into it."""
     if text.count("[") + text.count("{") <= MAX_DEPTH // 2 and not _DEEP_BLOCK.search(text):
         return
     depth = 0
@@ -236,7 +236,7 @@ _TIPS = (
 
 
 def _explain(problem: yaml.YAMLError, text: str) -> YamlError:
-    """Turn PyYAML's error into ours: what, line and what to try."""
+    """Convert PyYAML's error to a YamlError with line and suggestion."""
     mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
     if mark is None:  # ReaderError: a character that YAML does not allow; its position counts bytes.
         position = getattr(problem, "position", 0)
@@ -244,9 +244,9 @@ def _explain(problem: yaml.YAMLError, text: str) -> YamlError:
         return YamlError(str(getattr(problem, "reason", problem)), line)
     reason = str(getattr(problem, "problem", None) or "not YAML")
     context = getattr(problem, "context", None)
-    if "end of stream" in reason:  # A quote that never closes: where it opened says more than where the text ends.
+    if "end of stream" in reason:  # An unclosed quote: its start is a better position than the end of the text.
         mark = getattr(problem, "context_mark", None) or mark
-    line = min(mark.line, text.rstrip().count("\n"))  # At the end of a text libyaml stands below the last line.
+    line = min(mark.line, text.rstrip().count("\n"))  # At the end of a text libyaml's line is after the last line.
     around = text.split("\n", line + 1)[line]
     hint = next((tip for what, sign, tip in _TIPS if what in reason and sign in around), "")
     return YamlError(f"{reason} {context}" if context else reason, line, hint)
@@ -256,7 +256,7 @@ def _construct(node: Node, careful: bool) -> Parsed:
     duplicates: list[tuple[int, str]] = []
     try:
         value = _Builder(duplicates).build(node) if careful else _build(node, duplicates)
-    except ValueError:  # Something to refuse: the careful way knows on which line.
+    except ValueError:  # The value is invalid: the careful builder finds the line.
         duplicates.clear()
         value = _Builder(duplicates).build(node)
     return Parsed(value, node.start_mark.line, duplicates, _item_lines(node))
@@ -271,7 +271,7 @@ def _item_lines(node: Node) -> list[int]:
 
 
 def _build(node: Node, duplicates: list[tuple[int, str]]) -> object:
-    """Turn a node into plain data; for documents without aliases and merge keys, which is nearly all of them."""
+    """Convert a node to plain data, in a document without aliases and merge keys, as most are."""
     if node.__class__ is MappingNode:
         result: dict[str, object] = {}
         for key_node, item in node.value:
@@ -318,11 +318,11 @@ def _list_duplicates(node: Node, duplicates: list[tuple[int, str]]) -> None:
 
 
 class _Builder:
-    """Turns a node into plain data, with aliases and merge keys, and with a line for everything it refuses."""
+    """Converts a node to plain data, with aliases and merge keys; its errors have a line."""
 
     def __init__(self, duplicates: list[tuple[int, str]]) -> None:
         self._duplicates = duplicates
-        self._open: set[int] = set()  # Nodes that are being built: meeting one again means that it contains itself.
+        self._open: set[int] = set()  # Nodes that are being built: one that occurs again contains itself.
         self._seen: set[int] = set()
         self._built = 0
         self._repeated = 0
@@ -349,7 +349,7 @@ class _Builder:
         return value
 
     def _count(self, node: Node, repeated: bool) -> None:
-        """Refuse documents that are mostly aliases of aliases, by the same measure as kubectl's parser."""
+        """Raise YamlError for documents that consist mostly of nested aliases, with the limit of kubectl's parser."""
         self._built += 1
         self._repeated += repeated
         if self._repeated > 100 and self._built > 1000:
@@ -373,9 +373,9 @@ class _Builder:
             result[key] = self.build(item, repeated)
 
     def _merge(self, result: dict[str, object], item: Node, repeated: bool, line: int) -> None:
-        """Put the fields of an object, or of a list of them, into another; of a list the first one wins.
+        """Merge the fields of an object, or of a list of objects, into another; in a list, the first object takes precedence.
 
-        A list must stand there itself; an alias of a list is refused, as by kubectl.
+        The list must be written inline: an alias of a list is refused, as by kubectl.
         """
         is_list = item.__class__ is SequenceNode and id(item) not in self._seen
         sources = list(reversed(item.value)) if is_list else [item]

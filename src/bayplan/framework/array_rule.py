@@ -48,7 +48,7 @@ class ArrayFilterRule(FilterRule):
 
 
 class ArrayScoreRule(ScoreRule):
-    """`ScorePlugin.score` for one spec, with `NormalizePlugin.normalize` if the plugin has it."""
+    """Runs `ScorePlugin.score` for one spec, with `NormalizePlugin.normalize` if the plugin has it."""
 
     def __init__(self, plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> None:
         super().__init__(state.columns)

@@ -15,7 +15,7 @@ class CycleState:
     Attributes:
         now_ns: the instant of the cycle.
         unreached_pre_filters: plugins whose PreFilter did not run, because an earlier one had ended PreFilter.
-        pods_to_activate: pods that a plugin wants to be retried immediately, in whichever tier they wait; moved at the end of a
+        pods_to_activate: pods that a plugin wants to be retried immediately, in any tier; moved at the end of a
             scheduling cycle that found a node, and again when the pod is bound.
     """
 

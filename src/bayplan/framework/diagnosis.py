@@ -31,7 +31,7 @@ class Diagnosis:
         filters: names of the filters that ran, in order.
         explain: the function that returns the status of a (filter number, verdict).
         absent_status: the status of nodes that PreFilter excluded, or None.
-        overrides: statuses of single nodes that are not packed verdicts: those of extenders, by row.
+        overrides: by row, statuses that are not packed verdicts: those of extenders.
         counts: number of examined nodes per value, without -1; counted if not given.
         unknown: statuses that extenders gave to names that are not nodes; they count in the text.
         unschedulable_plugins: the plugins that rejected the pod; they decide which events bring it back.
@@ -65,7 +65,7 @@ class Diagnosis:
         return self.absent_status
 
     def rows_with(self, code: Code) -> Bools | None:
-        """Return bool[rows], the nodes with a status of this code; may include freed rows. None if all nodes have one."""
+        """Return bool[rows], the nodes with a status of this code; may include freed rows. None for all nodes."""
         if self.pre_filter_status is not None:
             return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
         counted = self._counted()
@@ -140,7 +140,7 @@ class Candidate:
 
     Attributes:
         victims: keys of the pods to evict, most important first.
-        pdb_violations: the number of them that a disruption budget protects.
+        pdb_violations: the number of victims that a disruption budget protects.
     """
 
     node_name: str

@@ -52,7 +52,7 @@ class ActionType(IntFlag):
 
     @property
     def text(self) -> str:
-        """Return upstream's name, e.g. ``UpdateNodeTaint``; empty for a combination that has none."""
+        """Return upstream's name, e.g. ``UpdateNodeTaint``; empty for a combination without a name."""
         return _TEXT_BY_ACTION.get(self, "")
 
     @property
@@ -70,7 +70,7 @@ ACTION_BY_TEXT: Mapping[str, ActionType] = {text: action for action, text in _TE
 
 
 class EventResource(StrEnum):
-    """The kind of object of an event. Plugins may register others, as ``plural.version.group``."""
+    """The kind of object of an event. Plugins may register any other kind as ``plural.version.group``."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -96,7 +96,7 @@ class ClusterEvent(NamedTuple):
     Attributes:
         resource: kind of object; plugins register ``Pod``, the queue receives ``AssignedPod`` or ``UnschedulablePod``.
         actions: the change; several in a registration.
-        custom_label: name of an event with a label of its own (UnschedulableTimeout, ForceActivate).
+        custom_label: the name of an event with a special label (UnschedulableTimeout, ForceActivate).
     """
 
     resource: str
@@ -110,14 +110,14 @@ class ClusterEvent(NamedTuple):
 
     @property
     def is_wildcard(self) -> bool:
-        """Return whether the event concerns every pod, whichever plugin rejected it."""
+        """Return whether the event concerns every pod, regardless of the plugins that rejected it."""
         return self.resource == EventResource.WILDCARD and self.actions == ActionType.ALL
 
     def matches(self, incoming: ClusterEvent) -> bool:
         """Return whether this registration matches an incoming event.
 
         An incoming general Update does not match a registration for a specific update: it means that none of the
-        specific changes happened. That is why the value of the incoming event must not be the greater one.
+        specific changes happened. Therefore the value of the incoming event must not be the greater.
         """
         if self.is_wildcard:
             return True
@@ -251,12 +251,12 @@ class ObjectChange(NamedTuple):
 
 
 def pod_update_events(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -> list[ClusterEvent]:
-    """Return the changes of a pod, one event per kind of change; the general Update if there is no specific one."""
+    """Return the changes of a pod, one event per kind of change; without a specific change, the general Update."""
     resource = EventResource.ASSIGNED_POD if new.spec.node_name else EventResource.UNSCHEDULABLE_POD
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(ActionType.UPDATE_POD_LABEL)
-    # Sums are expensive, and updates of neither spec nor status (annotations, managed fields) are frequent.
+    # Summing requests is expensive, and many updates change neither spec nor status (annotations, managed fields).
     if (old.spec != new.spec or old.status != new.status) and is_scaled_down(old, new, gates):
         actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
@@ -351,7 +351,7 @@ def nominated_node_changed(old: Pod, new: Pod) -> bool:
 
 
 def _room_freed(pod: Pod) -> ObjectChange:
-    # Pods of higher priority never made room for a nominated pod of this priority.
+    # Only pods of at most this priority were rejected because of the nominated pod.
     return ObjectChange(ASSIGNED_POD_DELETE, pod, None, pod.spec.priority or 0)
 
 

@@ -55,8 +55,8 @@ class Filtered(msgspec.Struct, frozen=True):
 
     Attributes:
         nodes: names of the remaining nodes, in the extender's order, each once.
-        failed, unresolvable: the reasons for the other nodes, by name; preemption can't help the latter.
-        bare: whether it returned node objects instead of names: then the scheduler sees only what these contain.
+        failed, unresolvable: the reasons for rejected nodes, by name; for unresolvable nodes, preemption can't help.
+        bare: whether it returned node objects instead of names: then the scheduler only sees the data in these.
     """
 
     nodes: tuple[str, ...]
@@ -66,7 +66,7 @@ class Filtered(msgspec.Struct, frozen=True):
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """The pods to evict from a node, most important first, and how many of them a budget protects."""
+    """The pods to evict from a node, most important first, and the number of them that a disruption budget protects."""
 
     pods: tuple[Pod, ...]
     num_pdb_violations: int
@@ -77,14 +77,14 @@ class Extender:
 
     Args:
         configuration: its verbs and settings.
-        send: calls it.
+        send: the function that calls the extender.
 
     Attributes:
         name: its URL prefix, which identifies it in messages.
         ignorable: whether cycles continue if it can't be called.
         weight: the weight of its scores.
         scale: the factor that scales its scores to the range of plugins.
-        is_filter, is_prioritizer, is_binder, supports_preemption: the verbs it has.
+        is_filter, is_prioritizer, is_binder, supports_preemption: the verbs that it supports.
     """
 
     scale: ClassVar[int] = TO_NODE_SCORE
@@ -103,7 +103,7 @@ class Extender:
         self._send = send
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether a pod requests a resource that this extender manages; without managed resources every pod counts."""
+        """Return whether a pod requests a resource that this extender manages; True without managed resources."""
         if not self._managed:
             return True
         containers = (*pod.spec.containers, *pod.spec.init_containers)
@@ -173,7 +173,7 @@ class Extender:
     def _pods_of(
         self, node_name: str, meta: MetaVictims, pods: Sequence[Pod] | None
     ) -> tuple[Pod, ...] | ExtenderFailure:
-        """Return the pods that a response names, or a failure if one of them is not on the node."""
+        """Return the pods in a response, or a failure if one of them is not on the node."""
         if pods is None:
             return ExtenderFailure(f'nodeinfo not found for node name "{node_name}"')
         by_uid = {pod.metadata.uid: pod for pod in pods}
@@ -217,7 +217,7 @@ class Extender:
 
 
 def unknown_node(extender: str, name: str) -> str:
-    """Return the error for an extender that lets an unknown node pass."""
+    """Return the error for an extender that accepts an unknown node."""
     return f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
 
 

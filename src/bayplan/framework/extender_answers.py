@@ -29,7 +29,7 @@ class FilterAnswer(msgspec.Struct, frozen=True):
 
 
 class MetaVictims(msgspec.Struct, frozen=True):
-    """Pods by uid, and how many of them a disruption budget protects."""
+    """Pods by uid, and the number of them that a disruption budget protects."""
 
     uids: tuple[str, ...]
     num_pdb_violations: int
@@ -98,7 +98,7 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
 
 
 def meta_victims(value: object) -> Mapping[str, MetaVictims]:
-    """Decode the response of a preempt verb: victims by node name; raises like `filter_answer`."""
+    """Decode the response of a preempt verb: victims by node name; raises the same errors as `filter_answer`."""
     found = _decode(value, "v1.ExtenderPreemptionResult")["NodeNameToMetaVictims"] or {}
     return {
         name: MetaVictims(
@@ -119,7 +119,7 @@ def bind_error(value: object) -> str:
 def _decode(value: object, go_type: str, struct: str = "", path: str = "") -> Any:
     """Return a value as a Go type: structs as dicts of their fields; null is the zero value, None for pointers, lists and maps.
 
-    `struct` is the type of the innermost struct around it, `path` the names of the fields that lead to it.
+    `struct`: the type of the innermost enclosing struct; `path`: the field names from there.
     """
     kind = go_type.removeprefix("*")
     if value is None and kind != go_type:

@@ -1,6 +1,6 @@
 """The feature gates of kube-scheduler v1.36.3: stage, default, whether the default is locked; and their dependencies.
 
-Facts of the pinned release, read from the program. ``feature_gates.py`` interprets them.
+The table is read from the kube-scheduler binary of the pinned release. ``feature_gates.py`` interprets them.
 """
 
 from collections.abc import Mapping

@@ -47,11 +47,11 @@ class FeatureGates:
         return cls().with_values(parse_feature_gates(text, where=where), where=where)
 
     def with_values(self, values: Mapping[str, bool], *, where: str = "") -> "FeatureGates":
-        """Set more gates; those set before stay.
+        """Return the gates with additional settings; earlier settings stay.
 
         Raises:
-            ConfigurationError: a gate is unknown, locked, or enabled without a gate that it depends on. The error's ``what``
-                has all messages, joined as upstream does.
+            ConfigurationError: a gate is unknown or locked, or enabled without a gate that it depends on. The error's ``what``
+                contains all messages, joined as upstream does.
         """
         after = FeatureGates()
         after._given = {**self._given, **values}
@@ -99,7 +99,7 @@ class FeatureGates:
         """Return whether a gate is enabled.
 
         Raises:
-            InvariantError: the release has no gate of that name.
+            InvariantError: the release has no gate with this name.
         """
         if name in self._changed:
             return self._changed[name]
@@ -131,7 +131,7 @@ class FeatureGates:
 
 
 def parse_feature_gates(text: str, *, where: str = "") -> dict[str, bool]:
-    """Parse ``A=true,B=false``; the prefix ``kube:`` is allowed on every name or on none.
+    """Parse ``A=true,B=false``; either all names have the prefix ``kube:`` or none.
 
     Raises:
         ConfigurationError: in upstream's words.

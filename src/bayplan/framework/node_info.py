@@ -45,7 +45,7 @@ class NodeInfo:
         return [info.pod for info in self._state.pods_on[self._row].values()]
 
     def allocatable(self, resource: str) -> int:
-        """Return the allocatable amount of a resource: milli-CPU for cpu, else the plain value; 0 for unknown ones."""
+        """Return the allocatable amount of a resource: milli-CPU for cpu, otherwise the plain value; 0 for unknown resources."""
         if resource == "pods":
             return int(self._state.nodes.allowed_pods[self._row])
         number = self._state.nodes.resources.find(resource)

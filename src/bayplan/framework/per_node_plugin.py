@@ -54,7 +54,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return None
 
     def score_node(self, pod: Pod, node: NodeInfo) -> int:
-        """Return how well the node suits the pod, from 0 to 100 unless `normalize` is overridden."""
+        """Return the score of the node for the pod, from 0 to 100 unless `normalize` is overridden."""
         return 0
 
     def sign_pod(self, pod: Pod) -> Hashable:

@@ -64,7 +64,7 @@ class Handle:
     Attributes:
         cluster: the state.
         feature_gates: gates that change decisions.
-        scheduler_name: the profile's name.
+        scheduler_name: the scheduler name of the profile.
         dry_runs: the engine's interface for preemption; None outside of a scheduler.
         extenders: the extenders in calling order.
         waiting_pods: the pods that wait for a permit; None outside of a scheduler.
@@ -110,9 +110,9 @@ class Plugin(Generic[S]):
         compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims. If it
             does not, pods that differ only in these share a spec.
         compiles_volumes: the same for the pod's volumes.
-        sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums up a pod's requests there, pod-level ones included.
+        sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums a pod's requests (including pod-level ones) there.
         earlier_sums: how often that happened before PreScore; set by the profile.
-        partial: whether it implements only a part of upstream's plugin of that name; reports then name it.
+        partial: whether it implements only a part of upstream's plugin of that name, which reports then mention.
     """
 
     name: ClassVar[str] = ""
@@ -135,9 +135,9 @@ class Plugin(Generic[S]):
         return tuple(point for point, base in EXTENSION_POINTS.items() if issubclass(cls, base))
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return what `compile` reads of a pod in addition to namespace, labels, controlling owner and spec.
+        """Return the data of a pod that `compile` reads in addition to namespace, labels, controlling owner and spec.
 
-        Pods with equal signatures share specs, and cached results with them.
+        Pods with equal signatures share specs and cached results.
         """
         return None
 
@@ -150,17 +150,17 @@ class Plugin(Generic[S]):
         raise TypeError(f"{type(self).__name__} implements an extension point that needs compile()")
 
     def observe(self, spec: S, cluster: ClusterState) -> Params:
-        """Return what `score` (or `filter`) reads of the cluster as a whole.
+        """Return the data about the whole cluster that `score` (or `filter`) reads.
 
         These are the params of plugins without PreScore (PreFilter).
         """
         return ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Return the events that may make a pod schedulable that this plugin rejected, each with its hint.
+        """Return the events that may make pods schedulable after this plugin rejected them, each with its hint.
 
         A plugin that can reject pods and does not override this gets every event, like a plugin without EnqueueExtensions
-        upstream: nothing is known about what it reads.
+        upstream, because nothing is known about the data that it reads.
         """
         rejecting = not REJECTING_POINTS.isdisjoint(self.extension_points())
         return ((ANY_EVENT, None),) if rejecting else ()
@@ -181,7 +181,7 @@ class QueueSortPlugin(Plugin[S]):
     """Orders the active queue."""
 
     def sort_key(self, pod: Pod, timestamp_ns: int) -> tuple[int, ...]:
-        """Return the sort key of a waiting pod; the smallest goes first. `timestamp_ns` is when it was queued."""
+        """Return the sort key of a waiting pod; the smallest key comes first. `timestamp_ns` is the time when it was queued."""
         raise TypeError(f"{type(self).__name__} lacks sort_key()")
 
 
@@ -202,10 +202,10 @@ PROCEED = PreFilterResult()
 
 
 class PreFilterPlugin(Plugin[S]):
-    """Runs once at the start of a cycle; may reject the pod, or skip its own Filter for the cycle with SKIP."""
+    """Runs once at the start of a cycle; may reject the pod, or return SKIP to skip its own Filter in this cycle."""
 
     def pre_filter_reads(self, spec: S) -> Reads:
-        """Return what `pre_filter` reads for a spec, if that can be less than `pre_reads`."""
+        """Return the data that `pre_filter` reads for a spec, if it can be less than `pre_reads`."""
         return self.pre_reads
 
     def pre_filter(self, spec: S, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
@@ -246,7 +246,7 @@ class FilterPlugin(Plugin[S]):
         """Return the params for a state in which pods were added or removed since PreFilter.
 
         This is PreFilterExtensions (AddPod, RemovePod): called inside a trial for nominated pods and dry runs. Only plugins
-        whose params count pods override it. PreFilter's decision to skip or to reject is final.
+        whose params contain counts of pods override it. PreFilter's decision to skip or to reject is final.
         """
         return params
 
@@ -260,7 +260,7 @@ class PostFilterPlugin(Plugin[S]):
 
 
 class PreScorePlugin(Plugin[S]):
-    """Runs once the feasible nodes are known; may skip its own Score for the cycle with SKIP.
+    """Runs when the feasible nodes are known; may return SKIP to skip its own Score in this cycle.
 
     Class attributes:
         reads_feasible: whether the result of `pre_score` depends on which nodes are feasible.
@@ -269,7 +269,7 @@ class PreScorePlugin(Plugin[S]):
     reads_feasible: ClassVar[bool] = True
 
     def pre_score_reads(self, spec: S) -> Reads:
-        """Return what `pre_score` reads for a spec, if that can be less than `pre_reads`."""
+        """Return the data that `pre_score` reads for a spec, if it can be less than `pre_reads`."""
         return self.pre_reads
 
     def pre_score(self, spec: S, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -281,7 +281,7 @@ class ScorePlugin(Plugin[S]):
     """Ranks the nodes that passed.
 
     Class attributes:
-        error_without_pre_score: the error if the profile does not run this plugin's PreScore; "" if Score needs nothing of it.
+        error_without_pre_score: the error if PreScore of this plugin is disabled; "" if Score does not need it.
     """
 
     error_without_pre_score: ClassVar[str] = ""
@@ -298,7 +298,7 @@ class ScorePlugin(Plugin[S]):
         return None
 
     def score_reads(self, spec: S) -> Reads:
-        """Return what `score` reads for a spec, if that is not `reads`."""
+        """Return the data that `score` reads for a spec, if it differs from `reads`."""
         return self.reads
 
     def score_error(self, spec: S, params: Params | None) -> str:
@@ -310,7 +310,7 @@ class NormalizePlugin(ScorePlugin[S]):
     """A score plugin with NormalizeScore, split into the part that depends on all feasible nodes and an elementwise part."""
 
     def scale(self, spec: S, params: Params | None, raw: Ints) -> Params:
-        """Return what normalising needs of the raw scores of the feasible nodes (never empty), e.g. their maximum."""
+        """Return the data that normalising needs of the feasible nodes' raw scores (never empty), e.g. their maximum."""
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
     def scale_over(self, spec: S, params: Params | None, raw: Ints, feasible: Bools, rows: Rows) -> Params:
@@ -336,7 +336,7 @@ class NormalizePlugin(ScorePlugin[S]):
         ready(rule, (), columns)
         numbers, count = rows.row_numbers(), columns.count
         if len(numbers) == count and np.array_equal(numbers, np.arange(count)):
-            # Decisions that are rebuilt from records ask about all rows at once.
+            # Decisions rebuilt from records normalise all rows at once.
             scores, normalized = np.zeros((2, columns.capacity), dtype=np.int64)
             scores[:count] = raw
             rule.normalize_all(scale, scores, normalized)
@@ -349,15 +349,15 @@ class ReservePlugin(Plugin[S]):
     """Runs when a pod has been assumed on a node, and when that is undone."""
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Reserve what the pod needs in addition to the node itself."""
+        """Reserve resources that the pod needs in addition to those of the node."""
         raise TypeError(f"{type(self).__name__} lacks reserve()")
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Release it. Must be idempotent; also called if `reserve` was not."""
+        """Release them. Must be idempotent; may be called even if `reserve` was not."""
         raise TypeError(f"{type(self).__name__} lacks unreserve()")
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return what `reserve` took in this cycle, as plain values by kind, for records; empty if nothing was needed."""
+        """Return the resources that `reserve` took in this cycle, as plain values by kind, for records; empty if none."""
         return {}
 
 
@@ -370,7 +370,7 @@ class PermitPlugin(Plugin[S]):
 
 
 class PreBindPlugin(Plugin[S]):
-    """Prepares what binding needs."""
+    """Prepares the binding, for example by provisioning volumes."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Return SUCCESS, or why the pod can't be bound."""

@@ -41,7 +41,7 @@ class Profile:
         percentage_of_nodes_to_score: the profile's own setting, or None.
 
     Attributes:
-        compiling: the plugins whose specs a plan holds.
+        compiling: the plugins that compile specs for plans.
         compiling_requests, compiling_volumes: the names of those whose `compile` reads requests, or volumes.
         signing: the plugins that may distinguish pods by more than labels, owner and spec.
         pre_filter_names, pre_score_names: the plugins whose PreFilter, or PreScore, runs.
@@ -98,9 +98,9 @@ class Profile:
         self.post_bind = self._at("post_bind", PostBindPlugin)
 
     def count_request_sums(self, pre_filter_runs: int = 1) -> None:
-        """Set how often upstream has summed up a pod's requests by the time a plugin scores it.
+        """Set the number of times that upstream has summed a pod's requests before a plugin scores it.
 
-        This matters for pods for which `bayplan.objects.requests.repeats_overhead` returns True. `pre_filter_runs` is the number of
+        Affects only pods for which `bayplan.objects.requests.repeats_overhead` returns True. `pre_filter_runs` is the number of
         PreFilter runs in a cycle.
         """
         before_score = pre_filter_runs * sum(plugin.sums_in_pre_filter for plugin in self.pre_filter)

@@ -72,7 +72,7 @@ class Registry:
 
 
 def _without_extension_point(name: str, plugin: type[Plugin[Any]]) -> PluginError:
-    """Return the error of a class that implements nothing, with the method that was probably meant."""
+    """Return the error for a class that implements no extension point, with the method name that was probably meant."""
     if not issubclass(plugin, PerNodePlugin):
         return PluginError(
             f"plugin {name} implements no extension point",
@@ -88,7 +88,7 @@ def _without_extension_point(name: str, plugin: type[Plugin[Any]]) -> PluginErro
 
 
 def _check_names(name: str, plugin: type[Plugin[Any]]) -> None:
-    """Raise PluginError if a class, or a rule in its module, defines a method that no longer exists: it would be ignored."""
+    """Raise PluginError if a class, or a rule in its module, defines a method that no longer exists and would be ignored."""
     module = sys.modules.get(plugin.__module__)
     named = [] if module is None else vars(module).values()
     rules = [each for each in named if isinstance(each, type) and issubclass(each, Rule)]

@@ -35,7 +35,7 @@ class Rule:
         params: the result of PreFilter, PreScore or `observe` in this cycle; None if the profile disables that plugin.
         looks_at_pods: whether the rule reads the pods of nodes themselves, not only columns and counters.
         reads_others: whether the result for a row may depend on pods of other rows.
-        asks_arrays: whether evaluating many rows at once costs little more than evaluating one.
+        asks_arrays: whether evaluating many rows together costs little more than evaluating one.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -49,7 +49,7 @@ class Rule:
         """Look up everything that depends on the nodes and the arrays again; called when `Columns.version` has changed."""
 
     def refresh(self) -> bool:
-        """Read what the rule needs of the cluster as a whole; return whether every row must be evaluated again.
+        """Read the data about the whole cluster that the rule needs; return whether every row must be evaluated again.
 
         Called before rows are evaluated, in each cycle and after each change of a dry run.
         """
@@ -99,7 +99,7 @@ class ScoreRule(Rule):
         self.reads_feasible = False
 
     def prepare(self, feasible: Flags) -> None:
-        """Read what the rule needs of the feasible rows (uint8[capacity]); called only if `reads_feasible`."""
+        """Read the data about the feasible rows (uint8[capacity]) that the rule needs; called only if `reads_feasible`."""
 
     def score(self, row: int) -> int:
         """Return the raw score of a row (int64)."""
@@ -116,7 +116,7 @@ class ScoreRule(Rule):
             raw[row] = self.score(row)
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return what normalisation needs of the raw scores of the feasible rows.
+        """Return the data that normalisation needs of the feasible rows' raw scores.
 
         Args:
             raw: int64[capacity].
@@ -138,7 +138,7 @@ class ScoreRule(Rule):
             normalized[row] = self.normalize(scale, raw[row], row)
 
     def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
-        """Write the normalised scores of the first `count` of some rows (intp); those of other rows are undefined."""
+        """Write the normalised scores of the first `count` of some rows (intp); other rows are undefined."""
         self.normalize_all(scale, raw, normalized)
 
 

@@ -90,7 +90,7 @@ def unresolvable(*reasons: str) -> Status:
 
 
 def error(*reasons: str) -> Status:
-    """Return a failure of the plugin or of what it depends on; it ends the cycle."""
+    """Return an Error: the plugin, or something that it depends on, failed. It ends the cycle."""
     return Status(_ERROR, reasons)
 
 

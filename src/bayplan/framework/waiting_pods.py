@@ -68,10 +68,10 @@ class WaitingPod:
 
 
 class WaitingPods:
-    """The waiting pods by key, in the order in which they came.
+    """The waiting pods by key, in order of arrival.
 
     Attributes:
-        decided: keys of pods whose wait is over, in the order in which it ended; the engine handles and removes them.
+        decided: the keys of pods whose wait is over, in order; the engine processes and removes them.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class WaitingPods:
         return min((waiting.deadline_ns for waiting in self._pods.values()), default=None)
 
     def expired(self, now_ns: int) -> list[tuple[str, WaitingPod, str]]:
-        """Return the pods past their deadline, each with the plugin whose timeout it was."""
+        """Return the pods past their deadline, each with the plugin whose timeout expired."""
         found = []
         for key, waiting in self._pods.items():
             if waiting.is_decided:

@@ -161,7 +161,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         return offered, offered - used, wanted
 
     def _row_of(self, action: Any, question: Question) -> tuple[int, bool]:
-        """Return the row of an action, and whether the pod fits there."""
+        """Return the row of an action, and whether the pod fits on it."""
         if self._action == "node":
             row = int(action)
             return (row, True) if row in question.rows else (int(question.rows[0]), False)

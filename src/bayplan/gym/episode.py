@@ -101,7 +101,7 @@ class Episode:
 
     Attributes:
         state: the cluster.
-        question: the current one; None when the episode has ended.
+        question: the current question; None when the episode has ended.
         result: the result of the simulation, once it has ended.
         waited_ns: the total waiting time of the pods placed so far. A pod that fits on a single node is placed without a
             question, as kube-scheduler does.
@@ -148,7 +148,7 @@ class Episode:
         self._wait()
 
     def answer(self, row: int) -> Question | None:
-        """Place the pod on a row, run to the next question, and return it; None at the end."""
+        """Place the pod on a row, run until the next question, and return it; None at the end."""
         self._answer = row
         self._answered.release()
         self._wait()

@@ -25,7 +25,7 @@ _SIZES = ((1, 2), (1, 4), (2, 4), (2, 2), (7, 14))
 def random_workload(seed: int, *, nodes: int = 8, pods: int = 120) -> Inputs:
     """Return nodes of 8 cores, and pods of five sizes that arrive at random and run for 10 to 70 minutes.
 
-    Pods request about as much as the nodes offer, so that large pods wait if small ones are spread over all nodes.
+    The total requests are about the allocatable amounts, so that large pods wait if small pods are spread over all nodes.
     """
     random = RandomStreams(seed).stream("gym-workload").random
     offered: ResourceList = {"cpu": "8", "memory": "32Gi", "pods": "110"}

@@ -41,8 +41,8 @@ class Service:
         subject: the server.
         token: the token that clients must send; if empty, every client on this machine is allowed.
         allowed_origins: see `Access`.
-        settled: the function that returns an awaitable that completes once a revision of the store is durable, or None; writes
-            are answered after it.
+        settled: the function that returns an awaitable that completes when a revision of the store is durable, or None;
+            responses to writes wait for it.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Service:
         ]
 
     def start(self) -> None:
-        """Start the background tasks. Call on the loop; they end with it."""
+        """Start the background tasks, on the loop; they end with the loop."""
         self._stream = Stream(self.observation)
         self._stream.start()
 
@@ -157,7 +157,7 @@ class Service:
         return answer
 
     def _operation(self, request: Request) -> Operation:
-        """Return the operation that a request asks for, and set the request's path parameters.
+        """Return the operation for a request, and set the request's path parameters.
 
         Raises:
             Refusal: no operation has this path, or none has this path and method.

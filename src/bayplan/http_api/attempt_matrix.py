@@ -61,7 +61,7 @@ def attempt_matrix(
     asked: AskedPlugins,
     decisions: Decisions | None,
 ) -> AnyMatrix:
-    """Return the matrix of an attempt, or the reason why there is no record of it.
+    """Return the matrix of an attempt, or the reason why it has no record.
 
     Args:
         page: the page of the pod.
@@ -124,7 +124,7 @@ def _matrix(
 
 
 def _why_never_tried(page: PodPage) -> str:
-    """Return why there is no attempt at all."""
+    """Return why the pod has no attempts."""
     life = page.life
     if life.imported:
         return "the pod had its node when it was loaded"
@@ -136,7 +136,7 @@ def _why_never_tried(page: PodPage) -> str:
 
 
 def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:
-    """Return why another scheduler's annotations can't be shown; empty if there are none or they can be."""
+    """Return why another scheduler's annotations can't be shown; empty if they can, or if there are none."""
     problem = "" if decisions is None else decisions.annotation_problems.get(page.key, "")
     return f"its result annotations can't be read: {problem}" if problem else ""
 

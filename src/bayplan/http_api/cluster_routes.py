@@ -77,7 +77,7 @@ async def root(observation: Observation, request: Request, query: Query) -> Resp
 
 
 async def overview(observation: Observation, request: Request, query: Query) -> Response:
-    """Return a summary of the cluster: pods, nodes, queue and problems."""
+    """Return a summary of the cluster and its problems."""
     return json_answer(request, await observation.overview())
 
 
@@ -335,7 +335,7 @@ async def density(observation: Observation, request: Request, query: Query) -> R
 
 
 def _time_span(observation: Observation, query: Query, timeline: TimelineColumns) -> tuple[int, int]:
-    """Return the requested span; by default from the first decision in memory to a second after the last one."""
+    """Return the requested span; by default from the first decision in memory to a second after the last."""
     times, now_ns = timeline.times_ns, observation.subject.clock.now_ns()
     first, last = (int(times[0]), int(times[-1])) if len(times) else (observation.start_ns, now_ns)
     begin = _instant(query, "from_at", first)
@@ -343,7 +343,7 @@ def _time_span(observation: Observation, query: Query, timeline: TimelineColumns
 
 
 async def lanes(observation: Observation, request: Request, query: Query) -> Response:
-    """Return, for equal parts of a span, how many pods ran on nodes, were placed there and left."""
+    """Return the numbers of pods that ran on, were placed on and left nodes in equal parts of a span, for a timeline."""
     bins = query.number("bins", 200, least=1, most=MAX_LANE_BINS)
     offset, limit = query.page(MAX_LANES, 20)
     words = query.text("q").split()

@@ -30,8 +30,8 @@ class NodeChange(NamedTuple):
     """A node was added or removed, or its spec or allocatable resources changed.
 
     Attributes:
-        at_ns: when.
-        node: its name.
+        at_ns: the time of the change.
+        node: the node's name.
         what: ``add``, ``remove`` or ``change``.
     """
 
@@ -45,7 +45,7 @@ class ClusterView:
 
     Args:
         subject: the server.
-        gates: which requests count.
+        gates: the gates that determine a pod's requests.
 
     Attributes:
         pods, nodes: the tables.

@@ -77,7 +77,7 @@ class Difference:
 
     Attributes:
         pod: ``namespace/name``.
-        kind: one of `KINDS`; ``only_a`` if only a placed it, or it exists only there.
+        kind: one of `KINDS`; ``only_a`` if only run a placed the pod, or if it exists only in a.
         a_node, b_node: its node on each side, or "".
     """
 

@@ -80,7 +80,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
     Args:
         settings: the settings of the server.
         text: YAML or JSON.
-        waiting: how many pods would be retried.
+        waiting: the number of pods that would be retried.
     """
     found = settings.examine(text)
     problems = _problems(settings, found, text)

@@ -140,7 +140,7 @@ async def validate_config(observation: Observation, request: Request, query: Que
 
 
 async def put_config(observation: Observation, request: Request, query: Query) -> Response:
-    """Apply another configuration, at once and as a whole."""
+    """Switch to another configuration atomically."""
     text, subject = await read_text(request), observation.subject
     settings = subject.settings
     await observation.off_loop(lambda: check(settings, text))

@@ -21,10 +21,10 @@ MAX_MARGINS = 20_000
 
 
 class Margin(NamedTuple):
-    """By how much the chosen node won.
+    """The margin of the chosen node.
 
     Attributes:
-        points: ahead of the best node outside the tie set; None if there is none.
+        points: the points ahead of the best node outside the tie set; None if there is no such node.
         runner_up: the name of that node, or "".
     """
 
@@ -120,7 +120,7 @@ class DecisionSummaries:
         return self.of(range(end - 1, max(end - count, self._decisions.oldest) - 1, -1), deadline)
 
     def of(self, numbers: Iterable[int], deadline: Deadline | None = None) -> list[DecisionSummary]:
-        """Return summaries of some decisions, leaving out those no longer in memory."""
+        """Return summaries of some decisions, except those that are no longer in memory."""
         found = []
         for number in numbers:
             try:

@@ -28,7 +28,7 @@ class TimelineColumns:
 
     Attributes:
         first: number of the first decision.
-        times_ns, marks: int64, of the first decision and all later ones.
+        times_ns, marks: int64, of all decisions from the first one on.
     """
 
     first: int
@@ -48,7 +48,7 @@ class DecisionTimeline:
         self._times, self._marks = array("q"), array("B")
 
     def add(self, number: int, record: Record) -> None:
-        """Add a decision; missing numbers before it, whose records are already gone, count as skipped."""
+        """Add a decision; missing numbers before it, whose records have been dropped, count as skipped."""
         while self._first + len(self._times) < number:
             self._times.append(record.time_ns)
             self._marks.append(SKIPPED)
@@ -56,7 +56,7 @@ class DecisionTimeline:
         self._marks.append(record.outcome | PREEMPTS * bool(record.nominated_node))
 
     def forget(self, oldest: int) -> None:
-        """Drop decisions that are no longer in memory, many at a time."""
+        """Drop decisions that are no longer in memory, in batches."""
         gone = oldest - self._first
         if gone > _SPARE:
             del self._times[:gone], self._marks[:gone]
@@ -74,12 +74,12 @@ class DecisionTimeline:
 def density_document(
     timeline: TimelineColumns, node_changes_ns: Iterable[int], span: tuple[int, int], bins: int, *, by_time: bool
 ) -> Density:
-    """Return how many decisions of each kind there were in equal parts of a span.
+    """Return the number of decisions of each kind in equal parts of a span.
 
     Args:
         timeline: frozen.
         node_changes_ns: when nodes were added, removed or changed.
-        span: first and last decision, or instants in nanoseconds; clipped to what is known.
+        span: first and last decision, or instants in nanoseconds; limited to known decisions.
         bins: number of parts.
         by_time: whether parts are equal in time; otherwise in number of decisions.
     """
@@ -128,7 +128,7 @@ def _counts(chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], starts: Int
 
 
 def _counts_between(instants: Ints, edges: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[int]:
-    """Return how many instants lie between each edge and the next."""
+    """Return the number of instants between each edge and the next."""
     places = np.searchsorted(edges, instants, side="right") - 1
     inside = places[(places >= 0) & (places < len(edges) - 1)]
     counted: list[int] = np.bincount(inside, minlength=len(edges) - 1).tolist()

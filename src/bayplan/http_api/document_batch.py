@@ -89,7 +89,7 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class BatchWriter:
-    """Writes batches one at a time, in slices: other tasks wait for one slice at most, however many batches there are.
+    """Writes batches one at a time, in slices: other tasks wait for at most one slice, regardless of the number of batches.
 
     Args:
         backend: the backend of the API.
@@ -126,7 +126,7 @@ class BatchWriter:
 
 
 def _entries(body: bytes) -> tuple[Iterator[bytes | msgspec.Raw], _TypeOfItems]:
-    """Return the entries of a body, and the kind of those without one: items of a PodList are Pods."""
+    """Return the entries of a body, and the default kind of entries: items of a PodList are Pods."""
     try:
         found = msgspec.json.decode(body, type=_List)
     except _UNREADABLE:
@@ -206,7 +206,7 @@ def _place(backend: Backend, value: Plain, result: Outcome) -> tuple[Resource, s
     """Return the resource and the name of an object, with its namespace set.
 
     Raises:
-        ApiError: its kind is not served, or its objects are requests rather than stored, such as a Binding.
+        ApiError: the kind is not served, or its objects are requests and never stored, such as a Binding.
     """
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     resource = backend.registry.by_kind(version, kind)

@@ -25,15 +25,15 @@ EMPTY = Snapshot(0, {})
 
 
 async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *, replace: bool) -> Loaded:
-    """Store documents as files are loaded.
+    """Load documents into the store in the way in which manifest files are loaded.
 
     Args:
         backend: the backend of the API.
         documents: documents of any kind.
-        replace: whether everything else is removed first.
+        replace: whether to delete all existing objects first.
 
     Raises:
-        InputError: one can't be used. The load is undone: created objects are gone, and replaced ones have their previous
+        InputError: a document is invalid. The load is undone: created objects are gone, and replaced ones have their previous
             content, even if another client wrote them in the meantime. With `replace`, removed objects are restored.
     """
     store, loaded = backend.store, Loaded()
@@ -61,7 +61,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
 def _load_noting(
     backend: Backend, sources: Iterable[PlainObject], loaded: Loaded, written: list[Write]
 ) -> Generator[None, None, None]:
-    """Load one by one, and record the writes of each step, during which no other task can write."""
+    """Load documents one by one, and record the writes of each step, during which no other task can write."""
     loading = load_one_by_one(backend, sources, loaded)
     while True:
         revision = backend.store.revision
@@ -75,7 +75,7 @@ def _load_noting(
 
 
 def _take_back(backend: Backend, written: Sequence[Write]) -> None:
-    """Undo writes, the last first, by further writes: watchers see them, and other clients' writes to other objects stay."""
+    """Undo writes by further writes, the last first: watchers receive them, and other clients' writes to other objects stay."""
     resources = backend.registry.by_table()
     for write in reversed(written):
         found = backend.store.get(write.table, write.new.key)
@@ -94,7 +94,7 @@ def _as_before(store: Store, before: Snapshot, written: Sequence[Write]) -> Snap
     """Return the previous objects, except those that other clients created, changed or deleted after everything was removed.
 
     Args:
-        store: the current one.
+        store: the current store.
         before: its previous contents.
         written: by the load, after everything was removed.
     """

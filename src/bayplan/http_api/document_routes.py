@@ -76,7 +76,7 @@ async def _exported(backend: Backend, contents: Snapshot, configuration: str) ->
 
 
 class ImportRequest(msgspec.Struct):
-    """A List as `export` returns it.
+    """A List in the format of `export`.
 
     Attributes:
         items: documents of any kind.
@@ -120,7 +120,7 @@ def _decode(body: bytes) -> ImportRequest:
 
 
 async def drain(observation: Observation, request: Request, query: Query) -> Response:
-    """Cordon a node and evict its pods except those of DaemonSets; disruption budgets are honoured."""
+    """Cordon a node and evict its pods, except those of DaemonSets; disruption budgets are honoured."""
     name: str = request.path_params["name"]
     api, store = observation.subject.api, observation.subject.bridge.store
     cordoned = await ask(api, "GET", f"/api/v1/nodes/{quote(name)}")

@@ -44,7 +44,7 @@ class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def apply_text(api: Api, wanted: ApplyRequest) -> Applied:
-    """Write the documents of a text; one that is refused does not stop the others.
+    """Write the documents of a text; a refused document does not stop the others.
 
     Raises:
         Refusal: the text can't be parsed, or the count is too large.
@@ -142,7 +142,7 @@ async def write(
     dry_run: bool = False,
     replace: bool = False,
 ) -> Response:
-    """Create an object through the API or, with `replace`, replace the existing one of the same name."""
+    """Create an object through the API or, with `replace`, replace an existing object of the same name."""
     query = {"dryRun": "All"} if dry_run else {}
     path = collection_path(resource, namespace)
     answer = await ask(api, "POST", path, document, query)

@@ -67,7 +67,7 @@ class EventIndex:
 
         Args:
             kind, name: the kind and name of the object.
-            namespace: the namespace of its events: the object's own, or ``default`` for cluster-scoped objects.
+            namespace: the namespace of the object's events: its own, or ``default`` for cluster-scoped objects.
         """
         names = list(self._names.get((kind, namespace, name), ()))[-MAX_EVENTS:]
         items = (self._backend.store.get(EVENTS, key) for key in names)

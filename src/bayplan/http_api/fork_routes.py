@@ -91,7 +91,7 @@ def begin(
     objects: Sequence[KubernetesObject],
     configuration: SchedulerConfiguration | None,
 ) -> Fork:
-    """Start a fork of some objects; without a configuration, with that of the server.
+    """Start a fork with some objects; by default with the server's configuration.
 
     Raises:
         Refusal: there are too many forks.

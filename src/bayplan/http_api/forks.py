@@ -80,7 +80,7 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
             nothing is left to do.
         reschedule: placed pods to decide again: none (the default), ``["*"]`` for all from an empty cluster, or pods and
             workloads, e.g. ``["deployment/shop/web"]``. Pods of DaemonSets and static pods stay.
-        name: a label for people.
+        name: a label for users.
     """
 
     origin: str = NOW
@@ -132,7 +132,7 @@ class Fork:
         message: why it failed.
         progress: the progress of the run.
         result, facts: its outcome.
-        reading: the data of the outcome, once a request has read it.
+        reading: the data of the outcome, after a request has read it.
         feature_gates: the feature gates that it runs with.
     """
 
@@ -160,14 +160,14 @@ class Forks:
         self._thread: Thread | None = None
 
     def all(self) -> Sequence[Fork]:
-        """Return all of them, the oldest first."""
+        """Return all forks, the oldest first."""
         return tuple(self._forks.values())
 
     def get(self, fork_id: str) -> Fork:
         """Return a fork.
 
         Raises:
-            Refusal: there is none of that name.
+            Refusal: no fork has that name.
         """
         found = self._forks.get(fork_id)
         if found is None:
@@ -223,7 +223,7 @@ class Forks:
         """Delete a fork, and stop it if it is still running.
 
         Raises:
-            Refusal: there is none of that name.
+            Refusal: no fork has that name.
         """
         self.get(fork_id).cancelled.set()
         del self._forks[fork_id]
@@ -333,11 +333,11 @@ def changed_objects(
 ) -> list[KubernetesObject]:
     """Return objects with changes, in an order in which they can be applied.
 
-    Pods of deleted nodes come back without a node under the same names, as if their controllers had recreated them; pods
-    without a controller come back as copies.
+    Pods of deleted nodes are recreated without a node and with the same names, as if by their controllers; pods
+    without a controller are recreated as copies.
 
     Args:
-        objects: the current ones.
+        objects: the current objects.
         documents: to create or replace objects with.
         delete: objects to delete.
         reschedule: placed pods to decide again; see `ForkRequest`.
@@ -361,7 +361,7 @@ def changed_objects(
 
 
 def displace(objects: Objects, gone: Collection[str], reschedule: Sequence[str]) -> None:
-    """Take pods off deleted nodes, and pods to reschedule off theirs. Pods of deleted nodes that can't come back are removed.
+    """Remove pods from deleted nodes, and pods to reschedule from theirs. Pods that are not recreated elsewhere are deleted.
 
     Raises:
         InputError: a pod or workload to reschedule does not exist.

@@ -154,7 +154,7 @@ class KssApi:
     async def _take_configuration(self, given: Mapping[str, Any]) -> None:
         """Apply the given fields of a configuration, and keep the current ones for the rest."""
         subject = self._observation.subject
-        # Extenders and profiles are lists, and a given list replaces the current one.
+        # Extenders and profiles are lists; a list in the request replaces the current list.
         now = subject.settings.configuration.effective_document()
         text = json.dumps({**now, **{name: value for name, value in given.items() if value is not None}})
         settings = subject.settings

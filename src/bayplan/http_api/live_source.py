@@ -35,7 +35,7 @@ class KeptRecords:
     """The summaries in memory, by their decision numbers.
 
     Args:
-        decisions: all of them.
+        decisions: all decisions.
     """
 
     def __init__(self, decisions: Decisions) -> None:
@@ -122,7 +122,7 @@ class LiveSource:
 
     @property
     def events(self) -> Sequence[SimulatedEvent]:
-        """See `RunSource`; of the pod that the source was made for."""
+        """See `RunSource`; only events of the pod for which the source was created."""
         return self._events
 
     def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
@@ -190,7 +190,7 @@ class LiveSource:
         return found
 
     def _totals(self, rows: Index) -> dict[str, Ints]:
-        """Return by resource what some pods request of each node, by its code."""
+        """Return by resource the amounts that some pods request on each node, by the node's code."""
         pods = self._pods
         shapes, codes = pods.shapes, pods.node[rows]
         shape, count = pods.shape[rows], len(pods.nodes)
@@ -207,7 +207,7 @@ class LiveSource:
         return [self._with_attendance(life) for life in self._table.lives_of(key)]
 
     def _with_attendance(self, life: PodTimeline) -> PodTimeline:
-        """Return the timeline, as a copy with fate UNATTENDED if no scheduler handles its waiting pod."""
+        """Return the timeline; if no scheduler handles its waiting pod, a copy with the fate UNATTENDED."""
         attended = life.scheduler_name in self._attended or self._has_annotated_attempt(life.key)
         return life if life.fate is not PodFate.PENDING or attended else replace(life, fate=PodFate.UNATTENDED)
 

@@ -47,10 +47,10 @@ class MatrixQuery:
     Attributes:
         only: one of `ONLY`.
         text: the text that node names must contain.
-        sort: one of `SORTS` or a plugin, and whether the largest come first.
+        sort: one of `SORTS` or a plugin, and whether the order is descending.
         offset, limit: the offset and limit of the page.
         columns: one list per column instead of one object per row.
-        exhaustive: also show what each filter returns after the first that failed.
+        exhaustive: whether to show the results of filters after the first that failed.
     """
 
     only: str = "all"

@@ -15,7 +15,7 @@ MAX_INSERTED = 2_000
 
 
 class NamedRows:
-    """The rows of a table whose entries come and go. Written on one thread.
+    """The rows of a table whose entries are added and removed by name. Written on one thread.
 
     Args:
         first_rows: the initial number of rows.
@@ -24,7 +24,7 @@ class NamedRows:
     Attributes:
         version: changes when a name is added or removed.
         names: by row, "" if the row is free.
-        rows: by name.
+        rows: the rows by name.
         used: bool[capacity], whether the row has a name.
         born: int64[capacity], the version in which the name was added.
     """
@@ -39,7 +39,7 @@ class NamedRows:
         self._free: list[int] = []
 
     def add(self, name: str) -> int:
-        """Return a row for a new name."""
+        """Assign a row to a new name, and return it."""
         if self._free:
             row = self._free.pop()
             self.names[row] = name
@@ -72,7 +72,7 @@ class NamedRows:
 
 
 class NameOrder:
-    """The rows of the newest version that was read, ordered by name. Any thread."""
+    """The rows of the newest version that was read, ordered by name. Can be used on any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -134,7 +134,7 @@ class TextCodes:
         return self._codes.get(text)
 
     def keep_only(self, codes: Iterable[int]) -> Ints:
-        """Forget all texts except those with the given codes; return the new code of each old one (0 for forgotten ones).
+        """Forget all texts except those with the given codes; return the new code for each old code (0 for forgotten texts).
 
         Used for texts that rarely repeat, such as messages with numbers in them.
         """

@@ -28,8 +28,8 @@ class NodeFilter:
     """A filter for nodes; empty texts match all.
 
     Attributes:
-        words: all of them must occur in the name.
-        zone, pool: exact; None matches all, "" nodes without one.
+        words: words that must all occur in the name.
+        zone, pool: the exact zone and pool; None matches all nodes, "" nodes without one.
         label: a selector as for kubectl's ``-l``.
         flags: bits of `bayplan.http_api.node_table` that must be set.
     """
@@ -48,12 +48,12 @@ def metrics_of(nodes: NodeColumns) -> list[str]:
 
 
 def find_nodes(nodes: NodeColumns, wanted: NodeFilter, sort: tuple[str, bool]) -> Index:
-    """Return the rows of the matching nodes, in order; ties by name.
+    """Return the rows of the matching nodes, in order; ties are in order of name.
 
     Args:
         nodes: a copy of the columns that does not change.
         wanted: the filter.
-        sort: one of `SORTS` or a resource (by its share), and whether the largest come first.
+        sort: one of `SORTS` or a resource (sorts by its share), and whether the order is descending.
 
     Raises:
         Refusal: the label selector can't be parsed.
@@ -167,7 +167,7 @@ def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Cel
         by: ``zone``, ``pool``, ``label:KEY`` or "" for one group.
 
     Raises:
-        Refusal: `by` is none of these.
+        Refusal: `by` is not supported.
     """
     cells, flags = nodes.cells(metric), nodes.flags
     groups: dict[str, list[int]] = {}

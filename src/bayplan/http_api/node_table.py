@@ -41,7 +41,7 @@ class NodeColumns:
         version: changes with every write.
         names_version: changes if nodes are added or removed, or change their zone or pool.
         names, nodes: by row.
-        rows: row by name.
+        rows: the row of each name.
         used: bool[rows].
         zone, pool: int64[rows], codes of `zones` and `pools`.
         flags: int64[rows].
@@ -65,7 +65,7 @@ class NodeColumns:
     requested: Mapping[str, Ints]
 
     def amounts(self, resource: str) -> tuple[Ints, Ints]:
-        """Return the allocatable and the requested amounts of a resource, by row; zeros for an unknown one."""
+        """Return the allocatable and the requested amounts of a resource, by row; zeros for an unknown resource."""
         nothing = np.zeros(len(self.names), dtype=np.int64)
         return self.allocatable.get(resource, nothing), self.requested.get(resource, nothing)
 
@@ -178,7 +178,7 @@ class NodeTable:
         """Add a pod's requests to a node (`sign` 1) or subtract them (-1).
 
         Args:
-            node: its name.
+            node: the node's name.
             amounts: the pod's requests, not counting the pod itself.
             sign: 1 or -1.
         """

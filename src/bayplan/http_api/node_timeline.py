@@ -58,7 +58,7 @@ def node_lanes(
 
     Args:
         lives: the timelines of pods.
-        words: the words that a node's name must contain, all of them.
+        words: words that must all occur in the node's name.
         span_ns: first and last instant.
         bins: number of parts.
         offset, limit: the offset and limit of the page.

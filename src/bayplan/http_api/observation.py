@@ -51,8 +51,8 @@ class Observation:
         subject: the server.
         view: pods and nodes as columns.
         events: by object.
-        queue: copies of it.
-        summaries, rows: decisions and pods as lists show them.
+        queue: cached copies of the queue.
+        summaries, rows: decisions and pods in the form of lists.
         history: the history of utilisation.
         forks: the forks of the cluster.
         questions: the questions about the current cluster.

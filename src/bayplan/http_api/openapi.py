@@ -53,7 +53,7 @@ def _any_value(kind: type) -> Plain:
     """Return the schema of values inside Kubernetes documents, which this API does not define.
 
     Raises:
-        TypeError: a field has a type that JSON does not have.
+        TypeError: a field has a type without a JSON equivalent.
     """
     if kind is object:
         return {"description": "any JSON value"}

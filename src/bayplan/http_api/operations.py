@@ -134,7 +134,7 @@ class Operation:
         handler: the function that responds. Its docstring is the summary.
         answer: the struct of the response, or a union if there are several; see `bayplan.http_api.contract`.
         query: names of the known parameters.
-        body: what clients send: a struct, `TEXT`, `ANY_LIST`, `LINES`, or None for nothing.
+        body: the type of the request body: a struct, `TEXT`, `ANY_LIST`, `LINES`, or None without a body.
         status: the HTTP status of a successful response.
     """
 

@@ -85,7 +85,7 @@ def overview_document(
         history: the history of utilisation.
         summaries: the summaries of decisions.
         sources: the clusters that this one syncs.
-        cause: the root cause of most waiting pods, as their pages have it; None if none is known.
+        cause: the root cause of most waiting pods, as on their pages; None if unknown.
     """
     status = subject.engine.status()
     reasons = waiting_reasons(pods, pods.used)

@@ -51,7 +51,7 @@ def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
     """Return the timelines of a pod.
 
     Raises:
-        Refusal: there is no such pod, nor a recently deleted one.
+        Refusal: there is neither such a pod nor a recently deleted one.
     """
     lives = source.lives_of(key)
     if not lives:
@@ -63,7 +63,7 @@ def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt 
     """Return the attempt that a path names: a number or ``latest``; None if the pod has no attempts.
 
     Raises:
-        Refusal: there is no such attempt, or its record is no longer in memory.
+        Refusal: the attempt does not exist, or its record is no longer in memory.
     """
     if text == "latest":
         return attempts[-1] if attempts else None
@@ -98,7 +98,7 @@ class PodPage:
 
         Args:
             queue: a copy of the queue; None if the engine does not respond.
-            manifest: the whole document, or None if the pod has been deleted.
+            manifest: the pod's document, or None if the pod has been deleted.
         """
         life, source = self.life, self.source
         verdict = pod_verdict(source, life, self.attempts)
@@ -120,7 +120,7 @@ class PodPage:
         )
 
     def outline(self, version: str) -> PodChanged:
-        """Return what to show until the page has been fetched; `version`: the pod's resource version, "" if it has been deleted."""
+        """Return the data to show until the page has been fetched; `version`: the pod's resource version, "" for a deleted pod."""
         verdict = pod_verdict(self.source, self.life, self.attempts)
         return PodChanged(
             version=f"{version}.{len(self.attempts)}",
@@ -145,7 +145,7 @@ class PodPage:
         return found
 
     def _rejections(self) -> list[NodesRejected]:
-        """Return how many nodes each plugin rejected with which message in the newest attempt."""
+        """Return the number of nodes that each plugin rejected with each message in the newest attempt."""
         decision = self.decision(self.attempts[-1]) if self.attempts else None
         if decision is None:
             return []
@@ -191,7 +191,7 @@ class PodPage:
         return preemption_report(self.source, self.attempts, chosen_attempt(self.attempts, text, self.key))
 
     def explanation(self, attempt: int | None, node: str, best: int = BEST_NODES) -> Explanation:
-        """Return exactly what ``bayplan explain --json`` prints.
+        """Return the output of ``bayplan explain --json``.
 
         Raises:
             Refusal: there is no such attempt, or no such node.

@@ -26,10 +26,10 @@ class PodFilter:
     """A filter for pods; empty texts match all.
 
     Attributes:
-        words: all of them must occur in ``namespace/name``, ignoring case.
+        words: words that must all occur in ``namespace/name``, ignoring case.
         status, reason, namespace, node: exact.
         priority: exact, or None.
-        workload: kind and name of the pods' owner, as in ``Deployment/web``; in any namespace, unless that is given, too.
+        workload: kind and name of the pods' owner, as in ``Deployment/web``; in any namespace unless one is given.
     """
 
     words: Sequence[str] = ()
@@ -73,7 +73,7 @@ def find_pods(
     Args:
         pods: frozen.
         wanted: the filter.
-        sort: one of `SORTS`, and whether the largest come first; ties are ordered by name.
+        sort: one of `SORTS`, and whether the order is descending; ties are in order of name.
         offset, limit: the offset and limit of the page.
         facets: whether to count values.
         deadline: when to end the search; matches up to then are returned, with `is_exact` False.
@@ -128,7 +128,7 @@ def _code(texts: Sequence[str], text: str) -> int:
 
 
 def _with_words(pods: PodColumns, chosen: Bools, words: Sequence[str], deadline: Deadline) -> tuple[Bools, bool]:
-    """Keep the rows whose keys contain all words; return False if time ran out before all of them were searched."""
+    """Keep the rows whose keys contain all words; return False if the time limit ended the search early."""
     words = [word.lower() for word in words if word]
     if not words:
         return chosen, True
@@ -176,7 +176,7 @@ def _in_order(pods: PodColumns, chosen: Bools, sort: str, descending: bool) -> I
 
 
 def _ranks(texts: Sequence[str]) -> Ints:
-    """Return the rank of each text among all of them."""
+    """Return the rank of each text among all texts."""
     count = len(texts)
     ranks = np.empty(count, dtype=np.int64)
     ranks[sorted(range(count), key=lambda code: texts[code])] = np.arange(count)

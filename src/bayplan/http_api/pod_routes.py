@@ -137,7 +137,7 @@ async def attempts(observation: Observation, request: Request, query: Query) -> 
 
 
 async def matrix(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the results of all plugins for all nodes in one attempt; ``now`` tries the pod in a copy of the current cluster."""
+    """Return the plugin results of one attempt, nodes by plugins. The attempt ``now`` is a trial in the present cluster."""
     offset, limit = query.page(MAX_MATRIX_ROWS, 200)
     form, only = query.one_of("form", ("rows", "columns"), "rows"), query.one_of("only", ONLY, "all")
     text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
@@ -177,11 +177,11 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
 
 
 async def preemption(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the candidates and victims of the search for preemption victims; null if there was none."""
+    """Return the result of the search for preemption victims; null if there was no search."""
     return await _with_page(observation, request, query, lambda page: page.preemption(request.path_params["attempt"]))
 
 
 async def explanation(observation: Observation, request: Request, query: Query) -> Response:
-    """Return what ``bayplan explain --json`` prints about the pod."""
+    """Return the output of ``bayplan explain --json`` for the pod."""
     attempt, node, best = query.maybe_number("attempt"), query.text("node"), query.number("best", 5, least=1, most=200)
     return await _with_page(observation, request, query, lambda page: page.explanation(attempt, node, best))

@@ -72,7 +72,7 @@ class PodRows:
         )
 
     def _why(self, pods: PodColumns, row: int, status: PodStatus, deadline: Deadline) -> str:
-        """Return why a pod waits, or by how much its node was better than the others."""
+        """Return why a pod waits, or how far its node was ahead of the other nodes."""
         life = pods.lives[row]
         assert life is not None
         if status in (PodStatus.WAITING, PodStatus.GATED):

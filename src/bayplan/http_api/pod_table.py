@@ -42,7 +42,7 @@ class PodStatus(IntEnum):
 
     @property
     def text(self) -> str:
-        """Return the name that clients know."""
+        """Return the name in the API."""
         return self.name.lower()
 
 
@@ -75,7 +75,7 @@ class PodColumns:
         cpu, memory, priority, attempts, created_ns: int64[rows].
         scheduler: int64[rows], codes of `schedulers`.
         configured: the schedulers that have a profile; None if that is not known.
-        bound_ns, ended_ns: int64[rows], when the pod got its node and when it released it; `NEVER` if that has not happened.
+        bound_ns, ended_ns: int64[rows], the times when the pod got and released its node; `NEVER` if it has not.
         imported: int64[rows], 1 for pods that were imported with their node.
         shape: int64[rows], codes of `shapes`.
         shapes: the distinct requests of pods.
@@ -115,18 +115,18 @@ class PodColumns:
         return self.order.at(self.keys_version, self.keys, self.used, self.born)
 
     def is_unattended(self, scheduler_name: str) -> bool:
-        """Return whether no profile here has this scheduler name."""
+        """Return whether no profile has this scheduler name."""
         return self.configured is not None and scheduler_name not in self.configured
 
     def unattended(self) -> dict[str, Bools]:
-        """Return, by scheduler without a profile here, the rows that wait for it and have no message from it."""
+        """Return, by scheduler name without a profile, the rows of pods that wait for it and have no message from it."""
         silent = self.used & (self.status == PodStatus.WAITING) & (self.message == 0)
         codes = np.unique(self.scheduler[silent]).tolist()
         names = {code: self.schedulers[code] for code in codes}
         return {name: silent & (self.scheduler == code) for code, name in names.items() if self.is_unattended(name)}
 
     def counts(self) -> dict[str, int]:
-        """Return how many pods have each status."""
+        """Return the number of pods with each status."""
         found = np.bincount(self.status[self.used], minlength=len(PodStatus))
         return {status.text: int(found[status]) for status in PodStatus}
 
@@ -141,7 +141,7 @@ class PodTable:
     """The pods of the cluster, and the most recently deleted ones. Written on one thread.
 
     Args:
-        gates: which requests count.
+        gates: the gates that determine a pod's requests.
         profiles: the function that returns the names of the schedulers that have a profile; None if that is not known.
 
     Attributes:

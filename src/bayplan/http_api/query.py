@@ -36,7 +36,7 @@ class Query:
     """The parameters of a request.
 
     Args:
-        values: by name; for repeated ones only one.
+        values: the values by name; one for repeated parameters.
         known: the known names; others are rejected, so that a misspelt filter does not match everything.
 
     Raises:
@@ -85,7 +85,7 @@ class Query:
         return self.number("offset", 0), self.number("limit", default, least=1, most=most)
 
     def sort(self, allowed: Sequence[str], default: str) -> tuple[str, bool]:
-        """Return what to sort by, and whether the largest come first (``sort=-cpu``)."""
+        """Return the sort field, and whether the order is descending (``sort=-cpu``)."""
         text = self._values.get("sort") or default
         name = text.removeprefix("-")
         if name not in allowed:

@@ -61,7 +61,7 @@ def _target(query: Query) -> str:
 
 
 async def explain(observation: Observation, request: Request, query: Query) -> Response:
-    """Explain a pod in the current cluster; with a node, every rule that rejects it there with the smallest change for each."""
+    """Explain a pod in the present cluster; with a node, also every rule that rejects it there and the smallest change for each."""
     target, node, best = _target(query), query.text("node"), query.number("best", 5, least=1, most=200)
 
     def answer(inquiry: Inquiry) -> Response:
@@ -81,7 +81,7 @@ async def explain(observation: Observation, request: Request, query: Query) -> R
 
 
 async def unblock(observation: Observation, request: Request, query: Query) -> Response:
-    """Return what would get a waiting pod, or the waiting pods of a workload, placed; each suggestion was tried."""
+    """Return suggestions to get a waiting pod, or a workload's waiting pods, placed; each was verified in a fork."""
     target = _target(query)
 
     def answer(inquiry: Inquiry) -> Response:
@@ -94,7 +94,7 @@ async def unblock(observation: Observation, request: Request, query: Query) -> R
 
 
 async def capacity(observation: Observation, request: Request, query: Query) -> Response:
-    """Return how many more copies of a workload, or of a mix of workloads, fit."""
+    """Return the number of additional copies of a workload, or of a mix of workloads, that fit."""
     mix, preempts = parse_mix(_target(query)), query.switch("preempt")
     limit = query.number("limit", 1_000, least=1, most=DEFAULT_LIMIT)
     seeds = query.number("seeds", 1, least=1, most=MAX_SEEDS)
@@ -156,7 +156,7 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
         config: another configuration of the scheduler; None for the server's.
         objects: documents to create or replace.
         reschedule: placed pods to decide again on both sides: none (the default), ``["*"]`` for all, or pods and workloads.
-        name: a label for people.
+        name: a label for users.
         keep: whether to keep the answer, and a fork that starts from the changed cluster.
     """
 
@@ -211,7 +211,7 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
 
 
 def _bounded(change: Change) -> Change:
-    """Return a change; refuse it if it asks for too many nodes or replicas."""
+    """Return a change; refuse it if it has too many nodes or replicas."""
     number = {"add-nodes": change.target, "scale": change.value}.get(change.kind, "")
     if number.isdecimal() and int(number) > MAX_ADDED:
         raise Refusal(422, change.kind, got=number, wanted=f"at most {MAX_ADDED:,}")
@@ -258,7 +258,7 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
 
 
 async def what_ifs(observation: Observation, request: Request, query: Query) -> Response:
-    """List the stored what-if answers."""
+    """List the stored what-ifs."""
     items = [
         WhatIfSummary(id=each.id, name=each.name, at=each.at, changes=each.changes, sentence=each.sentence)
         for each in observation.what_ifs.values()

@@ -67,7 +67,7 @@ class QuestionScheduler:
         settings: the settings of the server.
         configuration: the server's, or the one to try.
         runner: the runner of custom plugins.
-        extenders: connected ones.
+        extenders: the connected extenders.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class QuestionScheduler:
         sampling: bool = True,
         without: Collection[str] = (),
     ) -> Scheduler:
-        """Return a scheduler for a state, or for an empty one; `without` some plugins."""
+        """Return a scheduler for a state or an empty cluster, `without` some plugins."""
         settings, configuration = self._settings, self.configuration
         return settings.assemble(
             configuration.without_plugins(without) if without else configuration,
@@ -113,7 +113,7 @@ class Inquiry:
     """One question: the cluster that it is about, and the scheduler that decides. On the question thread.
 
     Args:
-        cluster: the present one.
+        cluster: the present cluster.
         settings: the settings of the server.
         runner: the runner of custom plugins.
 
@@ -145,7 +145,7 @@ class Inquiry:
         """Return a pod by ``namespace/name``.
 
         Raises:
-            Refusal: there is none of that name.
+            Refusal: no pod has that name.
         """
         for life in self.timelines:
             if life.key == key:
@@ -153,10 +153,10 @@ class Inquiry:
         raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod of the cluster")
 
     def pod_of(self, target: str) -> PodTimeline:
-        """Return the pod that a text refers to; of a workload the first that waits, or else the first.
+        """Return the pod that a text names; for a workload, its first waiting pod, or else its first pod.
 
         Raises:
-            InputError: there is none.
+            InputError: the workload has no pods.
         """
         found = find_workload(target, self.cluster)
         waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]
@@ -165,10 +165,10 @@ class Inquiry:
         return self.timeline((waiting or found.pods)[0].key)
 
     def waiting_pods(self, target: str) -> list[Pod]:
-        """Return the pods without a node that a text refers to.
+        """Return the waiting pods of the pod or workload that a text names.
 
         Raises:
-            InputError: there are none.
+            InputError: no such pod waits.
         """
         found = find_workload(target, self.cluster)
         waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]
@@ -214,7 +214,7 @@ class Questions:
         self._version += len(changes)
 
     def close(self) -> None:
-        """End the question that is being answered, and refuse others."""
+        """Cancel the current question, and refuse new ones."""
         self._closed.set()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
@@ -223,7 +223,7 @@ class Questions:
 
         Args:
             request: the client's request; if the client disconnects, the question ends.
-            work: it may only use what it is given.
+            work: the function that answers; it may only use its arguments.
 
         Raises:
             Refusal: too many questions are pending, or this one took too long.
@@ -300,7 +300,7 @@ class Questions:
     def _cluster(
         self, objects: Sequence[KubernetesObject] | None, version: int, maker: QuestionScheduler
     ) -> QuestionCluster:
-        """Return the copy of the cluster; if `objects` are given, it is made from them."""
+        """Return the copy of the cluster; if `objects` are given, it is created from them."""
         if self._copy is None or (objects is not None and version != self._copied):
             if objects is None:
                 raise QuestionEnded("the copy of the cluster was dropped")

@@ -75,7 +75,7 @@ class QueueCopy(NamedTuple):
 
     @property
     def counts(self) -> QueueCounts:
-        """Return how many pods are in each tier."""
+        """Return the number of pods in each tier."""
         return QueueCounts(**{tier: len(self.tiers.get(tier, ())) for tier in TIERS})
 
 
@@ -173,7 +173,7 @@ def _waiting(queued: QueuedPod, tier: str) -> WaitingPod:
 
 
 def _events_of(plugin: Plugin[object]) -> tuple[str, ...]:
-    """Return the events that a plugin registers for, by upstream's labels; ``*`` if it registers none."""
+    """Return upstream's labels of the events that a plugin registers; ``*`` if it registers none."""
     return tuple(dict.fromkeys(event.label for event, _ in plugin.events_to_register())) or ("*",)
 
 
@@ -185,7 +185,7 @@ def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns:
 
     Args:
         queue: a copy of the scheduling queue.
-        tier: one of `TIERS`, or "" for all of them, one after the other.
+        tier: one of `TIERS`, or "" for all tiers in order.
         offset, limit: the offset and limit of the page.
         now_ns: the time.
     """

@@ -29,7 +29,7 @@ class Reading(NamedTuple):
     Attributes:
         pods, nodes: as columns.
         decisions: the records.
-        summaries, rows: decisions and pods as lists show them.
+        summaries, rows: decisions and pods in the form of lists.
         source_of: returns the source of the causes of waiting pods, given their rows. On the loop thread.
     """
 
@@ -45,7 +45,7 @@ class ForkDecisions:
     """The records of a finished run, with an index by pod.
 
     Args:
-        records: all of them.
+        records: all records.
     """
 
     oldest = 0
@@ -74,11 +74,11 @@ class ForkDecisions:
         return self._records.decision(number)
 
     def origin(self, number: int) -> Origin | None:
-        """See `Decisions`; simulations do not record it."""
+        """See `Decisions`; simulations do not record origins."""
         return None
 
     def late_points(self, number: int) -> LatePoints | None:
-        """See `Decisions`; simulations don't record them."""
+        """See `Decisions`; simulations do not record these results."""
         return None
 
     def late_results(self, number: int) -> Sequence[PointResult]:

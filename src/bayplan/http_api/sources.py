@@ -12,7 +12,7 @@ COUNTS = ("created", "updated", "deleted", "waiting")
 
 
 def sources_of(backend: Backend) -> list[SourceRow]:
-    """Return the sources that are followed; at most one. On the loop thread."""
+    """Return the sources that are synced, at most one. Call on the loop thread."""
     item = backend.store.get("configmaps", (MEMORY_NAMESPACE, STATUS))
     data = decode_item(item).get("data") if item is not None else None
     if not isinstance(data, dict):

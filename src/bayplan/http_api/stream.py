@@ -43,7 +43,7 @@ class Client:
         self._is_over = False
 
     def follow(self, topics: Iterable[str]) -> None:
-        """Follow exactly these topics; new ones start with a whole frame."""
+        """Subscribe to exactly these topics; new topics start with a complete frame."""
         now = frozenset(topics)
         self._behind |= now - self.topics
         self._behind &= now
@@ -51,11 +51,11 @@ class Client:
         self.topics = now
 
     def wants_whole(self, topic: str) -> bool:
-        """Return whether the client has missed a frame of a topic, or has received none."""
+        """Return whether the client has missed a frame of a topic, or has not received any."""
         return topic in self._behind
 
     def put(self, topic: str, frame: EncodedFrame, *, whole: bool) -> None:
-        """Give the client a frame. If the last one is unread, drop a change; the client then needs a whole frame."""
+        """Pass a frame to the client. If its last frame is unread, drop a change; the client then needs a complete frame."""
         if topic in self._slots and not whole:
             self._behind.add(topic)
             return
@@ -70,7 +70,7 @@ class Client:
         self._filled.set()
 
     async def frames(self) -> AsyncIterator[list[EncodedFrame]]:
-        """Yield frames as they come, those of one tick together; an empty list if none came for a while."""
+        """Yield the frames of each tick together; yield an empty list if there were none for a while."""
         while not self._is_over:
             # Not `wait_for`: before Python 3.12 it swallows a cancellation if the awaited event is set at the same time.
             with contextlib.suppress(TimeoutError):
@@ -158,7 +158,7 @@ class Stream:
             await asyncio.sleep(TICK_SECONDS / 2)
 
     async def tick(self) -> None:
-        """Process what has happened, and send frames to the subscribers."""
+        """Process all changes since the last tick, and send frames to the subscribers."""
         observation = self._observation
         nodes = await observation.view.node_columns()
         observation.history.note(nodes, observation.subject.clock.now_ns())

@@ -32,7 +32,7 @@ class TypedObjects(Protocol):
 
     @property
     def store(self) -> ObjectStore:
-        """The objects; read-only here."""
+        """The objects, read-only."""
         ...
 
     def listen(self, listener: Callable[[Sequence[ChangeEvent]], None]) -> None:
@@ -68,15 +68,15 @@ class Decisions(Protocol):
         ...
 
     def __getitem__(self, number: int, /) -> Record:
-        """Return a summary; LookupError if it is no longer in memory."""
+        """Return a decision's summary; LookupError if it is no longer in memory."""
         ...
 
     def decision(self, number: int) -> Decision:
-        """Return a full record; LookupError if there is none."""
+        """Return a full record; LookupError if it does not exist."""
         ...
 
     def origin(self, number: int) -> Origin | None:
-        """Return what made a decision's pod ready to be tried; None if that is not known."""
+        """Return the event that made a decision's pod ready; None if unknown."""
         ...
 
     def late_points(self, number: int) -> LatePoints | None:
@@ -84,11 +84,11 @@ class Decisions(Protocol):
         ...
 
     def late_results(self, number: int) -> Sequence[PointResult]:
-        """Return the results of these plugins other than plain success, the oldest first."""
+        """Return the results of these plugins, except plain success, the oldest first."""
         ...
 
     def is_annotated(self, number: int) -> bool:
-        """Return whether a decision is another scheduler's, parsed from the pod's annotations."""
+        """Return whether a decision was made by another scheduler and read from the pod's annotations."""
         ...
 
     def numbers_of(self, pod: str) -> Sequence[int]:
@@ -135,7 +135,7 @@ class EngineStatus(Protocol):
 
     @property
     def decisions_per_second(self) -> float:
-        """The decisions per second of real time, lately."""
+        """The decisions per second of real time, in recent seconds."""
         ...
 
     @property
@@ -150,7 +150,7 @@ class EngineStatus(Protocol):
 
     @property
     def preemptions(self) -> int:
-        """Pods preempted so far."""
+        """The number of cycles that preempted pods so far."""
         ...
 
     @property
@@ -181,7 +181,7 @@ class Settings(Protocol):
 
     @property
     def configuration_text(self) -> str:
-        """The configuration as given; "" if none was."""
+        """The configuration as given; "" for the default."""
         ...
 
     @property
@@ -261,7 +261,7 @@ class Subject(Protocol):
 
     @property
     def backend(self) -> Backend:
-        """The documents behind it."""
+        """The backend with the documents."""
         ...
 
     @property
@@ -295,7 +295,7 @@ class Subject(Protocol):
         ...
 
     async def configure(self, text: str) -> None:
-        """Apply another configuration, at once and as a whole; waiting pods are retried.
+        """Switch to another configuration atomically; waiting pods are retried.
 
         Raises:
             ConfigurationError: it is rejected, and the current one stays in use.
@@ -315,7 +315,7 @@ class Subject(Protocol):
         ...
 
     async def step_event(self) -> bool:
-        """Advance to the next time at which something is due, and run everything due then; return False if there is none."""
+        """Advance to the next time at which something is due, and run everything due then; return False if nothing is due."""
         ...
 
     def snapshots(self) -> Sequence[NamedSnapshot]:
@@ -327,11 +327,11 @@ class Subject(Protocol):
         ...
 
     def restore_snapshot(self, name: str) -> None:
-        """Restore a snapshot; InputError if there is none of that name."""
+        """Restore a snapshot; InputError if it does not exist."""
         ...
 
     def delete_snapshot(self, name: str) -> None:
-        """Delete a snapshot; InputError if there is none of that name."""
+        """Delete a snapshot; InputError if it does not exist."""
         ...
 
     def reset(self) -> None:

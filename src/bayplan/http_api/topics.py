@@ -34,7 +34,7 @@ class Frame(NamedTuple):
 
     Attributes:
         change: the frame for clients that have received all previous frames; None if nothing changed.
-        whole: the frame for all other clients.
+        whole: the complete frame, for all other clients.
     """
 
     change: Answer | None
@@ -71,7 +71,7 @@ def make_topic(observation: Observation, name: str) -> Topic:
 
 
 class _Whole:
-    """A topic that is sent as a whole whenever it differs from the previous frame.
+    """A topic that is sent completely whenever it differs from the previous frame.
 
     Args:
         make: the function that returns the document to send.
@@ -89,7 +89,7 @@ class _Whole:
 
 
 def _without_clock(document: Answer) -> dict[str, object]:
-    """Return the fields of a document except those that change all the time; the clock has its own topic."""
+    """Return the fields of a document except those that always change: the clock, which has its own topic, and the history."""
     return {name: value for name, value in asdict(document).items() if name not in ("clock", "utilisation_history")}
 
 
@@ -191,7 +191,7 @@ class _Cells:
 
 
 class _Pod:
-    """One pod: enough to know that it must be fetched again, and what to show until then."""
+    """One pod: whether it must be fetched again, and the data to show until then."""
 
     def __init__(self, observation: Observation, key: str) -> None:
         self._observation, self._key = observation, key

@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 class TrialEnded(BayplanError):
-    """A trial can't continue: a plugin call was cut off, or the result is no longer needed."""
+    """A trial can't continue: a plugin call was aborted, or the result is no longer needed."""
 
 
 class TrialRunner(PluginRunner):
     """Calls plugin code in one trial.
 
     Args:
-        deadline_seconds: how long one call may take.
+        deadline_seconds: the maximum duration of one call.
         is_wanted: the function that returns whether the result is still needed.
 
     Attributes:
-        over: whether the trial is over; failures are then reported without ending anything.
+        over: whether the trial is over; later failures are only reported.
     """
 
     def __init__(self, deadline_seconds: float, is_wanted: Callable[[], bool] = lambda: True) -> None:
@@ -42,7 +42,7 @@ class TrialRunner(PluginRunner):
 
         Raises:
             PluginFailure: it raised.
-            TrialEnded: it or an earlier call took too long, or the result is no longer needed.
+            TrialEnded: this or an earlier call took too long, or the result is no longer needed.
         """
         if self.over:
             return super().call(plugin, point, function, *arguments)

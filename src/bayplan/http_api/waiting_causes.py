@@ -30,7 +30,7 @@ class WaitingCause(NamedTuple):
     """Why a pod waits.
 
     Attributes:
-        text: the verdict of its page, without the pod's name.
+        text: the sentence on the pod's page, without the pod's name.
         common: the same in words that all pods share that wait for this reason; "" if the last attempt has no full record.
         is_shared: whether pods of the same workload with the same message wait for the same reason.
     """
@@ -41,7 +41,7 @@ class WaitingCause(NamedTuple):
 
 
 def waiting_rows(pods: PodColumns, rows: Sequence[int] | Bools) -> list[int]:
-    """Return those of some rows (or of a mask) whose pods wait after an attempt, at most `MAX_JUDGED`."""
+    """Return the rows among some rows (or of a mask) whose pods wait after an attempt, at most `MAX_JUDGED`."""
     wanted = np.flatnonzero(rows).tolist() if isinstance(rows, np.ndarray) else rows
     tried = (row for row in wanted if pods.status[row] == PodStatus.WAITING and pods.message[row])
     return [row for row, _ in zip(tried, range(MAX_JUDGED), strict=False)]
@@ -51,11 +51,11 @@ class WaitingCauses:
     """Why pods of one run wait. Any thread.
 
     A cause takes 6 ms on 1,000 nodes, and the page requests the overview with every change, so each is cached until the pod is
-    tried again, or nodes come or go.
+    tried again, or nodes are added or removed.
 
     Attributes:
         found: the number of causes that were computed.
-        cached: the number that came from the cache.
+        cached: the number of causes found in the cache.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class WaitingCauses:
         Args:
             source: the run.
             pods, nodes: its pods and nodes.
-            rows: those of waiting pods, see `waiting_rows`.
+            rows: the rows of waiting pods, see `waiting_rows`.
             deadline: when to end.
         """
         causes: dict[int, WaitingCause] = {}
@@ -123,7 +123,7 @@ def _cause_of(source: PodSource, lives: Sequence[PodTimeline]) -> WaitingCause:
 
 
 def common_cause(causes: Mapping[int, WaitingCause], waiting: int) -> CommonCause | None:
-    """Return the cause of most pods; None as long as fewer than half of the `waiting` pods have been examined."""
+    """Return the cause of most pods; None until half of the `waiting` pods have been examined."""
     if 2 * len(causes) < waiting:
         return None
     counts = Counter(each.common for each in causes.values() if each.common)

@@ -119,7 +119,7 @@ def annotated_attempt(
         time_ns: the time when it was read.
         scheduler_name: the scheduler name of the pod.
         nodes: the nodes of the cluster at that time; those without a row were not examined.
-        message: why there is no node, if the pod's condition has it; otherwise it is built from the results.
+        message: why the pod has no node, if its condition has the reason; otherwise it is built from the results.
     """
     rows = _Rows(results, nodes)
     keyframe, frame = rows.keyframe, rows.frame()
@@ -249,7 +249,7 @@ class _Rows:
 
     @property
     def feasible_nodes(self) -> int:
-        """Number of them that fit."""
+        """Number of nodes that fit."""
         return len(self._feasible())
 
     def _totals(self) -> dict[int, int]:
@@ -329,8 +329,8 @@ class _Rows:
 def call_order(rows: NodeTexts) -> list[str]:
     """Return the filter plugins in a possible order of their calls.
 
-    The annotations sort plugins by name. But the row of a node ends with its first failure: all other plugins of that row came
-    before, all plugins without a cell in it came later. What this leaves open follows the default profile, then names.
+    The annotations sort plugins by name. But the row of a node ends with its first failure: all other plugins in that row ran
+    before, and all plugins that are not in it would have run later. The default profile, then names resolve remaining ties.
     """
     left = sorted({plugin for row in rows.values() for plugin in row}, key=_default_place)
     if len(left) > MAX_ORDERED_PLUGINS:

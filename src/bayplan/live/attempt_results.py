@@ -68,7 +68,7 @@ def attempt_results(
 
 
 def nodes_by_interest(decision: Decision) -> list[str]:
-    """Return the names of all nodes: the chosen one, then the best ones, then those that failed latest."""
+    """Return the names of all nodes: the chosen node, then the best nodes, then the nodes that failed in the latest filters."""
     failures = (decision.codes != 0).argmax(axis=0) if len(decision.codes) else decision.total
     order = sorted(
         range(len(decision.names)),
@@ -109,7 +109,7 @@ def _filter_texts(decision: Decision) -> NodeTexts:
 
 
 def _post_filter_texts(decision: Decision, points: LatePoints, late_results: Sequence[PointResult]) -> NodeTexts:
-    """Return a row for every node that a filter rejected; that of the nominated node has the plugin that chose it."""
+    """Return a row for every node that a filter rejected; the nominated node's row has the plugin that chose it."""
     if decision.record.outcome is not Outcome.UNSCHEDULABLE or not points.post_filter:
         return {}
     if decision.pre_filter is not None:
@@ -185,7 +185,7 @@ def _extender_results(decision: Decision) -> ExtenderResults:
 
 
 def _extender_filter(result: ExtenderResult, names: Sequence[str]) -> ExtenderFilterResult:
-    """Return an extender's response with names of nodes, even if it was sent whole nodes."""
+    """Return an extender's response with names of nodes, even if it received node objects."""
     refused = dict(result.refused)
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}

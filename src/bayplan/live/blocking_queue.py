@@ -64,7 +64,7 @@ class BlockingQueue:
 
     @contextmanager
     def open(self) -> Iterator[SchedulingQueue]:
-        """Lock the queue and return it, for operations without a method in this class. Waiting threads are woken if necessary.
+        """Lock the queue and return it, for operations that this class does not have. Waiting threads are woken if necessary.
 
         Timers that are due run first. The lock can guard more than the queue, for example the `Scheduler` that it belongs to. A
         thread may open the queue again while it has it open, but not wait for a pod.
@@ -100,19 +100,19 @@ class BlockingQueue:
     def move_all(
         self, event: ClusterEvent, old: object | None, new: object | None, pre_check: PreCheck | None = None
     ) -> int:
-        """Move the unschedulable pods that an event may help; return how many. See `SchedulingQueue.move_all`."""
+        """Move the unschedulable pods that an event may help; return their number. See `SchedulingQueue.move_all`."""
         with self.open() as queue:
             return queue.move_all(event, old, new, self.clock.now_ns(), pre_check)
 
     def activate(self, pods: Iterable[Pod]) -> int:
-        """Move pods to the active queue at once; return how many. See `SchedulingQueue.activate`."""
+        """Move pods to the active queue at once; return their number. See `SchedulingQueue.activate`."""
         with self.open() as queue:
             return queue.activate(pods, self.clock.now_ns())
 
     # Attempts begin and end.
 
     def pop(self, timeout_s: float | None = None) -> QueuedPod | None:
-        """Return the next pod and put it in flight; block until there is one.
+        """Return the next pod and put it in flight; block until a pod is ready.
 
         None if the queue is closed and no pod is ready, or after `timeout_s` seconds of real time.
 

@@ -44,7 +44,7 @@ class ClusterFeed:
         self._is_flowing = False
 
     async def open(self) -> None:
-        """Discover the kinds that the cluster serves, and start to watch them.
+        """Discover the kinds that the cluster serves, and start watching them.
 
         Raises:
             InputError: the API can't be reached.
@@ -73,7 +73,7 @@ class ClusterFeed:
         return bool(self._reflectors) and all(reflector.synced.is_set() for reflector in self._reflectors.values())
 
     async def wait_until_synced(self) -> None:
-        """Wait until all initial objects are known; it does not end while the server refuses to list them."""
+        """Wait until all initial objects are known; this does not end while the server refuses to list them."""
         await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
 
     def problems(self) -> list[str]:

@@ -105,7 +105,7 @@ class AnnotatedAttempt(NamedTuple):
     Attributes:
         record: the summary.
         frame: the full record.
-        points, late_results: the extension points after scoring.
+        points, late_results: the results at the extension points after scoring.
         nbytes: the size of the keyframe.
         refusal: the outcome if the pod had a node and lost it again; otherwise None.
     """
@@ -133,7 +133,7 @@ class DecisionStore(Records):
     Attributes:
         annotation_problems: why the result annotations of a pod are invalid, by its key; written on the event loop.
         oldest: the number of the oldest stored summary.
-        oldest_full: likewise for full records; the number of the next decision if there is none.
+        oldest_full: the number of the oldest full record; the number of the next decision if there is none.
     """
 
     def __init__(self, level: RecordLevel, retention: Retention | None = None) -> None:
@@ -173,7 +173,7 @@ class DecisionStore(Records):
         """Return a summary.
 
         Raises:
-            LookupError: it does not exist, or was dropped.
+            LookupError: the decision does not exist, or was dropped.
         """
         record = self._kept.get(number)
         if record is None:
@@ -189,7 +189,7 @@ class DecisionStore(Records):
         """Return a full record as arrays.
 
         Raises:
-            LookupError: it does not exist, or was dropped.
+            LookupError: the decision does not exist, or was dropped.
             PluginFailure: a custom plugin failed to convert its verdicts to reasons.
         """
         record, full = self[number], self._full.get(number)
@@ -213,7 +213,7 @@ class DecisionStore(Records):
         return self._late_results.get(number, ())
 
     def origin(self, number: int) -> Origin | None:
-        """Return what made the pod of a decision ready; None if unknown or not stored."""
+        """Return the event that made the pod of a decision ready; None if unknown or not stored."""
         return self._origins.get(number)
 
     @property
@@ -242,7 +242,7 @@ class DecisionStore(Records):
     # --- writing, from the engine's thread ----------------------------------------------------------------------------
 
     def follow(self, queue: SchedulingQueue) -> None:
-        """Use a queue as the source of origins, if it records them."""
+        """Use a queue as the source of origins, if it records origins."""
         if isinstance(queue, InstrumentedQueue):
             self._origin_of = queue.origin_of
 

@@ -86,7 +86,7 @@ class Dispatcher:
             self.executor.tick()
 
     async def drain(self, seconds: float) -> None:
-        """Wait for running requests up to a deadline; afterwards nothing is sent any more."""
+        """Wait for running requests up to a deadline; afterwards nothing more is sent."""
         self._ticker.cancel()
         end = self._loop.time() + seconds
         while not self.executor.is_idle and (left := end - self._loop.time()) > 0:

@@ -69,7 +69,7 @@ class Agreement(Struct):
     Attributes:
         placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.
         refused, refused_alike: attempts that found no node, and those for which we find none either.
-        same_message: the number of these with the same message.
+        same_message: the number of these verdicts with the same message.
         differences: counts by kind of difference.
     """
 
@@ -109,7 +109,7 @@ class Agreement(Struct):
 
 
 class _Answer(Struct, frozen=True, gc=False):
-    """Our decision about a pod: the best nodes and the one drawn from them, or the message."""
+    """Our decision about a pod: the best nodes and the node drawn from them, or the message."""
 
     node: str
     best: tuple[str, ...]
@@ -197,7 +197,7 @@ class DryRun:
                 self._know(old, new, now_ns)
 
     def _know(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
-        """Apply a change to our scheduler, after comparing the verdicts that precede it."""
+        """Apply a change to our scheduler, after comparing all earlier verdicts."""
         if self._open:
             self._settle(now_ns, now_ns)
         self._scheduler.handle(old, new, now_ns)
@@ -255,7 +255,7 @@ class DryRun:
             self._settle(now_ns, before_ns)
 
     def _settle(self, now_ns: int, before_ns: int) -> None:
-        """Close the verdicts that arrived before an instant and agree with ours, each on the cluster after the previous ones."""
+        """Close the verdicts that arrived before an instant and agree with ours, each after applying the previous one."""
         ready = sorted((verdict for verdict in self._open if verdict.heard_ns <= before_ns), key=_place)
         place = 0
         while place < len(ready):
@@ -270,7 +270,7 @@ class DryRun:
                 place += 1
 
     def _answer(self, pod: Pod, now_ns: int) -> _Answer:
-        """Let our scheduler decide about a waiting pod, and undo it."""
+        """Let our scheduler decide about a waiting pod, and undo the decision."""
         # The decoder shares the parts of equal pods.
         alike = (id(pod.spec), id(pod.metadata.labels), pod.metadata.namespace, pod.status.nominated_node_name)
         known = self._answers.get(alike)

@@ -89,7 +89,7 @@ def refill(
         mirror: the objects.
         quarantine: objects to skip; one that breaks the scheduler is added.
         now_ns: the time.
-        actions: the scheduler's actions are appended to it.
+        actions: the list to which the scheduler's actions are appended.
     """
     for item in mirror:
         if not quarantine.holds(item):

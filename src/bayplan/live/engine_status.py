@@ -39,8 +39,8 @@ class EngineStatus:
     Attributes:
         now_ns: the time of the engine's clock.
         generation: how often the scheduler was replaced or rebuilt.
-        decisions: the number of cycles so far; of these scheduled, unschedulable, errors, skipped.
-        decisions_per_second: the rate of decisions in the last seconds.
+        decisions: the number of cycles so far; scheduled, unschedulable, errors, skipped: the number of these by outcome.
+        decisions_per_second: the rate of decisions in recent seconds.
         p50_ms, p99_ms: percentiles of the duration of the latest cycles.
         paused: whether its clock is paused.
         queue: the number of pods ``active``, in ``backoff``, ``unschedulable``, ``gated``.
@@ -49,10 +49,10 @@ class EngineStatus:
         evictions: the number of victims.
         binding_failures: the number of rejected bindings.
         next_retry_ns: the time when a timer of the scheduler is due next; None: never.
-        plugin_failures: the latest.
+        plugin_failures: the latest failures of plugins.
         plugin_failure_counts: the number of all failures, by plugin.
         engine_failures: the exceptions in the engine itself.
-        broken: whether they stopped it.
+        broken: whether these exceptions have stopped it.
         busy_since_ns: the start of the current cycle, by `time.monotonic_ns`; None between two cycles.
         running_plugin: the call of a custom plugin that it waits for, or None.
     """

@@ -18,7 +18,7 @@ class GuardedFilterRule(FilterRule):
     """A filter rule whose code runs on the runner's threads.
 
     Args:
-        rule: the plugin's own.
+        rule: the plugin's own rule.
         runner: the runner of the rule.
         plugin: the plugin's name.
     """

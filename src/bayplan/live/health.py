@@ -32,7 +32,7 @@ class HealthServer:
 
     Args:
         checks: the checks by path (``healthz``, ``livez``, ``readyz``) and name.
-        metrics: the function that returns the metrics; called on a thread of its own.
+        metrics: the function that returns the metrics; called on a separate thread.
         listen, port: the address and port to listen on; port 0 chooses a free one.
         certificate, key: the TLS certificate and key, as PEM files; None for plain HTTP.
         protocol: the HTTP protocol class of uvicorn, to set limits.

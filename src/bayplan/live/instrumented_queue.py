@@ -37,7 +37,7 @@ class GateStatus(NamedTuple):
 
 
 class InstrumentedQueue(SchedulingQueue):
-    """A `SchedulingQueue`; arguments as there."""
+    """A `SchedulingQueue` with metrics; see there for the arguments."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class InstrumentedQueue(SchedulingQueue):
         return self._origins.get(key)
 
     def gate_of(self, key: str) -> GateStatus | None:
-        """Return what gates a pod, or None."""
+        """Return the gate of a pod, or None."""
         return self._gates.get(key)
 
     def _note_gate(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status | None:

@@ -94,7 +94,7 @@ class LeaderElector:
         yield from self._record("became leader")
 
     def renew(self) -> Steps:
-        """Renew the lease as long as possible; when this returns, it is lost."""
+        """Renew the lease as long as possible; returns when the lease is lost."""
         retry, deadline_ns = self.options.retry_period_seconds, int(self.options.renew_deadline_seconds * SECOND_NS)
         tried_ns = self._now_ns()
         while self._now_ns() - tried_ns < deadline_ns:

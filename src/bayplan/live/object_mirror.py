@@ -33,7 +33,7 @@ class ObjectMirror:
         return sum(len(table) for table in self._tables.values())
 
     def __iter__(self) -> Iterator[KubernetesObject]:
-        """Iterate over all objects in the order for a scheduler: pods last, those with a node before waiting ones."""
+        """Iterate over all objects in the order for a scheduler: pods come last, first those with a node, then waiting pods."""
         for kind, table in self._tables.items():
             if kind is not Pod:
                 yield from table.values()

@@ -69,7 +69,7 @@ _SMALL_DTYPES = "biu"
 
 @dataclass(frozen=True)
 class GuardedRegistry(Registry):
-    """A registry that guards the custom plugins that it makes.
+    """A registry that guards the custom plugins that it creates.
 
     Attributes:
         runner: the runner of their code.
@@ -81,7 +81,7 @@ class GuardedRegistry(Registry):
         """Make a plugin.
 
         Raises:
-            PluginError: a custom one failed while it was made.
+            PluginError: a custom plugin raised while it was created.
         """
         kind = self.plugins[name]
         if kind.__module__.startswith("bayplan."):

@@ -67,7 +67,7 @@ class RunningCall:
 
 
 class _Worker(Thread):
-    """A thread that runs one call after another, until one of them is abandoned."""
+    """A thread that runs calls one after another, until one of them is abandoned."""
 
     def __init__(self) -> None:
         super().__init__(name="bayplan-plugin", daemon=True)
@@ -117,7 +117,7 @@ class PluginRunner:
         self._running: dict[int, RunningCall] = {}
 
     def call(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
-        """Return what a plugin's function returns.
+        """Call a plugin's function, and return its result.
 
         Raises:
             PluginFailure: it raised, exceeded the deadline, or is not called because earlier calls still run.
@@ -201,7 +201,7 @@ def _is_ours(frame: traceback.FrameSummary) -> bool:
 
 
 def _stack_of(worker: _Worker) -> list[traceback.FrameSummary]:
-    """Return the stack of a thread, outermost first, without our own frames."""
+    """Return the stack of a thread, outermost frame first, without Bayplan's own frames."""
     frame = sys._current_frames().get(worker.ident or 0)
     stack = traceback.extract_stack(frame) if frame is not None else []
     return [each for each in stack if not _is_ours(each)]

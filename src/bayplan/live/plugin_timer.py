@@ -62,7 +62,7 @@ class TimeTaken(Protocol):
 
 
 class PluginTimer(EngineCalls):
-    """Runs cycles, and times the plugins in some of them. Used by the engine's thread only.
+    """Runs cycles, and times the plugins in some of them. Used only by the engine's thread.
 
     Args:
         receiver: the receiver of the durations.
@@ -157,7 +157,7 @@ def _plugins_of(scheduler: Scheduler) -> Sequence[Plugin[object]]:
 
 
 def _status_in(answer: object) -> Status | None:
-    """Return the status in a method's result; None if it has none, which means success."""
+    """Return the status in a method's result; None if it has no status, which means success."""
     if isinstance(answer, tuple):
         return next((each for each in answer if isinstance(each, Status)), None)
     return answer if isinstance(answer, Status) else None

@@ -62,7 +62,7 @@ def _set_one(registry: CollectorRegistry, name: str, text: str, labels: dict[str
 
 
 class _LimitsAndNetwork(Collector):
-    """Metrics of Go's client library that Python's lacks."""
+    """Metrics that Go's client library has and Python's lacks."""
 
     def describe(self) -> Iterable[Metric]:
         return ()

@@ -169,7 +169,7 @@ class SchedulerThread:
         point: str = "Bind",
         generation: int | None = None,
     ) -> None:
-        """Report that a binding, or an update before it, was refused; see `Scheduler.binding_failed`.
+        """Report that the API refused a binding, or an update before it; see `Scheduler.binding_failed`.
 
         Args:
             key: the pod.
@@ -283,11 +283,11 @@ class SchedulerThread:
                 pass
 
     def next_instant_of(self, scheduler: Scheduler) -> int | None:
-        """Return when the scheduler has work next: now if pods are ready; None: never. Call it with `ask`."""
+        """Return the time when the scheduler next has work (now if pods are ready), or None if never. Call it with `ask`."""
         return self.clock.now_ns() if scheduler.queue.has_next else self._timer_ns
 
     def has_work(self, scheduler: Scheduler) -> bool:
-        """Return whether the host has work at this instant. Call it with `ask`."""
+        """Return whether the host has work at the current time. Call it with `ask`."""
         return bool(self._inbox or self._actions or self._steps) or (
             scheduler.queue.has_next and self._may_schedule(self.clock.now_ns())
         )

@@ -30,7 +30,7 @@ class Distribution(Collector):
         name: the name of the metric.
         text: the help text.
         labels: the names of the labels.
-        buckets: the upper bounds, without the infinite one.
+        buckets: the upper bounds, without infinity.
         registry: the registry of the metric.
     """
 
@@ -88,7 +88,7 @@ class Tally(Collector):
         registry.register(self)
 
     def add(self, *labels: str) -> None:
-        """Count one."""
+        """Increment the counter by one."""
         self._counts[labels] = self._counts.get(labels, 0) + 1
 
     def describe(self) -> Iterable[Metric]:

@@ -45,7 +45,7 @@ class PriorityClasses:
     """The priority classes of a cluster, always including the two system classes.
 
     Attributes:
-        default: the class of pods without one: the global default (of several, the lowest), or None.
+        default: the class of pods that name none: the global default (of several, the lowest), or None.
     """
 
     def __init__(self, classes: Iterable[PriorityClass] = ()) -> None:
@@ -84,7 +84,7 @@ class PriorityClasses:
 
 
 def with_default_tolerations(pod: Pod, *, seconds: int = DEFAULT_TOLERATION_SECONDS) -> Pod:
-    """Return a pod with default tolerations for nodes that are not ready or unreachable, unless it has its own."""
+    """Return a pod with the default tolerations for not ready and unreachable nodes, unless it has its own."""
     tolerations = pod.spec.tolerations
     added = tuple(
         Toleration(key=taint, operator="Exists", effect="NoExecute", toleration_seconds=seconds)

@@ -15,7 +15,7 @@ class NodeSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeSelectorTerm(ApiStruct, frozen=True, kw_only=True):
-    """Expressions that must all hold. A term without any matches no node."""
+    """Expressions that must all hold. A term without expressions matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
@@ -42,7 +42,7 @@ class NodeAffinity(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodAffinityTerm(ApiStruct, frozen=True, kw_only=True):
-    """Pods, by labels and namespaces; nodes with the same value of `topology_key` are near to one another."""
+    """A term that selects pods by labels and namespaces; nodes with the same value of `topology_key` are in one domain."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()

@@ -96,7 +96,7 @@ Item = TypeVar("Item", bound=KubernetesObject)
 
 
 def default_object(item: Item) -> Item:
-    """Return an object with the API's defaults and, if its kind has namespaces, with one."""
+    """Return an object with the API's defaults and, if its kind is namespaced, a namespace."""
     defaulter = _DEFAULTERS.get(type(item))
     if defaulter is not None:
         item = defaulter(item)
@@ -109,7 +109,7 @@ def default_object(item: Item) -> Item:
 
 
 def default_node(node: Node) -> Node:
-    """Return a node with its capacity as allocatable if it has none; amounts in thousandths."""
+    """Return a node with defaults: allocatable from the capacity if missing; amounts rounded to thousandths."""
     status = node.status
     allocatable = status.allocatable or status.capacity
     return changed(node, status=changed(status, capacity=rounded(status.capacity), allocatable=rounded(allocatable)))

@@ -137,7 +137,7 @@ def kind_of(struct: type[KubernetesObject]) -> ResourceKind:
 
 
 def find_kind(api_version: str, kind: str) -> ResourceKind | None:
-    """Return the row of an `apiVersion` and a `kind`, or None if Bayplan has no struct for them."""
+    """Return the row for an `apiVersion` and a `kind`, or None if Bayplan has no struct for them."""
     return _BY_DOCUMENT.get((api_version, kind))
 
 

@@ -48,7 +48,7 @@ class Filled(msgspec.Struct, frozen=True):
 
     Attributes:
         pod: the pod with the defaults.
-        notes: the set defaults, as the annotation of the pod reports them; empty if there are none.
+        notes: the defaults that were set, in the form of the pod's annotation; empty if none were.
     """
 
     pod: PodAmounts
@@ -56,7 +56,7 @@ class Filled(msgspec.Struct, frozen=True):
 
 
 def fill_in(limits: Iterable[Limit], pod: PodAmounts) -> Filled:
-    """Return a pod with requests and limits for its containers without them."""
+    """Return a pod with default requests and limits for containers without their own."""
     notes: list[str] = []
     for limit in limits:
         if limit.type == CONTAINER and (limit.default or limit.default_request):

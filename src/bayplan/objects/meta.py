@@ -118,7 +118,7 @@ class ObjectReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class KubernetesObject(ApiStruct, frozen=True, kw_only=True):
-    """Base of every object that has a kind of its own (`bayplan.objects.kinds` is the table of them)."""
+    """Base of every object with its own kind (see the table in `bayplan.objects.kinds`)."""
 
     metadata: ObjectMeta = ObjectMeta()
 

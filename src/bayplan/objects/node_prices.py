@@ -9,7 +9,7 @@ PRICE = "bayplan.io/price"
 
 
 def price_of(node: Node) -> float | None:
-    """Return the price of a node per hour, or None if it has none, or an invalid one."""
+    """Return the price of a node per hour; None if it has no price, or an invalid one."""
     try:
         return float(node.metadata.annotations.get(PRICE, ""))
     except ValueError:

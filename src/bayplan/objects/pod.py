@@ -316,13 +316,13 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
 
 
 def not_scheduled(pod: Pod) -> PodCondition | None:
-    """Return the condition PodScheduled of a pod if it is False, as the cluster's scheduler has written it; None otherwise."""
+    """Return the condition PodScheduled of a pod, as written by the cluster's scheduler, if it is False; otherwise None."""
     return next(
         (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), None
     )
 
 
 def waiting_message(pod: Pod) -> str:
-    """Return why a pod has no node, from its condition PodScheduled; "" if that says nothing."""
+    """Return why a pod has no node, from its condition PodScheduled; "" if the condition has no message."""
     condition = not_scheduled(pod)
     return "" if condition is None else condition.message

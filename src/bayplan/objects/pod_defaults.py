@@ -66,7 +66,7 @@ def default_pod_status(status: PodStatus) -> PodStatus:
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:
-    """Return the spec of a pod or a template with the defaults of both."""
+    """Return the spec of a pod or of a pod template with its defaults."""
     grace = spec.termination_grace_period_seconds
     return changed(
         spec,
@@ -206,9 +206,9 @@ def _rounded_quantity(quantity: Quantity) -> Quantity:
 
 
 def _as_decimal(quantity: Quantity) -> str:
-    """Write a sum so that parsing it gives upstream's form of it: a decimal if one of its parts is one.
+    """Write a sum so that parsing it gives the form that upstream has: decimal if one of its parts is decimal.
 
-    It only matters together with overhead (`bayplan.objects.requests.repeats_overhead`).
+    This matters only together with overhead (`bayplan.objects.requests.repeats_overhead`).
     """
     if not quantity.is_decimal or parse_quantity(str(quantity)).is_decimal:
         return str(quantity)

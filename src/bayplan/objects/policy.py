@@ -15,7 +15,7 @@ from bayplan.objects.meta import (
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a disruption budget: how many of the selected pods must remain available."""
+    """The spec of a disruption budget: the number of selected pods that must remain available."""
 
     min_available: IntOrString | None = None
     selector: LabelSelector | None = None
@@ -24,7 +24,7 @@ class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True, kw_only=True):
-    """The status: how many of the selected pods may be disrupted now. `disrupted_pods` maps terminating pods to timestamps."""
+    """The status: the number of selected pods that may be disrupted now. `disrupted_pods` maps terminating pods to timestamps."""
 
     observed_generation: Int64 = 0
     disrupted_pods: dict[str, str | None] = {}
@@ -43,7 +43,7 @@ class PodDisruptionBudget(KubernetesObject, frozen=True, kw_only=True):
 
 
 class PriorityClass(KubernetesObject, frozen=True, kw_only=True):
-    """A name for a priority, and whether its pods preempt others."""
+    """A name for a priority, and whether its pods preempt other pods."""
 
     value: Int32 = 0
     global_default: bool = False
@@ -75,7 +75,7 @@ class LimitRange(KubernetesObject, frozen=True, kw_only=True):
 
 
 class ScopedResourceSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
-    """One requirement of a quota on the objects that it counts."""
+    """A requirement of a quota on the objects that it counts."""
 
     scope_name: str = ""
     operator: str = ""

@@ -36,8 +36,8 @@ _MIN = -(2**63)
 _NANO = -9
 _FACTORS = 18  # Decimal digits that always fit into an int64.
 _WRAPPING_SCALES = (1, 2, 3, 6, 9)  # Upstream multiplies by these in one step and returns the wrapped result.
-_MAX_EXPONENT = 2_000  # Upstream computes 10**exponent whatever it costs; Bayplan rejects exponents above this.
-_PLAIN_LENGTH = 12  # Numbers with fewer digits fit into an int64, in whatever unit.
+_MAX_EXPONENT = 2_000  # Upstream computes 10**exponent at any cost; Bayplan rejects exponents above this.
+_PLAIN_LENGTH = 12  # Numbers with fewer digits fit into an int64 in any unit.
 _MAX_LENGTH = 2_000  # The same for the digits of a text.
 
 
@@ -71,7 +71,7 @@ class Quantity:
 
     Attributes:
         unscaled, scale: the amount is `unscaled * 10**scale`, a whole number of nanos.
-        is_decimal: whether the amount is of upstream's second form, which has no bounds.
+        is_decimal: whether the amount has upstream's second form, a decimal without bounds.
         format: the format in which it prints.
     """
 
@@ -236,7 +236,7 @@ class Quantity:
         return (left > right) - (left < right)
 
     def compared_with(self, other: "Quantity") -> "Quantity":
-        """Return the quantity as upstream stores it after a comparison: in the second form if the other one is."""
+        """Return the quantity as upstream stores it after a comparison: as a decimal if the other quantity is one."""
         if not other.is_decimal or self.is_decimal:
             return self
         return Quantity(self.unscaled, self.scale, format=self.format, is_decimal=True)
@@ -372,7 +372,7 @@ def parse_quantity(quantity: QuantityLike) -> Quantity:
 
 
 def number_text(number: int | float) -> str:
-    """Return a number of a document as Go's encoding/json writes it: from 1e-6 to 1e21 without an exponent."""
+    """Return a number of a document as Go's encoding/json writes it: without an exponent from 1e-6 to 1e21."""
     text = repr(number)
     return f"{Decimal(text):f}" if "e" in text and 1e-6 <= abs(number) < 1e21 else text
 

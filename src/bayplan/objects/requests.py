@@ -221,7 +221,7 @@ def repeats_overhead(pod: Pod) -> bool:
     """Return whether a pod's requests grow with each of upstream's computations.
 
     Upstream adds overhead to a pod-level request in place, and changes the pod if the request is stored as a decimal (fractions
-    of binary units, more than 18 digits). An API server writes amounts in forms that are not stored so.
+    of binary units, more than 18 digits). An API server writes amounts in other forms.
     """
     return bool(pod.spec.overhead and pod.spec.resources is not None and _repeated_overhead(pod, RequestOptions()))
 
@@ -269,7 +269,7 @@ def sum_container_limits(pod: Pod) -> dict[str, Quantity]:
 def _fold(
     containers: Iterable[dict[str, Number]], init_containers: Iterable[tuple[bool, dict[str, Number]]]
 ) -> dict[str, Number]:
-    """Compute the maximum of a pod's requests over its lifecycle from those of its containers.
+    """Compute the maximum of a pod's requests over its lifecycle from the requests of its containers.
 
     Containers run together. Init containers run one after the other, each together with the sidecars (the flag) that started
     before it.

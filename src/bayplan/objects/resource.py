@@ -105,7 +105,7 @@ class DeviceClassConfiguration(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceClaim(ApiStruct, frozen=True, kw_only=True):
-    """The devices that a claim asks for."""
+    """The devices that a claim requests."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()

@@ -29,7 +29,7 @@ _OLD_NAMES = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """One requirement of a quota on the objects that it counts."""
+    """A requirement of a quota on the objects that it counts."""
 
     name: str
     operator: str = "Exists"
@@ -93,7 +93,7 @@ def pod_usage(pod: PodAmounts) -> Usage:
 
 
 def _pod_resources(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
-    """Return amounts under the names that quotas use for them."""
+    """Return amounts by the names that quotas use for them."""
     found: dict[str, Quantity] = {"pods": _ONE}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(_HUGE_PAGES):
@@ -118,7 +118,7 @@ def _covers_pods(resource: str) -> bool:
 
 
 def claim_usage(storage: Quantity | None, storage_class: str, attributes_class: str) -> Usage:
-    """Return what a PersistentVolumeClaim uses of a quota.
+    """Return the usage of a quota by a PersistentVolumeClaim.
 
     Args:
         storage: the requested amount of storage.
@@ -216,7 +216,7 @@ def check_quotas(quotas: Iterable[Quota], usage: Usage, before: Usage | None) ->
     Args:
         quotas: the quotas of the namespace, sorted by name.
         usage: the usage of the object.
-        before: the usage of the old object, None for a new one.
+        before: the usage of the old object; None for a new object.
     """
     counting: list[Quota] = []
     for quota in quotas:
@@ -259,7 +259,7 @@ def _delta(amounts: Amounts, before: Amounts) -> dict[str, Quantity]:
 
 
 def _unstated(restricted: Iterable[str], pod: PodAmounts | None) -> str:
-    """Return the amounts that a quota counts but the containers of a pod lack."""
+    """Return an error text if containers do not specify amounts that quotas require of every pod; "" if they do."""
     if pod is None or pod.requests or pod.limits:
         return ""
     required = sorted(_MUST_STATE.intersection(restricted))

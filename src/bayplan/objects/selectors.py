@@ -65,11 +65,11 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class Selector:
-    """A compiled label selector: every requirement must hold. Immutable; equal if the meaning is the same.
+    """A compiled label selector: every requirement must hold. Immutable; equivalent selectors are equal.
 
     Attributes:
         requirements: the conditions, sorted by key. Empty in a selector that matches nothing.
-        matches_nothing: whether no labels match at all (the selector was absent).
+        matches_nothing: whether the selector matches no labels because it was absent.
         key: hashable; equal for selectors that are written differently but mean the same; None matches nothing.
     """
 
@@ -90,7 +90,7 @@ class Selector:
 
     @property
     def matches_everything(self) -> bool:
-        """Whether there is no requirement at all (upstream's `Empty`)."""
+        """Whether the selector has no requirements (upstream's `Empty`)."""
         return not self.requirements and not self.matches_nothing
 
     def matches(self, labels: Labels) -> bool:
@@ -106,7 +106,7 @@ class Selector:
         return True
 
     def adding(self, requirements: Iterable[Requirement]) -> "Selector":
-        """Return a selector with additional requirements; one that matches nothing stays so."""
+        """Return a selector with additional requirements; a selector that matches nothing is unchanged."""
         return self if self.matches_nothing else Selector((*self.requirements, *requirements))
 
     def __eq__(self, other: object) -> bool:
@@ -234,7 +234,7 @@ class NodeTerm:
     """A compiled term of a node selector.
 
     Attributes:
-        labels: the requirements on the node's labels; None if the term has none.
+        labels: the requirements on the node's labels; None without requirements.
         fields: the requirements on the node's name.
         errors: upstream's errors of the term; an invalid term matches no node.
         key: hashable, compares by meaning.
@@ -286,7 +286,7 @@ class CompiledPreferredTerms(msgspec.Struct, frozen=True):
 
     Attributes:
         terms: the weight and term of each; empty terms and those of weight 0 are omitted.
-        error: upstream's errors of invalid terms, or ""; an error fails the whole cycle in PreScore.
+        error: upstream's errors about invalid terms, or ""; an error ends the cycle in PreScore.
     """
 
     terms: tuple[tuple[int, NodeTerm], ...]
@@ -398,7 +398,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparison_operators: boo
         toleration: the toleration of a pod.
         taint: the taint of a node.
         comparison_operators: whether Gt and Lt are supported (gate TaintTolerationComparisonOperators); otherwise
-            such a toleration tolerates nothing. Gt tolerates taints with a greater value than its own.
+            such a toleration tolerates nothing. Gt tolerates taints with a value greater than its own.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False

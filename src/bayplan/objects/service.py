@@ -16,7 +16,7 @@ class ServicePort(ApiStruct, frozen=True, kw_only=True):
 
 
 class ServiceSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a service. `selector` None (absent) selects nothing at all."""
+    """The spec of a Service. Without a selector (None) it selects no pods."""
 
     ports: tuple[ServicePort, ...] = ()
     selector: dict[str, str] | None = None

@@ -51,9 +51,9 @@ class SimpleSum(NamedTuple):
     Attributes:
         nanos: the sum by resource.
         silent: the number of containers without a request for CPU, and for memory.
-        whole: the sums as int64, None for pods that are not this simple.
+        whole: the sums as int64; None for pods that are not this simple.
         counted: the same with the defaults of `NON_ZERO`.
-        on_nodes: the part of `whole` that nodes count.
+        on_nodes: the resources in `whole` that nodes count.
     """
 
     nanos: dict[str, int]
@@ -80,7 +80,7 @@ def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quanti
 
 
 class SimpleSums:
-    """Caches the sum of the last pod: several rules need that of the same pod, one after the other."""
+    """Caches the sum of the last pod, because several rules in a row need that of the same pod."""
 
     __slots__ = ("_known",)
 

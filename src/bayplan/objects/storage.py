@@ -100,7 +100,7 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
 
 
 class TopologySelectorLabelRequirement(ApiStruct, frozen=True, kw_only=True):
-    """A node label and those of its values in which a class can provision."""
+    """A node label, and its values for which a class can provision volumes."""
 
     key: str = ""
     values: tuple[str, ...] = ()

@@ -164,7 +164,7 @@ def _default_template(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 def _default_selector(selector: LabelSelector | None, template: PodTemplateSpec) -> LabelSelector | None:
-    """Set the selector to the template's labels if older API versions omit it."""
+    """Set the selector to the template's labels if it is missing, as older API versions allow."""
     if selector is None and template.metadata.labels:
         return LabelSelector(match_labels=template.metadata.labels)
     return selector

@@ -244,7 +244,7 @@ class PodFailurePolicyOnPodCondition(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodFailurePolicyRule(ApiStruct, frozen=True, kw_only=True):
-    """The action of a Job when one of its pods fails in this way. Action: FailJob, FailIndex, Ignore, Count."""
+    """The action of a Job when a pod fails in this way. Action: FailJob, FailIndex, Ignore, Count."""
 
     action: str = ""
     on_exit_codes: PodFailurePolicyOnExitCodes | None = None
@@ -258,14 +258,14 @@ class PodFailurePolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class SuccessPolicyRule(ApiStruct, frozen=True, kw_only=True):
-    """Which indexes must succeed, or how many."""
+    """The indexes that must succeed, or their number."""
 
     succeeded_indexes: str | None = None
     succeeded_count: Int32 | None = None
 
 
 class SuccessPolicy(ApiStruct, frozen=True, kw_only=True):
-    """The success policy of an indexed Job: it has succeeded as soon as one of the rules is met."""
+    """The success policy of an indexed Job: it succeeds when any of the rules is met."""
 
     rules: tuple[SuccessPolicyRule, ...] = ()
 

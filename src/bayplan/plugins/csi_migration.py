@@ -66,8 +66,8 @@ class CsiVolume(msgspec.Struct, frozen=True):
     """A volume as its CSI driver knows it.
 
     Attributes:
-        driver, handle: its name.
-        node_affinity: the nodes from which it is reachable; None for inline volumes and if it is reachable from all.
+        driver, handle: the driver and the volume's identifier there.
+        node_affinity: the nodes that can reach it; None for inline volumes, and if all nodes can.
     """
 
     driver: str
@@ -89,7 +89,7 @@ _PLUGIN_OF_FIELD = MappingProxyType(
 
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str:
-    """Return the in-tree plugin of a volume that has a CSI driver now, or the empty text."""
+    """Return a volume's in-tree plugin if a CSI driver has replaced it, or the empty string."""
     for field, plugin in _PLUGIN_OF_FIELD.items():
         if getattr(source, field) is not None:
             return plugin
@@ -97,7 +97,7 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str:
 
 
 def is_migratable(source: Volume | PersistentVolumeSpec) -> bool:
-    """Return whether a volume is of an in-tree plugin that has a CSI driver now."""
+    """Return whether a volume is of an in-tree plugin that a CSI driver has replaced."""
     return in_tree_plugin(source) != ""
 
 
@@ -128,7 +128,7 @@ def translate_volume(volume: PersistentVolume) -> CsiVolume:
 
 
 def _handle(source: Volume | PersistentVolumeSpec, name: str, labels: Mapping[str, str]) -> str:
-    """Return the driver's identifier of a volume with a name; the labels give the zones of a disk of GCE."""
+    """Return the driver's identifier of a volume with this name; a GCE disk's zones are taken from the labels."""
     if source.aws_elastic_block_store is not None:
         return _ebs_volume_id(source.aws_elastic_block_store.volume_id)
     if source.gce_persistent_disk is not None:
@@ -146,7 +146,7 @@ _AWS_VOLUME = re.compile(r"vol-[^/]*\n?\Z")
 
 
 def _ebs_volume_id(text: str) -> str:
-    """Return the volume of ``aws://<zone>/<volume>`` or ``aws:///<volume>``; other texts unchanged."""
+    """Return the volume of ``aws://<zone>/<volume>`` or ``aws:///<volume>``, and any other string unchanged."""
     prefix = "failed to translate Kubernetes ID to EBS Volume ID"
     if not text.startswith("aws://"):
         return text
@@ -163,7 +163,7 @@ def _gce_place(labels: Mapping[str, str]) -> str:
 
 
 def _gce_region(zones: list[str]) -> str:
-    """Return the region of some zones, which are called ``<continent>-<region>-<letter>``."""
+    """Return the region of some zones with names of the form ``<continent>-<region>-<letter>``."""
     prefix = "failed to get region from zones:"
     regions = set()
     for zone in zones:
@@ -188,7 +188,7 @@ def _azure_disk_uri(disk: AzureDiskVolumeSource) -> str:
 
 
 def _translate_topology(affinity: NodeSelector | None, labels: Mapping[str, str], csi_key: str) -> NodeSelector | None:
-    """Replace zones with the driver's key, in the affinity or else from the labels; old names of regions become new ones."""
+    """Replace zone labels by the driver's key, in the affinity or else from the labels; old region labels are renamed."""
     terms = affinity.node_selector_terms if affinity is not None else ()
     beta = _uses_beta_labels(terms, labels)
     zone = BETA_ZONE if beta else ZONE
@@ -210,7 +210,7 @@ def _translate_topology(affinity: NodeSelector | None, labels: Mapping[str, str]
 
 
 def _uses_beta_labels(terms: tuple[NodeSelectorTerm, ...], labels: Mapping[str, str]) -> bool:
-    """Return whether zones go by the old label: the affinity decides before the labels, the new name before the old."""
+    """Return whether zones use the old label: the affinity takes precedence over the labels, the new name over the old."""
     keys = {requirement.key for term in terms for requirement in term.match_expressions}
     for names in (keys, labels):
         if ZONE in names:

@@ -51,14 +51,14 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         self._last_victims: dict[str, str] = {}
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Find a node where the pod may preempt others, and the victims."""
+        """Find a node where the pod can preempt other pods, and the victims."""
         found, status = self.evaluator.preempt(pod, diagnosis, state)
         if status.reasons:
             status = Status(status.code, (f"preemption: {status.message}",))
         return (self.start(pod, found) if found is not None else None), status
 
     def start(self, pod: Pod, found: PostFilterResult) -> PostFilterResult:
-        """Record that the evictions for a pod begin; return what remains to be done."""
+        """Record that evictions for a pod begin, unless all victims are already terminating; return the result to execute."""
         if not self._asynchronous or not found.victims:
             return found
         for key in reversed(found.victims):
@@ -71,7 +71,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         return replace(found, nominations_to_clear=())
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Hold a pod back from the choice of its victims until the last of them is terminating."""
+        """Hold a pod back after its victims are chosen, until the last of them is terminating."""
         return HELD_BACK if self._last_victims and self.is_running_preemption(pod) else SUCCESS
 
     def is_running_preemption(self, pod: Pod) -> bool:

@@ -1,7 +1,7 @@
-"""GangScheduling: pods of a group wait for their PodGroup. Not yet: a gang's quorum. Alpha in this release, behind its gate.
+"""GangScheduling: pods of a group wait for their PodGroup. Minimum counts are not supported. Alpha, behind a feature gate.
 
-Upstream lets the pods of a gang in when there are enough of them, and binds them together. Both need pod groups to be scheduled
-as one, which this version does not do: here the pods of a group that exists are scheduled one by one. Source: KEP-4671.
+Upstream admits the pods of a gang once there are enough of them, and binds them together. Both require scheduling a pod group
+as a unit, which this version does not support: once the group exists, its pods are scheduled one by one. Source: KEP-4671.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bayplan.objects.policy import PodGroup
 
 
 class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
-    """Holds pods back until their group exists, and registers the events that may complete a gang."""
+    """Holds pods back until their PodGroup exists, and registers the events that may complete a gang."""
 
     name = "GangScheduling"
     partial = True
@@ -35,7 +35,7 @@ class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
         return SUCCESS, 0
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register added pods, which may complete the gang, and the group itself. Updates can't help either of them."""
+        """Register added pods, which may complete the gang, and added pod groups. Updates can't help."""
         return (
             (ClusterEvent(EventResource.POD, ActionType.ADD), is_schedulable_after_pod_added),
             (ClusterEvent(EventResource.POD_GROUP, ActionType.ADD), is_schedulable_after_pod_group_added),
@@ -44,7 +44,7 @@ class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
 
 @hint(Pod, new=True)
 def is_schedulable_after_pod_added(pod: Pod, before: Pod | None, added: Pod) -> bool:
-    """Queue the pod if the added one is of its group."""
+    """Queue the pod if the added pod belongs to its group."""
     group = _group_of(pod)
     return group is not None and group == _group_of(added) and pod.metadata.namespace == added.metadata.namespace
 

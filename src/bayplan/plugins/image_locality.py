@@ -1,6 +1,6 @@
 """ImageLocality: prefers nodes that already have the pod's images.
 
-The size of an image is scaled by the share of nodes that have it, so that pods don't all run on the only node that does.
+The size of an image is scaled by the share of nodes that have it, so that pods don't all run on the only node with the image.
 Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
 """
 
@@ -24,8 +24,8 @@ class ImageLocalitySpec(msgspec.Struct, frozen=True):
     """The pod's images and the number of its containers.
 
     Attributes:
-        key: both.
-        images: normalised names with how often each occurs.
+        key: the images and the number of containers.
+        images: the normalised names, each with its number of occurrences.
         max_threshold_bytes: the sum of image sizes above which the score is 100.
     """
 
@@ -35,7 +35,7 @@ class ImageLocalitySpec(msgspec.Struct, frozen=True):
 
 
 class ImageLocality(ScorePlugin[ImageLocalitySpec]):
-    """Scores nodes by the sizes of the pod's images that they hold."""
+    """Scores nodes by the sizes of the pod's images that they already have."""
 
     name = "ImageLocality"
     reads = Reads.NODES
@@ -90,7 +90,7 @@ class ImageScore(ScoreRule):
         return moved
 
     def score(self, row: int) -> int:
-        """Sum up the images on the node."""
+        """Sum the weighted sizes of the pod's images on the node."""
         total = 0
         for number in range(len(self._worths)):
             if self._holders[number][row]:

@@ -1,7 +1,7 @@
-"""InterPodAffinity: places pods near the pods that they prefer or require, and away from those that repel them or are repelled.
+"""InterPodAffinity: places pods near pods that they require or prefer, and away from pods with anti-affinity on either side.
 
-Nothing is searched: each distinct term is a counter of pods per row, summed up per domain of its topology key; a rule looks up the
-domain of its node. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+Each distinct term is a counter of pods by row, summed by domain of its topology key; a rule only looks up the domain of a node.
+ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ class TermTables:
 
     Attributes:
         namespace_version: the version of the catalog's namespaces at that time.
-        owned_seen: how many terms of pods had been looked at.
-        owned: per kind the terms of pods that match the spec's pod.
-        all_required: pods that match all required terms, per key.
-        anti: pods that each required anti-affinity term matches.
+        owned_seen: the number of other pods' terms processed so far.
+        owned: by kind, the terms of other pods that match the spec's pod.
+        all_required: by topology key, the pods that match all required terms.
+        anti: for each required anti-affinity term, the matching pods.
         preferred: weight, key and pods of each preferred term.
         required_of_others: key and owners of each required anti-affinity term in `owned`.
-        weighed: weight, key and pods of everything that is scored; None if it must be rebuilt.
+        weighed: weight, key and pods of all scored terms; None if it must be rebuilt.
         matches_itself: whether the pod itself satisfies its required affinity.
-        version: changes when any of these lists does.
+        version: changes when any of these lists changes.
     """
 
     def __init__(self) -> None:
@@ -88,10 +88,10 @@ class InterPodAffinitySpec:
     """The pod's own terms, and its namespace and labels, which terms of other pods may match.
 
     Attributes:
-        key: everything below.
+        key: namespace, labels and terms.
         namespace, labels: the namespace and labels of the pod.
-        terms: the pod's own.
-        tables: what is counted for them; filled as terms of other pods come.
+        terms: the pod's own terms.
+        tables: the counts for all terms; terms of other pods are added when they appear.
     """
 
     key: Hashable
@@ -107,7 +107,7 @@ class InterPodAffinity(
     PreScorePlugin[InterPodAffinitySpec],
     NormalizePlugin[InterPodAffinitySpec],
 ):
-    """Filters and scores by the pods that are in a node's domains."""
+    """Filters and scores nodes by the pods in their domains."""
 
     name = "InterPodAffinity"
     texts = MappingProxyType(
@@ -135,7 +135,7 @@ class InterPodAffinity(
         """Compile the pod's terms."""
         terms = pod_terms(pod)
         labels = pod.metadata.labels
-        # The two kinds of reader differ in what else they depend on: terms of other pods are matched against namespace and labels.
+        # Namespace and labels are part of the key, because terms of other pods are matched against them.
         key = (pod.metadata.namespace, tuple(sorted(labels.items())), terms)
         return InterPodAffinitySpec(key, pod.metadata.namespace, labels, terms, TermTables())
 
@@ -144,7 +144,7 @@ class InterPodAffinity(
     def pre_filter(
         self, spec: InterPodAffinitySpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Read the sums of all terms that matter; SKIP if no node can fail for them."""
+        """Read the sums of all relevant terms; SKIP if they can't reject any node."""
         if spec.terms.error:
             return unresolvable(f"parsing pod: {spec.terms.error}")
         tables = self.tables(spec, cluster)
@@ -160,7 +160,7 @@ class InterPodAffinity(
     # PreScore and Score.
 
     def pre_score(self, spec: InterPodAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Sum up the weights of all preferred terms (and required ones of others) per key; SKIP if nothing matches."""
+        """Sum the weights of all preferred terms, and of other pods' required terms, by topology key; SKIP if nothing matches."""
         has_own = bool(spec.terms.preferred_affinity or spec.terms.preferred_anti_affinity)
         if self._ignores_existing and not has_own:
             return SKIP
@@ -171,7 +171,7 @@ class InterPodAffinity(
         return SKIP
 
     def weighed(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
-        """Return weight, topology key and pods of all terms that are scored."""
+        """Return weight, topology key and pods of all scored terms."""
         tables = self.tables(spec, cluster)
         if tables.weighed is None:
             tables.weighed = [*tables.preferred, *self._owned_weights(tables)]
@@ -193,7 +193,7 @@ class InterPodAffinity(
     # Tables.
 
     def tables(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> TermTables:
-        """Return the tables of a spec, with those of terms that came since it was last asked."""
+        """Return the tables of a spec, including terms that were added since the last call."""
         tables = spec.tables
         version = cluster.catalog.version(Namespace)
         if tables.namespace_version != version:
@@ -234,16 +234,16 @@ class InterPodAffinity(
             tables.preferred.append((weight, term.topology_key, _table_of(term, cluster)))
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods that come, go or change labels, and nodes that come or change labels."""
+        """Register pods that are added, deleted or relabelled, and nodes that are added or relabelled."""
         return inter_pod_affinity_hints.events()
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which pods a term of the incoming pod selects.
+    """The pods that a term of the incoming pod selects.
 
     Attributes:
-        key: says all that `matches` depends on.
-        everywhere: whether the term reaches every namespace.
+        key: selections with equal keys match the same pods.
+        everywhere: whether the term applies to every namespace.
     """
 
     key: Hashable
@@ -259,10 +259,10 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def _resolved(term: AffinityTerm, cluster: ClusterState) -> Selection:
-    """Return what a term selects now.
+    """Return the pods that a term selects in the current namespaces.
 
-    Its selector of namespaces is resolved to names; and, as upstream does by oversight, it is also held against no labels at all:
-    a selector that matches those (DoesNotExist, NotIn) reaches the pods of every namespace.
+    Its namespace selector is resolved to names. As in upstream, by mistake, it is also matched against an empty label set:
+    a selector that matches no labels (DoesNotExist, NotIn) selects pods of every namespace.
     """
     selector = term.namespace_selector
     everywhere = selector.matches({})
@@ -283,7 +283,7 @@ def _table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
 
 
 class RequiredTerms(FilterRule):
-    """The first of three rules that a node breaks: the pod's affinity, its anti-affinity, the anti-affinity of existing pods."""
+    """The first rule that a node violates: the pod's affinity, its anti-affinity, or the anti-affinity of existing pods."""
 
     def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -299,7 +299,7 @@ class RequiredTerms(FilterRule):
         self._stamp = -1
 
     def refresh(self) -> bool:
-        """Bring the tables up to date; return whether a domain of several nodes got its first pod or lost its last."""
+        """Update the tables; return whether a domain of several nodes got its first matching pod or lost its last."""
         tables = self._plugin.tables(self._spec, self._cluster)
         moved = False
         if tables.version != self._version:
@@ -360,7 +360,7 @@ class WeighedTerms(ScaledScoreRule):
         self._stamp = -1
 
     def refresh(self) -> bool:
-        """Bring the tables up to date; return whether a domain of several nodes gained or lost pods."""
+        """Update the tables; return whether a domain of several nodes gained or lost matching pods."""
         weighed = self._plugin.weighed(self._spec, self._cluster)
         moved = False
         if weighed is not self._seen:
@@ -380,7 +380,7 @@ class WeighedTerms(ScaledScoreRule):
         return moved
 
     def score(self, row: int) -> int:
-        """Sum up the weights of what is in the node's domains."""
+        """Sum the weights of the matching pods in the node's domains."""
         total = 0
         for number in range(len(self._tables)):
             table = self._tables[number]
@@ -390,7 +390,7 @@ class WeighedTerms(ScaledScoreRule):
         return total
 
     def score_all(self, raw: Ints) -> None:
-        """Sum up the weights for all rows, term by term."""
+        """Sum the weights for all rows, term by term."""
         count = self.columns.count
         for row in range(count):
             raw[row] = 0

@@ -19,7 +19,7 @@ def events() -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
 
 @hint(Pod)
 def is_schedulable_after_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> HintAnswer | bool:
-    """Queue the pod if a pod that it needs was added, or a pod that kept it away was deleted."""
+    """Queue the pod if a pod that it requires was added, or a pod whose anti-affinity rejected it was deleted."""
     if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
         return True
     if any(other is not None and _is_nowhere(other) for other in (before, after)):
@@ -45,7 +45,7 @@ def is_schedulable_after_pod_change(pod: Pod, before: Pod | None, after: Pod | N
 
 @hint(Node, new=True)
 def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node) -> HintAnswer | bool:
-    """Queue the pod if a node entered, left or changed a domain of its terms."""
+    """Queue the pod if a node was added to a domain of its terms, left it, or changed domains."""
     terms = pod_terms(pod)
     if terms.error:
         return HintAnswer.ERROR
@@ -64,12 +64,12 @@ def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node)
 
 
 def _is_nowhere(pod: Pod) -> bool:
-    """Return whether a pod is on no node and nominated to none, so that it can't matter to others."""
+    """Return whether a pod is neither on a node nor nominated to one, so that it can't affect other pods."""
     return not pod.spec.node_name and not pod.status.nominated_node_name
 
 
 def _all_match(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-    """Return whether all terms match a pod, its namespace taken by name alone; without terms nothing does."""
+    """Return whether all terms match a pod, comparing only names of namespaces; False without terms."""
     if not terms:
         return False
     return all(term.matches(pod.metadata.namespace, pod.metadata.labels, {}) for term in terms)

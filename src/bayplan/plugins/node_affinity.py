@@ -56,7 +56,7 @@ class NodeAffinitySpec:
 
     Attributes:
         key: compares by meaning.
-        skips_filter: the pod has neither selector nor affinity (an empty node selector counts as one).
+        skips_filter: whether the pod has neither node selector nor affinity; an empty node selector counts.
         required: selector and required affinity.
         node_names: the names to which each required term is bound; None for a term that is not bound to names.
         preferred: preferred affinity, or None.
@@ -75,9 +75,9 @@ class NodeAffinity(
     PreScorePlugin[NodeAffinitySpec],
     NormalizePlugin[NodeAffinitySpec],
 ):
-    """Rejects nodes by labels and names, and scores those that a pod prefers.
+    """Rejects nodes by labels and names, and scores nodes that a pod prefers.
 
-    Arguments (`NodeAffinityArgs`) may add an affinity that holds for all pods of the profile.
+    Arguments (`NodeAffinityArgs`) may add an affinity that applies to all pods of the profile.
 
     Attributes:
         added_required: the required part of the added affinity, for explanations.
@@ -131,7 +131,7 @@ class NodeAffinity(
         return PreFilterResult(node_names=spec.node_names)
 
     def filter_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for what is required."""
+        """Return the rule for the required terms."""
         return RequiredAffinity(spec.required, self._added_selector, cluster)
 
     def pre_score(self, spec: NodeAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -145,11 +145,11 @@ class NodeAffinity(
         return spec.preferred.error if params is None and spec.preferred is not None else ""
 
     def score_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for what is preferred."""
+        """Return the rule for the preferred terms."""
         return PreferredAffinity((self._added_preferred, spec.preferred), cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register nodes that come or change their labels."""
+        """Register nodes that are added or relabelled."""
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
         return ((node, self.is_schedulable_after_node_change),)
 
@@ -214,7 +214,7 @@ class PreferredAffinity(StretchedScoreRule):
             term.bind()
 
     def score(self, row: int) -> int:
-        """Sum up the weights."""
+        """Sum the weights of the matching terms."""
         total = 0
         for number in range(len(self._terms)):
             term = self._terms[number]
@@ -235,9 +235,9 @@ def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:
 
 
 def _node_names(selector: NodeSelector) -> frozenset[str] | None:
-    """Return the names that the terms are bound to, together; None if one term selects nodes in another way.
+    """Return the union of the node names that the terms require; None if a term selects nodes in another way.
 
-    Terms are alternatives, the requirements of a term hold together: names are united over terms and intersected within.
+    Terms are alternatives, and all requirements of a term must hold: names are united over terms and intersected within a term.
     """
     names: frozenset[str] | None = None
     for term in selector.node_selector_terms:

@@ -1,4 +1,4 @@
-"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes only to nodes that declare it. Source: KEP-5328."""
+"""NodeDeclaredFeatures: a pod that needs a kubelet feature runs only on nodes that declare it. Source: KEP-5328."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ KNOWN_FEATURES = (
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_HOST_NETWORK,
 )
-"""The features of the release, in alphabetical order. Only two of them matter to scheduling."""
+"""The features of the release, in alphabetical order. Only two of them affect scheduling."""
 
 
 class NodeDeclaredFeaturesSpec(msgspec.Struct, frozen=True):
-    """The features that the pod needs. They are the key."""
+    """The features that the pod needs; they are also the spec's key."""
 
     key: frozenset[str]
 
@@ -69,7 +69,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
         return DeclaredFeatures(spec.key, cluster, enabled=self._enabled)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register nodes that come or declare other features, and updates of the pod."""
+        """Register nodes that are added or change their declared features, and updates of the pod."""
         if not self._enabled:
             return ()
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_DECLARED_FEATURE)
@@ -114,8 +114,8 @@ def needed_features(pod: Pod) -> frozenset[str]:
 def known_features(declared: tuple[str, ...]) -> frozenset[str]:
     """Return the known features among those that a node declares.
 
-    Kubelets declare them in alphabetical order. Like upstream this merges two sorted lists, so that of a list in another
-    order what stands too late is not found.
+    Kubelets declare them in alphabetical order. Like upstream, this merges two sorted lists, so a feature that is
+    out of order is not found.
     """
     found = []
     rest = iter(declared)
@@ -131,13 +131,13 @@ def known_features(declared: tuple[str, ...]) -> frozenset[str]:
 
 @hint(Node, new=True)
 def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
-    """Queue the pod if a node came, or declares other features than before."""
+    """Queue the pod if a node was added, or its declared features changed."""
     return before is None or before.status.declared_features != after.status.declared_features
 
 
 @hint(Pod, new=True)
 def is_schedulable_after_pod_update(pod: Pod, before: Pod | None, after: Pod) -> bool:
-    """Queue the pod if its new version needs other features."""
+    """Queue the pod if its new version needs different features."""
     if after.metadata.uid != pod.metadata.uid or before is None:
         return False
     return needed_features(before) != needed_features(after)

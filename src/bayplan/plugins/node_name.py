@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node fits on that node alone."""
+"""NodeName: a pod that names its node only fits on that node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHER_NODE = 1 | UNRESOLVABLE_BIT
 
 
 class NodeNameSpec(msgspec.Struct, frozen=True):
-    """The node that the pod names, or the empty text. It is its own key."""
+    """The node that the pod names, or the empty string; it is also the spec's key."""
 
     key: str
 
@@ -43,12 +43,12 @@ class NodeName(FilterPlugin[NodeNameSpec]):
         return NamedNode(spec.key, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register added nodes, without a hint: any of them may be the one."""
+        """Register added nodes, without a hint: any of them may be the named node."""
         return ((NODE_ADD, None),)
 
 
 class NamedNode(FilterRule):
-    """`OTHER_NODE` for every node with another name than the pod gives, if it gives one."""
+    """`OTHER_NODE` for all nodes except the named one, if the pod names a node."""
 
     def __init__(self, name: str, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)

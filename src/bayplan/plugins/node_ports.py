@@ -1,4 +1,4 @@
-"""NodePorts: a node's port goes to one pod only, address by address."""
+"""NodePorts: only one pod of a node can use a host port, per protocol and address."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ STATE_MISSING = 2 | ERROR_BIT
 
 
 class NodePortsSpec(msgspec.Struct, frozen=True):
-    """The ports of the node that the pod wants. They are the key."""
+    """The host ports that the pod requests; they are also the spec's key."""
 
     key: tuple[HostPort, ...]
 
 
 class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
-    """Rejects nodes where a port that the pod wants is in use."""
+    """Rejects nodes on which a requested host port is in use."""
 
     name = "NodePorts"
     texts = MappingProxyType({TAKEN: REASON, STATE_MISSING: NO_PRE_FILTER})
@@ -40,11 +40,11 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
     compiles_volumes = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodePortsSpec:
-        """Keep the ports, each once, in an order of their own."""
+        """Return the host ports, sorted and without duplicates."""
         return NodePortsSpec(tuple(sorted(set(host_ports(pod)))))
 
     def pre_filter(self, spec: NodePortsSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Return SKIP if the pod wants no port."""
+        """Return SKIP if the pod requests no host port."""
         return PROCEED if spec.key else SKIP
 
     def filter_rule(self, spec: NodePortsSpec, cluster: ClusterState) -> FilterRule:
@@ -52,7 +52,7 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
         return FreePorts(spec.key, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods that leave, and nodes that come; ports of a pod never change."""
+        """Register deleted pods and added nodes; the ports of a pod never change."""
         pod_deleted = ClusterEvent(EventResource.POD, ActionType.DELETE)
         return ((pod_deleted, is_schedulable_after_pod_deleted), (NODE_ADD, None))
 
@@ -77,7 +77,7 @@ class FreePorts(FilterRule):
 
 @hint(Pod, old=True)
 def is_schedulable_after_pod_deleted(pod: Pod, deleted: Pod, after: Pod | None) -> bool:
-    """Queue the pod if the deleted one had a node and held a port that it wants."""
+    """Queue the pod if the deleted pod had a node and used a host port that the waiting pod requests."""
     if not deleted.spec.node_name and not deleted.status.nominated_node_name:
         return False
     freed = host_ports(deleted)

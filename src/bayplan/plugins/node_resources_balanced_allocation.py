@@ -1,7 +1,7 @@
 """NodeResourcesBalancedAllocation: prefers nodes whose resource usage becomes more balanced with the pod.
 
-The balance of a node is 1 minus the standard deviation of the requested shares of its resources. The score is how the pod changes
-it: 75 for no change, 50 to 100 overall. Float arithmetic keeps Go's order of operations.
+The balance of a node is 1 minus the standard deviation of the requested shares of its resources. The score is the change
+that the pod makes: 75 for no change, within 50 to 100. Float arithmetic keeps Go's order of operations.
 Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
 """
 
@@ -40,9 +40,9 @@ class BalancedAllocationSpec(Struct, frozen=True, eq=False):
     """The pod's part of the score.
 
     Attributes:
-        key: what follows.
-        scored: the resources that count, with what the pod adds.
-        best_effort: the pod requests none of them.
+        key: all other fields.
+        scored: the scored resources, with the pod's requests.
+        best_effort: whether the pod requests none of them.
     """
 
     key: tuple[tuple[ScoredResource, ...], bool]
@@ -51,7 +51,7 @@ class BalancedAllocationSpec(Struct, frozen=True, eq=False):
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], ScorePlugin[BalancedAllocationSpec]):
-    """Scores how even a node's resources are used with the pod. Arguments: `NodeResourcesBalancedAllocationArgs`."""
+    """Scores how evenly a node's resources would be used with the pod. Arguments: `NodeResourcesBalancedAllocationArgs`."""
 
     name = "NodeResourcesBalancedAllocation"
     reads = Reads.NODES | Reads.USAGE
@@ -68,7 +68,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         self._devices = ScoredDevices(handle, self._resources)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return what the pod's status says of resizes."""
+        """Return the data about resizes in the pod's status."""
         status = pod.status
         if not status.container_statuses and not status.init_container_statuses and status.resources is None:
             return None
@@ -79,7 +79,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return repr((resized, status.resources, status.allocated_resources, status.conditions))
 
     def compile(self, pod: Pod, cluster: ClusterState) -> BalancedAllocationSpec:
-        """Sum up what the pod requests; containers that ask for nothing count with nothing."""
+        """Sum the pod's requests; containers without requests count as 0."""
         requests = balance_requests(pod, cluster.request_gates)
         if repeats_overhead(pod):
             requests = self._growing_requests(pod, cluster)
@@ -88,7 +88,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return BalancedAllocationSpec((scored, best_effort), scored, best_effort)
 
     def _growing_requests(self, pod: Pod, cluster: ClusterState) -> dict[str, int]:
-        """Return requests as upstream finds them, which sums them up once for each resource, and by that changes them."""
+        """Return requests as upstream does: it sums them once for each resource, and each sum changes the next."""
         sums = (
             (resource.name, balance_requests(pod, cluster.request_gates, self.earlier_sums + number))
             for number, resource in enumerate(self._resources)
@@ -96,11 +96,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return {name: requests.get(name, 0) for name, requests in sums}
 
     def pre_score(self, spec: BalancedAllocationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return SKIP for pods that request nothing: they would all run on one node."""
+        """Return SKIP for pods that request nothing: otherwise they would all run on the same node."""
         return SKIP if spec.best_effort else self._devices.tallies(spec.scored)
 
     def pre_score_reads(self, spec: BalancedAllocationSpec) -> Reads:
-        """Devices are looked at for scalar resources only."""
+        """Only scalar resources read the device objects."""
         return Reads.OBJECTS if self._devices.may_count(spec.scored) else Reads.NOTHING
 
     def score_rule(self, spec: BalancedAllocationSpec, cluster: ClusterState) -> ScoreRule:
@@ -108,14 +108,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return Balance(spec, self._devices, cluster)
 
     def score_error(self, spec: BalancedAllocationSpec, params: Params | None) -> str:
-        """Return an error without resources, as upstream does."""
+        """Return an error if no resources are configured, as upstream does."""
         return "" if self._resources else "resources not found"
 
 
 class Balance(ResourceScore):
     """The change in a node's balance: 75 for no change.
 
-    A resource that the node does not have does not count. With two resources, the deviation is half of their difference; with
+    Resources that the node does not have are ignored. With two resources, the deviation is half of their difference; with
     fewer it is 0.
     """
 
@@ -137,7 +137,7 @@ class Balance(ResourceScore):
             ScoreRule.score_all(self, raw)
 
     def _score_in_doubles(self, raw: Ints) -> bool:
-        """Write scores; return False if they are wrong, because some amount is not from 0 to below `MAX_IN_DOUBLES`."""
+        """Write scores; return False if they are invalid because an amount is negative or not below `MAX_IN_DOUBLES`."""
         if self._before is None:
             self._before, self._after, self._whole = np.zeros(2 * CHUNK), np.zeros(2 * CHUNK), np.zeros(2 * CHUNK)
         before, after, whole, count, seen = self._before, self._after, self._whole, self.columns.count, 0
@@ -149,7 +149,7 @@ class Balance(ResourceScore):
                 gap_after = abs((after[i] - after[other + i]) / 2.0)
                 gap_before = abs((before[i] - before[other + i]) / 2.0)
                 change = math.floor((1.0 - gap_after) * 100.0) - math.floor((1.0 - gap_before) * 100.0)
-                # A resource that the node does not have does not count.
+                # Resources that the node does not have are ignored.
                 change = change if whole[i] * whole[other + i] > 0.0 else 0.0
                 raw[start + i] = go.small_int64(half + math.floor((half + change) / 2.0))
         return 0 <= seen < MAX_IN_DOUBLES
@@ -222,11 +222,11 @@ class Balance(ResourceScore):
 
 
 def share_of(used: int, whole: int) -> float:
-    """Return the share of a resource that is used, at most 1; `whole` is not 0."""
+    """Return the used share of a resource, at most 1; `whole` is not 0."""
     share = go.divide(float(used), float(whole))
     return 1.0 if share > 1.0 else share
 
 
 def evenness(deviation: float) -> int:
-    """Return 100 times (1 - the deviation), cut to an integer."""
+    """Return 100 times (1 - the deviation), truncated to an integer."""
     return go.to_int64((1.0 - deviation) * 100.0)

@@ -1,7 +1,7 @@
-"""NodeResourcesFit: a node must have room for what the pod requests; the score is the configured strategy's.
+"""NodeResourcesFit: a node must have room for the pod's requests; the configured strategy scores it.
 
 Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/, KEP-2837 (pod-level resources), KEP-5004
-(extended resources that devices stand for), and scoring_strategies.py.
+(extended resources served by devices), and scoring_strategies.py.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ NO_PRE_FILTER = 'error reading "PreFilterNodeResourcesFit" from cycleState: not 
 TOO_MANY_PODS = 1
 STATE_MISSING = 0x2000 | ERROR_BIT
 MAX_FLAGS = 12
-"""Up to this many requests have a bit each in a verdict, after that of `TOO_MANY_PODS`; for pods with more, sets are numbered."""
+"""Maximum number of requests with a bit each in a verdict, after the bit of `TOO_MANY_PODS`; with more, sets are numbered."""
 
 MAX_ORDERS = 256
 """Maximum number of cached resource orders."""
 
 CHUNK = 256
-"""Rows that are filtered at a time: their verdicts stay in the nearest cache."""
+"""Number of rows filtered at a time, so that their verdicts stay in the L1 cache."""
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
 """The scale of scores in shapes."""
@@ -106,8 +106,8 @@ class NodeResourcesFitSpec(Struct, frozen=True, eq=False):
     Attributes:
         key: the amounts of both.
         requests: the requests that the filter compares, in the order of the reasons.
-        delegable: scalar resources among them, for which a device class may stand in.
-        scored: what the score weighs.
+        delegable: the scalar resources among them, which devices may serve.
+        scored: the scored resources.
     """
 
     key: tuple[tuple[tuple[int, int], ...], tuple[ScoredResource, ...]]
@@ -153,7 +153,7 @@ class NodeResourcesFit(
         self._shortages: dict[tuple[tuple[int, int], ...], dict[Shortage, int]] = {}
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeResourcesFitSpec:
-        """Sum up what the pod requests, once as the filter counts and once as the score does."""
+        """Sum the pod's requests, once by the rules of the filter and once by those of the score."""
         amounts = fit_requests(pod, cluster.request_gates)
         requests = []
         for name, flag in self._compared(tuple([name for name, amount in amounts.items() if amount > 0])):
@@ -179,7 +179,7 @@ class NodeResourcesFit(
             if len(self._orders) >= MAX_ORDERS:
                 self._orders.clear()
             wanted = sorted(name for name in names if not self._is_ignored(name))
-            # CPU, memory and ephemeral storage come first, as upstream names them; the others it gives in random order.
+            # CPU, memory and ephemeral storage first, as upstream; all others, in random order upstream, are sorted.
             ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
             ordered += [name for name in wanted if is_scalar(name)]
             flags = (TOO_MANY_PODS << 1 + min(place, MAX_FLAGS - 1) for place in range(len(ordered)))
@@ -192,17 +192,17 @@ class NodeResourcesFit(
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 
     def pre_filter_reads(self, spec: NodeResourcesFitSpec) -> Reads:
-        """Device classes are looked at for scalar resources only."""
+        """Only scalar resources read the device classes."""
         return Reads.OBJECTS if spec.delegable else Reads.NOTHING
 
     def pre_score_reads(self, spec: NodeResourcesFitSpec) -> Reads:
-        """Devices are looked at for scalar resources only."""
+        """Only scalar resources read the device objects."""
         return Reads.OBJECTS if self._scored_devices.may_count(spec.scored) else Reads.NOTHING
 
     def pre_filter(
         self, spec: NodeResourcesFitSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Return as params the numbers of the resources for which a device class stands: nodes without them may pass."""
+        """Return as params the numbers of the resources that a device class serves: nodes without these resources may pass."""
         classes = self._device_classes
         if not spec.delegable or not classes:
             return PROCEED
@@ -213,7 +213,7 @@ class NodeResourcesFit(
         return Room(spec, self._shortages.setdefault(spec.key[0], {}), cluster)
 
     def reasons(self, spec: NodeResourcesFitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return ``Too many pods`` and ``Insufficient ...`` for what is short."""
+        """Return ``Too many pods``, and ``Insufficient ...`` for each resource that is short."""
         if verdict == STATE_MISSING:
             return (NO_PRE_FILTER,)
         names = ("Too many pods", *(f"Insufficient {request.name}" for request in spec.requests))
@@ -225,7 +225,7 @@ class NodeResourcesFit(
         return tuple(name for name, short in zip(names, shortage, strict=True) if short)
 
     def pre_score(self, spec: NodeResourcesFitSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return as params the devices that stand for resources which the score weighs."""
+        """Return as params the devices that serve scored resources."""
         return self._scored_devices.tallies(spec.scored)
 
     def score_rule(self, spec: NodeResourcesFitSpec, cluster: ClusterState) -> ScoreRule:
@@ -237,7 +237,7 @@ class NodeResourcesFit(
         return "" if self._resources else "resources not found"
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods that leave or shrink, nodes that come or grow, and device classes that come or change."""
+        """Register pods that are deleted or scaled down, nodes that are added or grow, and added or changed device classes."""
         pod = ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
         events: list[tuple[ClusterEvent, QueueingHint | None]] = [
@@ -251,11 +251,11 @@ class NodeResourcesFit(
 
 
 class Room(FilterRule):
-    """Which requests lack room on a node, a bit each, and whether one is more than the whole node offers.
+    """The requests that lack room on a node, one bit each, and whether one of them exceeds the node's allocatable amount.
 
     Args:
         spec: the spec of the pod.
-        numbered: the verdicts that number sets of what is short, for pods with more requests than a verdict has bits.
+        numbered: verdicts as numbers of sets of short resources, for pods with more requests than a verdict has bits.
         cluster: the state.
     """
 
@@ -267,7 +267,7 @@ class Room(FilterRule):
         self._numbers: Any = np.array([request.number for request in requests], dtype=np.intp)
         self._amounts: Any = np.array([request.amount for request in requests], dtype=np.int64)
         self._flags: Any = np.array([request.flag for request in requests], dtype=np.int64)
-        # Whether DynamicResources finds devices for a request on nodes that have no such resource of their own.
+        # Whether DynamicResources checks devices for a request on nodes without the resource.
         self._delegated: Any = np.zeros(len(requests), dtype=np.uint8)
         self._seen: Params | None = ()
         self._found: Any = None
@@ -281,7 +281,7 @@ class Room(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Compare each request with what is free."""
+        """Compare each request with the free amount."""
         if self.params is None:
             return STATE_MISSING
         if self._count > MAX_FLAGS:
@@ -293,7 +293,7 @@ class Room(FilterRule):
         return verdict
 
     def filter_all(self, codes: Codes) -> None:
-        """Compare each request with what is free, one request after the other."""
+        """Compare each request with the free amounts, one request after the other."""
         columns = self.columns
         if self.params is None or self._count > MAX_FLAGS:
             FilterRule.filter_all(self, codes)
@@ -311,7 +311,7 @@ class Room(FilterRule):
                 codes[start + i] = found[i]
 
     def _add_lacking(self, place: int, start: int, length: int) -> None:
-        """Add what is lacking of one request in some rows."""
+        """Add the result of `lack` for one request to the verdicts of some rows."""
         columns, number, found = self.columns, self._numbers[place], self._found
         amount, flag, delegated = self._amounts[place], self._flags[place], self._delegated[place] != 0
         allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
@@ -339,9 +339,9 @@ class Room(FilterRule):
 
 
 def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -> int:
-    """Return the flag of a request that lacks room, with `UNRESOLVABLE_BIT` if it is more than the whole node offers; else 0.
+    """Return the flag of a request that lacks room, with `UNRESOLVABLE_BIT` if it exceeds the node's allocatable amount; else 0.
 
-    A delegated request may pass on a node that has none of the resource.
+    A delegated request passes on a node without the resource.
     """
     verdict = flag | (UNRESOLVABLE_BIT if amount > allocatable else 0)
     verdict = verdict if amount > go.sub(allocatable, used) else 0
@@ -349,7 +349,7 @@ def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -
 
 
 class FitHints:
-    """The hints, for the gates of a scheduler and the device classes of its cluster (None: they don't count)."""
+    """The queueing hints, for a scheduler's gates and its cluster's device classes (None: devices serve no resources)."""
 
     def __init__(self, gates: RequestGates, device_classes: DeviceClassResolver | None) -> None:
         self._gates = gates
@@ -357,13 +357,13 @@ class FitHints:
 
     @hint(Pod, old=True)
     def is_schedulable_after_pod_event(self, pod: Pod, before: Pod, after: Pod | None) -> bool:
-        """Queue the pod if one with a node left, or one on a node asks for less of what the pod wants."""
+        """Queue the pod if a pod with a node was deleted, or now requests less of a resource that the waiting pod requests."""
         if after is None:
             return bool(before.spec.node_name or before.status.nominated_node_name)
         return self._gates.in_place_pod_vertical_scaling and self._makes_room(pod, before, after)
 
     def _makes_room(self, pod: Pod, before: Pod, after: Pod) -> bool:
-        """Return whether a pod that was scaled down is the waiting one, or frees something that it wants."""
+        """Return whether the waiting pod itself was scaled down, or a pod that frees a resource that it requests."""
         if after.metadata.uid == pod.metadata.uid:
             return True
         if not after.spec.node_name:
@@ -381,14 +381,14 @@ class FitHints:
 
     @hint(Node)
     def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> bool:
-        """Queue the pod if it fits on the node, were it empty, and the node came or offers more of what the pod wants."""
+        """Queue the pod if it would fit on the empty node, and the node was added or offers more of a requested resource."""
         requests = fit_requests(pod, self._gates)
         if after is None or not self._fits(requests, after):
             return False
         return before is None or self._has_grown(requests, before, after)
 
     def _fits(self, requests: dict[str, int], node: Node) -> bool:
-        """Return whether a node without pods has room. Nothing is ignored here, whatever the arguments are."""
+        """Return whether a node would have room if it were empty. Ignored resources count here, too."""
         offered = node_amounts(node.status.allocatable)
         if offered.get(PODS, 0) < 1:
             return False
@@ -399,7 +399,7 @@ class FitHints:
         )
 
     def _has_grown(self, requests: dict[str, int], before: Node, after: Node) -> bool:
-        """Return whether a node allows more pods, offers more of a required resource, or has one that devices serve."""
+        """Return whether a node allows more pods, offers more of a requested resource, or lacks one that devices serve."""
         offered, earlier = node_amounts(after.status.allocatable), node_amounts(before.status.allocatable)
         if offered.get(PODS, 0) > earlier.get(PODS, 0):
             return True

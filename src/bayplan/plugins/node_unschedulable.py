@@ -23,7 +23,7 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSc
 
 
 class NodeUnschedulableSpec(msgspec.Struct, frozen=True):
-    """Whether the pod tolerates cordoned nodes. That is its key."""
+    """Whether the pod tolerates cordoned nodes; this is also the spec's key."""
 
     key: bool
 
@@ -79,11 +79,11 @@ class Cordon(FilterRule):
         self._tolerated = tolerated
 
     def filter(self, row: int) -> int:
-        """Look at the cordon."""
+        """Return the verdict for a cordoned node, else 0."""
         return CORDONED if self.columns.unschedulable[row] and not self._tolerated else 0
 
 
 @hint(Node, new=True)
 def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node) -> bool:
-    """Queue the pod if a node came that is not cordoned, or was uncordoned."""
+    """Queue the pod if an uncordoned node was added, or a node was uncordoned."""
     return (before is None or before.spec.unschedulable) and not after.spec.unschedulable

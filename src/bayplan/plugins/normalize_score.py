@@ -18,7 +18,7 @@ _PLACES = RAW_SCORES - 1
 
 
 class ScaledScoreRule(ScoreRule):
-    """Base of rules whose `normalize` depends on the raw score alone, not on the row.
+    """Base of rules whose `normalize` depends only on the raw score, not on the row.
 
     Many nodes have equal raw scores: while rows are normalised, each raw score is looked up in a small table by its last bits.
     """
@@ -77,7 +77,7 @@ class StretchedScoreRule(ScaledScoreRule):
         return (int(max(largest_score(raw, feasible, self.columns.count), 0)),)
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return the share of the largest in percent; if that is 0, scores are unchanged (or, if reversed, 100)."""
+        """Return the percentage of the largest score; if that is 0, scores are unchanged (or 100 if reversed)."""
         largest = scale[0]
         if largest == 0:
             return MAX_NODE_SCORE if self.reverse else raw

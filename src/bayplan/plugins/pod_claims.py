@@ -17,7 +17,7 @@ from bayplan.objects.volumes import Volume
 from bayplan.plugins.csi_migration import is_migratable
 
 STORAGE = "storage"
-"""The resource that claims request and volumes have."""
+"""The resource that claims request and volumes provide."""
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -35,7 +35,7 @@ class PodVolume(msgspec.Struct, frozen=True):
 
     Attributes:
         source: the volume as written.
-        claim: the name of its claim, or None if it needs none.
+        claim: the name of its claim, or None if it has none.
         ephemeral: whether the claim is made for the pod.
     """
 
@@ -45,15 +45,15 @@ class PodVolume(msgspec.Struct, frozen=True):
 
 
 class PodVolumes(msgspec.Struct, frozen=True, eq=False):
-    """The volumes of a pod that are claims or disks; others don't matter to scheduling. Compared by key.
+    """The volumes of a pod that are claims or disks; other volumes don't affect scheduling. Compared by key.
 
     Attributes:
         key: identifies everything else, unless pods with different volumes share results (`pod_volumes`).
-        namespace, pod_name, pod_uid: the namespace, pod name and pod uid of the pod; the latter two are empty unless it has
-            ephemeral volumes.
+        namespace, pod_name, pod_uid: namespace, name and uid of the pod; the latter two are empty unless it has ephemeral
+            volumes.
         volumes: the volumes in the order of the pod.
         has_claims: whether one of them is a claim.
-        has_named_claims: likewise, ephemeral ones left out.
+        has_named_claims: whether one of them is a claim, not counting ephemeral volumes.
     """
 
     key: Hashable
@@ -77,8 +77,8 @@ NO_VOLUMES = PodVolumes(None, "", "", "", (), has_claims=False, has_named_claims
 def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
     """Return the volumes of a pod that are claims or disks; `NO_VOLUMES` if it has none.
 
-    With `shared`, all pods that have volumes get the same key. That is for plugins whose verdicts depend only on the params:
-    pods of different claims then share one result, and rules run again only if the params differ.
+    With `shared`, all pods with volumes get the same key. This is for plugins whose verdicts depend only on the params:
+    pods with different claims then share one result, and rules run again only if the params differ.
     """
     if not pod.spec.volumes:
         return NO_VOLUMES
@@ -106,7 +106,7 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
 
 
 def owner_of_ephemeral(pod: Pod) -> tuple[str, str] | None:
-    """Return name and uid of a pod with ephemeral volumes: their claims are its own; None for other pods."""
+    """Return the name and uid of a pod with ephemeral volumes, which must own their claims; None for other pods."""
     return (pod.metadata.name, pod.metadata.uid) if has_ephemeral(pod.spec) else None
 
 
@@ -116,7 +116,7 @@ def has_ephemeral(spec: PodSpec) -> bool:
 
 
 def is_disk(volume: Volume) -> bool:
-    """Return whether a volume is one of the disks that pods of a node can't share at will."""
+    """Return whether a volume is a disk that pods on a node can't share freely."""
     return (
         volume.gce_persistent_disk is not None
         or volume.aws_elastic_block_store is not None
@@ -131,21 +131,21 @@ def claim_of_ephemeral(pod_name: str, volume_name: str) -> str:
 
 
 def claim_name_of(pod_name: str, volume: Volume) -> str | None:
-    """Return the name of a volume's claim, or None if it needs none."""
+    """Return the name of a volume's claim, or None if it has none."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return claim_of_ephemeral(pod_name, volume.name) if volume.ephemeral is not None else None
 
 
 def is_claim_of(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a claim is one that a volume of the pod stands for, by namespace and name."""
+    """Return whether a claim belongs to a volume of the pod, by namespace and name."""
     if claim.metadata.namespace != pod.metadata.namespace:
         return False
     return any(claim_name_of(pod.metadata.name, volume) == claim.metadata.name for volume in pod.spec.volumes)
 
 
 def ownership_error(claim: PersistentVolumeClaim, namespace: str, pod_name: str, pod_uid: str) -> str:
-    """Return why a claim does not belong to the pod with the ephemeral volume of its name, or the empty text."""
+    """Return why a claim does not belong to the pod with the ephemeral volume; the empty string if it does."""
     metadata = claim.metadata
     controller = metadata.controller()
     if metadata.namespace == namespace and controller is not None and controller.uid == pod_uid:
@@ -155,23 +155,23 @@ def ownership_error(claim: PersistentVolumeClaim, namespace: str, pod_name: str,
 
 
 def claim_not_found(name: str) -> str:
-    """Return upstream's words for a missing claim."""
+    """Return upstream's message for a missing claim."""
     return f'persistentvolumeclaim "{name}" not found'
 
 
 def class_of_claim(claim: PersistentVolumeClaim) -> str:
-    """Return the storage class of a claim; the old annotation wins."""
+    """Return the storage class of a claim; the old annotation takes precedence."""
     annotated = claim.metadata.annotations.get(BETA_STORAGE_CLASS)
     return annotated if annotated is not None else claim.spec.storage_class_name or ""
 
 
 def class_of_volume(volume: PersistentVolume) -> str:
-    """Return the storage class of a persistent volume; the old annotation wins."""
+    """Return the storage class of a persistent volume; the old annotation takes precedence."""
     annotated = volume.metadata.annotations.get(BETA_STORAGE_CLASS)
     return annotated if annotated is not None else volume.spec.storage_class_name
 
 
 def storage_amount(amounts: ResourceList) -> Quantity:
-    """Return the amount of storage; 0 if there is none."""
+    """Return the amount of storage; 0 if none is given."""
     amount = amounts.get(STORAGE)
     return ZERO if amount is None else parse_quantity(amount)

@@ -1,6 +1,6 @@
 """PodTopologySpread: pods that belong together are spread evenly over the values of node labels.
 
-Matching pods are counted per row and summed up per domain by deltas; a cycle reads the sums.
+Matching pods are counted per row and summed per domain, both incrementally; a cycle only reads the sums.
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/, KEP-895, KEP-3022, KEP-3094, KEP-3243.
 """
 
@@ -55,13 +55,13 @@ REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True)
 class PodTopologySpreadSpec:
-    """The pod, and what is counted for its constraints.
+    """The pod, and the counts for its constraints.
 
     Attributes:
-        key: what constraints, eligibility and self-match follow from.
-        pod: the first with this key.
+        key: the data that determines the constraints, the eligible nodes, and whether the pod matches itself.
+        pod: the first pod with this key.
         from_catalog: whether the constraints depend on services and workloads.
-        tables: the counts.
+        tables: the counts for the constraints.
     """
 
     key: Hashable
@@ -100,7 +100,7 @@ class PodTopologySpread(
         self._hints = PodTopologySpreadHints(self._constraints)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodTopologySpreadSpec:
-        """Store what the constraints depend on; they are compiled on first use."""
+        """Store the data that the constraints depend on; they are compiled on first use."""
         metadata, spec = pod.metadata, pod.spec
         owner = metadata.controller()
         key = (
@@ -114,7 +114,7 @@ class PodTopologySpread(
         return PodTopologySpreadSpec(key, pod, self._constraints.needs_catalog(pod), SpreadTables())
 
     def pre_filter_reads(self, spec: PodTopologySpreadSpec) -> Reads:
-        """Constraints of the pod's own depend on nothing else."""
+        """The pod's own constraints read no other objects."""
         return Reads.CATALOG if spec.from_catalog else Reads.NOTHING
 
     def pre_score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
@@ -156,7 +156,7 @@ class PodTopologySpread(
     # Tables.
 
     def tables(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> SpreadTables:
-        """Return the tables of a spec as services and workloads are now."""
+        """Return the tables of a spec for the current services and workloads."""
         tables = spec.tables
         version = self._constraints.version() if spec.from_catalog else ()
         if tables.version != version:
@@ -175,7 +175,7 @@ class PodTopologySpread(
             action == HARD or bool(pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
         )
         keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if all_keys else ()
-        # Constraints with equal policies count the same nodes: a pod may have thousands of constraints, each with a key of its own.
+        # Constraints with equal policies count the same nodes: a pod may have thousands of constraints, each with its own key.
         shared: dict[Hashable, Eligibility] = {}
         return [self._table(pod, constraint, keys, cluster, shared) for constraint in constraints], ""
 
@@ -211,7 +211,7 @@ class PodTopologySpread(
     def _eligibility(
         self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], cluster: ClusterState
     ) -> Eligibility:
-        """Return which nodes count for a constraint: those with all keys, that the pod could go to as far as policies say."""
+        """Return the nodes that count for a constraint: those with all topology keys; its policies add node affinity and taints."""
         required = compile_required_node_affinity(pod) if constraint.honors_affinity else None
         tolerations = pod.spec.tolerations if constraint.honors_taints else None
 
@@ -238,12 +238,12 @@ class PodTopologySpread(
         return Eligibility((keys, required.key if required is not None else None, tolerations), make)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods that come, go, change labels or tolerations, and nodes that come, go, change labels or taints."""
+        """Register added and deleted pods, changes of their labels and tolerations, and added, deleted and changed nodes."""
         return self._hints.events()
 
 
 class HardSpread(FilterRule):
-    """The objection of the first hard constraint: a missing label, or a domain that is too full."""
+    """The first hard constraint that a node violates: it lacks the label, or its domain has too many pods."""
 
     def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -253,7 +253,7 @@ class HardSpread(FilterRule):
         self._tables: list[ConstraintTable] = []
 
     def refresh(self) -> bool:
-        """Bring the counts up to date; return whether rows that neither gained nor lost pods must be evaluated again, too."""
+        """Update the counts; return whether rows without added or removed pods must be evaluated again, too."""
         tables = self._plugin.tables(self._spec, self._cluster).hard
         moved = tables is not self._seen
         self._seen = self._tables = tables
@@ -261,7 +261,7 @@ class HardSpread(FilterRule):
             table = self._tables[number]
             before = table.smallest
             table.refresh()
-            # If every node is a domain of its own, only rows where pods came or went can have changed, unless the smallest moved.
+            # If every node is a domain, only rows with added or removed pods can have changed, unless the smallest count did.
             if table.sums.distinct:
                 moved = moved or table.smallest != before
             elif table.mark_uneven():
@@ -299,7 +299,7 @@ class HardSpread(FilterRule):
         for number in range(len(self._tables)):
             table = self._tables[number]
             last, domains = table.sums.last, table.sums.codes
-            # The last place is for nodes without the key.
+            # The last element is for nodes without the key.
             verdicts = np.full(last + 1, NO_LABEL, dtype=np.uint16)
             verdict = verdicts
             for code in range(last):
@@ -313,7 +313,7 @@ class HardSpread(FilterRule):
 class SoftSpread(ScaledScoreRule):
     """The weighted counts in a node's domains, rounded half away from zero; the smallest becomes 100.
 
-    A weight depends on the number of domains among the feasible nodes. Nodes that are equal to the constraints are scored once.
+    A weight depends on the number of domains among the feasible nodes. Nodes that are equal for the constraints are scored once.
     """
 
     def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
@@ -326,16 +326,16 @@ class SoftSpread(ScaledScoreRule):
         # The raw score of each group, and whether it has feasible nodes.
         self._raw: Any = np.zeros(0, dtype=np.int64)
         self._met: Any = np.zeros(0, dtype=np.uint8)
-        # Scratch: by domain whether a feasible node is in it.
+        # Scratch space: for each domain, whether it has a feasible node.
         self._seen: Any = np.zeros(0, dtype=np.uint8)
         # Whether there are feasible nodes that are not scored.
         self._left_out = False
-        # Per constraint its weight, and what is added for its skew.
+        # For each constraint its weight, and the amount added for its maxSkew.
         self._weights: Any = np.zeros(0, dtype=np.float64)
         self._skews: Any = np.zeros(0, dtype=np.float64)
 
     def prepare(self, feasible: Flags) -> None:
-        """Weigh the constraints, and score each group."""
+        """Compute the weights of the constraints, and score each group."""
         tables = self._plugin.tables(self._spec, self._cluster)
         if tables.soft is not self._tables:
             self._tables = tables.soft
@@ -380,7 +380,7 @@ class SoftSpread(ScaledScoreRule):
         return size
 
     def _count_domains(self, number: int, table: ConstraintTable) -> int:
-        """Return how many domains the feasible nodes that are scored have; those without the key are one domain more."""
+        """Return the number of domains of the scored feasible nodes; nodes without the key count as one more domain."""
         groups, width, last = self._groups, len(self._tables), table.sums.last
         if len(self._seen) <= last:
             self._seen = np.zeros(last + 1, dtype=np.uint8)
@@ -398,7 +398,7 @@ class SoftSpread(ScaledScoreRule):
         return count
 
     def _weigh(self, group: int) -> int:
-        """Add up what the domains of a group's nodes are worth, in Go's order; 0 if they are not scored."""
+        """Return the sum of the weighted counts of a group's domains, in Go's order; 0 if the group is not scored."""
         groups, width = self._groups, len(self._tables)
         if not groups.scored[group]:
             return 0
@@ -412,7 +412,7 @@ class SoftSpread(ScaledScoreRule):
             if not groups.by_node[number]:
                 pods = table.sums.values[part]
             elif self.columns.bare:
-                # Pods on the nodes are unknown after an extender has returned node objects instead of names.
+                # The pods on nodes are unknown if an extender has returned node objects instead of names.
                 weight = 0.0
             total = total + (float(pods) * weight + self._skews[number])
         return go.to_int64(go.round(total))
@@ -434,10 +434,9 @@ class SoftSpread(ScaledScoreRule):
             raise TypeError("score() needs prepare(): groups are unknown, or have changed since")
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the smallest and largest score of the feasible nodes that are scored, and as bytes of bools which are not.
+        """Return the smallest and largest score of the scored feasible nodes, and the unscored nodes as bytes of bools.
 
-        `prepare` knows these nodes and their scores.
-        The last is empty if all feasible nodes are scored.
+        `prepare` has computed these. The last is empty if all feasible nodes are scored.
         """
         groups, smallest, largest, seen = self._groups, 0, 0, False
         for group in range(groups.count):

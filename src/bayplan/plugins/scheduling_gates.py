@@ -11,12 +11,12 @@ from bayplan.objects.pod import Pod
 
 
 class SchedulingGates(PreEnqueuePlugin[None]):
-    """Keeps pods out of the queue until their last gate is gone."""
+    """Keeps pods out of the queue until their last gate is removed."""
 
     name = "SchedulingGates"
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Reject a pod that has gates, naming them."""
+        """Reject a pod that has gates; the reason names them."""
         gates = pod.spec.scheduling_gates
         if not gates:
             return SUCCESS
@@ -30,5 +30,5 @@ class SchedulingGates(PreEnqueuePlugin[None]):
 
 @hint(Pod, new=True)
 def is_schedulable_after_gates_are_gone(pod: Pod, before: Pod | None, after: Pod) -> bool:
-    """Queue the pod if the gates were its own."""
+    """Queue the pod if the removed gates were its own."""
     return after.metadata.uid == pod.metadata.uid

@@ -1,8 +1,8 @@
 """Devices that serve extended resources, as counted by the scores of node resources. Not a plugin.
 
-A node that does not have a resource itself may have devices of the class that serves it. Then the score depends on how many
-of them it has, and how many of those are allocated. Every slice counts, including outdated generations and incomplete pools, and
-neither taints nor counters matter: devices are only counted, not allocated. Source: KEP-5004.
+A node without a resource may have devices of the class that serves it. Then the score depends on the number of these devices
+and on the number of allocated ones. Every slice counts, including outdated generations and incomplete pools, and
+taints and counters are ignored: devices are only counted, not allocated. Source: KEP-5004.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class DeviceTally:
 
     Attributes:
         number: the number of the resource.
-        capacity, used: int64[rows], the devices of the node and those of them that are allocated.
+        capacity, used: int64[rows], the number of devices of each node, and the number of allocated ones.
     """
 
     __slots__ = ("capacity", "number", "used")
@@ -58,10 +58,10 @@ class DeviceTally:
 
 
 class CountedDevices:
-    """The devices that stand for a resource on each node, with their tally.
+    """The devices that serve a resource on each node, with their tally.
 
     Attributes:
-        tally: a new one after each change.
+        tally: the current tally; a new object after each change.
     """
 
     def __init__(self, number: int, count: int) -> None:
@@ -79,7 +79,7 @@ class CountedDevices:
         self.tally.used[row] = sum(map(use.is_allocated, devices))
 
     def count_used(self, pools: Iterable[PoolId], use: DeviceUse) -> None:
-        """Count again what is allocated on the nodes with devices of some pools."""
+        """Count the allocated devices again on nodes with devices of some pools."""
         rows = dict.fromkeys(row for pool in pools for row in self._rows.get(pool, ()))
         if not rows:
             return
@@ -94,7 +94,7 @@ class ScoredDevices:
 
     Args:
         handle: the scheduler; its gates enable features.
-        resources: those that the configuration of the plugin names.
+        resources: the resources in the plugin's configuration.
     """
 
     def __init__(self, handle: Handle, resources: Iterable[ResourceSpec]) -> None:
@@ -107,14 +107,14 @@ class ScoredDevices:
         self._use = DeviceUse(self._tracker, consumable_capacity=features.consumable_capacity)
         self._selectors = Selectors(features)
         self._slices: dict[str, PoolSlice] = {}
-        # Those that are for one node as a whole, and all others.
+        # Slices for one whole node, and all other slices.
         self._on_node: dict[str, list[PoolSlice]] = {}
         self._shared: list[PoolSlice] = []
         self._version: tuple[object, ...] | None = None
         self._counted: dict[int, CountedDevices] = {}
 
     def may_count(self, scored: Sequence[ScoredResource]) -> bool:
-        """Return whether devices may stand for some of these resources."""
+        """Return whether devices may serve some of these resources."""
         return bool(self._names) and any(resource.is_scalar for resource in scored)
 
     def tallies(self, scored: Sequence[ScoredResource]) -> tuple[DeviceTally, ...]:
@@ -167,7 +167,7 @@ class ScoredDevices:
             try:
                 devices = [device.id for device in self._devices_on(node) if self._is_of(device, device_class)]
             except (AllocationFailed, ValueError):
-                # Upstream logs that a selector can't be read or asked, and counts nothing on this node.
+                # If a selector can't be read or evaluated, upstream logs it and counts nothing on this node.
                 continue
             counted.put(row, devices, self._use)
         return counted
@@ -195,6 +195,6 @@ class ScoredDevices:
 
 
 def _has_no_selection(slice_: PoolSlice) -> bool:
-    """Return whether a slice says nothing of nodes: then it counts on all of them."""
+    """Return whether a slice selects no nodes: then it counts on all of them."""
     spec = slice_.source.spec
     return not spec.node_name and spec.node_selector is None

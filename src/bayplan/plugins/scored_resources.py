@@ -1,4 +1,4 @@
-"""The resources that a score weighs: what nodes offer and pods request of them, and what the pod adds. Not a plugin."""
+"""The scored resources: their allocatable and requested amounts on nodes, and the request of the pod. Not a plugin."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DEFAULT_RESOURCES = (ResourceSpec(CPU, 1), ResourceSpec(MEMORY, 1))
 
 
 class ScoredResource(Struct, frozen=True, gc=False):
-    """A resource that counts for a score.
+    """A scored resource.
 
     Attributes:
         number: its number in the state.
-        weight: how much it counts.
+        weight: its weight in the score.
         request: the request of the pod (milli for cpu).
     """
 
@@ -35,17 +35,17 @@ class ScoredResource(Struct, frozen=True, gc=False):
 
     @property
     def is_scalar(self) -> bool:
-        """Return whether this is a resource that a device class may stand for."""
+        """Return whether this is a scalar resource, which a device class may serve."""
         return self.number >= len(FIRST_RESOURCES)
 
 
 def scored_resources(
     specs: Iterable[ResourceSpec], requests: Mapping[str, int], cluster: ClusterState
 ) -> tuple[ScoredResource, ...]:
-    """Return the resources that count for a pod, in the order of the configuration.
+    """Return the scored resources of a pod, in the order of the configuration.
 
-    CPU, memory and ephemeral storage count always, scalar resources if the pod asks for them, other names never, since no
-    node counts them.
+    CPU, memory and ephemeral storage always count, scalar resources if the pod requests them, and other names never, since
+    nodes do not count them.
     """
     found = []
     for spec in specs:
@@ -57,11 +57,11 @@ def scored_resources(
 
 
 class ResourceScore(ScoreRule):
-    """Base of the rules that score how much of some resources is requested.
+    """Base of the rules that score nodes by requested amounts of some resources.
 
     Args:
-        scored: the resources that count.
-        devices: counts the devices that stand for a resource on nodes that have none of it themselves.
+        scored: the scored resources.
+        devices: counts the devices that serve a resource on nodes without it.
         cluster: the state.
     """
 
@@ -78,7 +78,7 @@ class ResourceScore(ScoreRule):
         self.has_devices = False
 
     def refresh(self) -> bool:
-        """Take the tallies of devices that PreScore found; without PreScore, count now."""
+        """Use the device tallies of PreScore; if PreScore is disabled, count now."""
         params = self.params
         if params is None:
             params = self._devices.tallies(self._scored)
@@ -90,7 +90,7 @@ class ResourceScore(ScoreRule):
         return False
 
     def allocatable(self, place: int, row: int) -> int:
-        """Return what a node offers of a resource, in devices if devices provide it on that node."""
+        """Return a node's allocatable amount of a resource; the number of devices if devices serve it on that node."""
         own = self.columns.allocatable[self.numbers[place], row]
         if self.has_devices and own == 0:
             tally = self._tallies[place]
@@ -99,7 +99,7 @@ class ResourceScore(ScoreRule):
         return own
 
     def requested(self, place: int, row: int) -> int:
-        """Return what pods on a node request of a resource, or how many of the devices that stand for it are allocated."""
+        """Return the amount of a resource that pods on a node request, or the number of allocated devices that serve it."""
         number = self.numbers[place]
         if self.has_devices and self.columns.allocatable[number, row] == 0:
             tally = self._tallies[place]

@@ -1,6 +1,6 @@
 """The scoring strategies of NodeResourcesFit: LeastAllocated, MostAllocated, RequestedToCapacityRatio. Not a plugin.
 
-Each is a rule about one node. A resource of which a node has none does not count on that node. All numbers are int64, in Go's
+Each is a rule about one node. Resources that the node does not have are ignored. All numbers are int64, in Go's
 order of operations. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/resource-bin-packing/.
 """
 
@@ -28,12 +28,12 @@ from bayplan.state.pod_info import FIRST_RESOURCE, NON_ZERO_CPU
 from bayplan.state.resource_table import MEMORY
 
 Shape: TypeAlias = Sequence[tuple[int, int]]
-"""Points (utilization in percent, score of 0 to 100) of a piecewise linear function, by rising utilization."""
+"""Points (utilization in percent, score from 0 to 100) of a piecewise linear function, by increasing utilization."""
 
 FULL_UTILIZATION = 100
 
 CHUNK = 256
-"""Rows that are scored at a time in doubles: their numbers stay in the nearest cache."""
+"""Number of rows scored at a time in doubles, so that their numbers stay in the L1 cache."""
 
 MAX_IN_DOUBLES = 1 << 46
 """Amounts below this can be divided as doubles: 101 times as much is less than 2**53."""
@@ -46,8 +46,8 @@ class StrategyScore(ResourceScore):
     """Base of the strategies: the weighted mean of the scores of all resources.
 
     Attributes:
-        skips_zeros: whether a resource with the score 0 does not count.
-        rounds: whether the mean is rounded, halves up, not cut.
+        skips_zeros: whether to exclude resources with the score 0 from the mean.
+        rounds: whether the mean is rounded half up instead of truncated.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class StrategyScore(ResourceScore):
         if weights == 0:
             return 0
         if self.rounds:
-            # Scores and weights are small and not negative here, so that rounding integers is what rounding Go's float is.
+            # Scores and weights are small and not negative here, so integer rounding gives the same result as Go's floats.
             return go.quotient(go.add(go.mul(2, total), weights), go.mul(2, weights))
         return go.quotient(total, weights)
 
@@ -88,7 +88,7 @@ class StrategyScore(ResourceScore):
 
 
 class LeastAllocated(StrategyScore):
-    """The percentage that remains free."""
+    """Scores a node by the percentage of its allocatable resources that remains free."""
 
     def __init__(
         self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
@@ -100,14 +100,14 @@ class LeastAllocated(StrategyScore):
     def score_all(self, raw: Ints) -> None:
         """Score all nodes in doubles, which divide four at a time, if all amounts are below 2**46; else one by one.
 
-        Doubles give the integer quotient if dividend and divisor together are below 2**53: only then is a quotient that is no
-        integer always further from the next one than doubles round.
+        Division in doubles is exact enough if the sum of dividend and divisor is below 2**53: then a non-integral quotient is
+        further from the next integer than the rounding error.
         """
         if self.has_devices or self._score_in_doubles(raw) >= MAX_IN_DOUBLES:
             ScoreRule.score_all(self, raw)
 
     def _score_in_doubles(self, raw: Ints) -> int:
-        """Write scores; return a number that is no less than `MAX_IN_DOUBLES` if some amount or weight is not below it."""
+        """Write scores; return a number of at least `MAX_IN_DOUBLES` if some amount or weight is that large."""
         if self._total is None:
             self._total, self._counted = np.zeros(CHUNK), np.zeros(CHUNK)
         total, counted, count, seen = self._total, self._counted, self.columns.count, 0
@@ -138,14 +138,14 @@ class LeastAllocated(StrategyScore):
             left = go.sub(allocatable[start + i], requested)
             left = left if left > 0 else 0
             whole = go.small_float(allocatable[start + i])
-            # Nothing is free where there is none of the resource.
+            # Nodes without the resource have nothing free.
             divisor = whole if whole > 0.0 else 1.0
             total[i] += math.floor(go.divide(go.small_float(left) * factor, divisor)) * weight
             counted[i] += weight if whole > 0.0 else 0.0
         return seen
 
     def share(self, requested: int, allocatable: int) -> int:
-        """Return the percentage that is left free; 0 if more is requested than there is."""
+        """Return the percentage that remains free; 0 if requests exceed the allocatable amount."""
         if requested > allocatable:
             return 0
         return go.quotient(go.mul(go.sub(allocatable, requested), MAX_NODE_SCORE), allocatable)
@@ -181,7 +181,7 @@ class RequestedToCapacityRatio(StrategyScore):
     def value_at(self, utilization: int) -> int:
         """Return the piecewise linear function: constant before the first point and after the last one.
 
-        Division cuts towards zero, so that falling segments are rounded up and rising ones down.
+        Division truncates towards zero, so that falling segments are rounded up and rising segments down.
         """
         points = len(self._utilizations)
         for place in range(points):
@@ -201,4 +201,4 @@ STRATEGIES: Mapping[str, type[StrategyScore]] = MappingProxyType(
         REQUESTED_TO_CAPACITY_RATIO: RequestedToCapacityRatio,
     }
 )
-"""The strategies by the name that they have in configurations."""
+"""The strategies, by their name in configurations."""

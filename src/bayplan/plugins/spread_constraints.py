@@ -1,4 +1,4 @@
-"""Topology spread constraints, compiled: a pod's own, or those that a profile gives to pods without any."""
+"""Compiled topology spread constraints: a pod's own, or the profile's defaults for pods without any."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
     """One constraint of one kind (hard or soft).
 
     Attributes:
-        max_skew, topology_key, min_domains: as written; without `minDomains` 1.
-        selector: which pods are spread, `matchLabelKeys` merged in.
-        honors_affinity, honors_taints: whether nodes that the pod could not go to are left out of the counts.
+        max_skew, topology_key, min_domains: as specified; `min_domains` is 1 by default.
+        selector: selects the pods to spread, with `matchLabelKeys` merged in.
+        honors_affinity, honors_taints: whether nodes that the pod's affinity or missing tolerations exclude are not counted.
     """
 
     max_skew: int
@@ -62,7 +62,7 @@ class SpreadConstraints:
         catalog: services and workloads, for defaults.
 
     Attributes:
-        system_defaulted: whether pods without constraints get those of the system.
+        system_defaulted: whether pods without constraints get the system's defaults.
         inclusion_policies: the gate NodeInclusionPolicyInPodTopologySpread.
     """
 
@@ -134,7 +134,7 @@ class SpreadConstraints:
 
 
 def default_selector(pod: Pod, catalog: ObjectCatalog) -> Selector:
-    """Return what selects the pods that belong together with this one: by its services, and by its controlling workload."""
+    """Return the selector of the pods that belong together with this pod: by its services and its controlling workload."""
     metadata = pod.metadata
     merged: dict[str, str] = {}
     for service in catalog.all(Service):
@@ -195,7 +195,7 @@ class PodTopologySpreadHints:
 
     @hint(Pod)
     def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod | None) -> HintAnswer | bool:
-        """Queue the pod if the number of pods that it is spread with changed."""
+        """Queue the pod if the number of pods that its constraints count has changed."""
         if any(other is not None and not _is_involved(other, pod) for other in (before, after)):
             return False
         try:
@@ -218,7 +218,7 @@ class PodTopologySpreadHints:
 
     @hint(Node)
     def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> HintAnswer | bool:
-        """Queue the pod if a node entered, left or changed the domains that it is spread over."""
+        """Queue the pod if a node was added to a domain of its constraints, left it, or changed domains."""
         try:
             constraints = self._constraints.of(pod, HARD)
         except SelectorError:
@@ -235,7 +235,7 @@ class PodTopologySpreadHints:
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:
-    """Return whether a pod can count: it is the waiting one itself, or has a node (or a nomination) in its namespace."""
+    """Return whether a pod can count: it is the waiting pod itself, or a pod of its namespace with a node or a nomination."""
     if other.metadata.uid == pod.metadata.uid:
         return True
     if not other.spec.node_name and not other.status.nominated_node_name:

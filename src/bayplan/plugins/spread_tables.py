@@ -1,4 +1,4 @@
-"""The counts of one pod's topology spread constraints, and the groups of nodes that are equal to soft ones. Not a plugin."""
+"""The counts of one pod's topology spread constraints, and the groups of nodes that are equal for soft ones. Not a plugin."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class ConstraintTable:
     """A constraint with its counts.
 
     Args:
-        constraint: what is counted for.
-        matches_itself: whether the pod will count, too.
-        counter: pods per row.
-        sums: per domain, over eligible nodes.
-        others: pods that upstream does not count at first, but counts when they come or go during a dry run: terminating ones,
-            and all if the selector is empty.
+        constraint: the constraint.
+        matches_itself: whether the constraint's selector matches the pod itself.
+        counter: the matching pods per row.
+        sums: the sums per domain, over eligible nodes.
+        others: pods that upstream only counts when they are added or removed in a dry run: terminating pods, and all pods if the
+            selector is empty.
         eligibility: the eligible nodes.
 
     Attributes:
@@ -55,12 +55,12 @@ class ConstraintTable:
         # The sums of `others` before pods were moved temporarily.
         self._others_before: Any = np.zeros(0, dtype=np.int64)
         self._had_others = self._on_trial = False
-        # Which domains were uneven when that was last asked, and for which nodes.
+        # The domains that were uneven at the last call of `mark_uneven`, and the nodes at that time.
         self._uneven: Any = np.zeros(0, dtype=np.uint8)
         self._uneven_at = -1
 
     def refresh(self) -> None:
-        """Bring the sums up to date, and find the smallest."""
+        """Update the sums, and find the smallest."""
         self.sums.refresh()
         if self._node_position != self.sums.node_position:
             self._find_domains()
@@ -71,7 +71,7 @@ class ConstraintTable:
         self._find_smallest()
 
     def after_changes(self) -> None:
-        """Update the sums after pods were moved temporarily; those of `others` that came or went since `refresh` count, too."""
+        """Update the sums after pods were moved temporarily; `others` that were added or removed since `refresh` count, too."""
         self.sums.refresh()
         self._on_trial = self._had_others or self.others.counter.total != 0
         if self._on_trial:
@@ -105,7 +105,7 @@ class ConstraintTable:
         return count
 
     def count(self, code: int) -> int:
-        """Return how many pods count in a domain; in one without an eligible node none do."""
+        """Return the number of pods that count in a domain; 0 for a domain without eligible nodes."""
         return self._sum(code) if self._exists[code] else 0
 
     def mark_uneven(self) -> bool:
@@ -127,7 +127,7 @@ class ConstraintTable:
 
 
 class SpreadTables:
-    """The tables of one spec; made again when services or workloads changed that default constraints come from.
+    """The tables of one spec; created again when services or workloads that determine default constraints have changed.
 
     Attributes:
         groups: the `SpreadGroups` of `soft`.
@@ -146,21 +146,21 @@ MIN_GROUPS = 64
 
 
 class SpreadGroups:
-    """The groups of all rows, brought up to date by the rows that changed.
+    """The groups of all rows, updated for the rows that changed.
 
     Args:
-        tables: of the constraints, in order.
+        tables: the tables of the constraints, in order.
         requires_all_keys: whether only nodes that have the keys of all constraints are scored.
-        node_log: of the state.
+        node_log: the node log of the state.
 
     Attributes:
         by_node: uint8[constraints], whether the domains of a constraint are host names.
         of_row: intp[capacity], the group of each row in use.
-        count: how many groups there are; some may have no rows any more.
-        parts: int64[groups * constraints], by group and constraint the domain, or the pods on the node; -1 if it lacks the key.
-        scored: uint8[groups].
-        all_scored: whether no group lacks a key that it must have.
-        regrouped: how many times a row was assigned to a group. For measurements.
+        count: the number of groups; some may no longer have rows.
+        parts: int64[groups * constraints], by group and constraint the domain, or the pods on the node; -1 without the key.
+        scored: uint8[groups], whether the nodes of the group are scored.
+        all_scored: whether no group lacks a required key.
+        regrouped: the number of times that a row was assigned to a group; for measurements.
     """
 
     def __init__(self, tables: list[ConstraintTable], requires_all_keys: bool, node_log: RowLog) -> None:
@@ -176,7 +176,7 @@ class SpreadGroups:
         self.regrouped = 0
         self._numbers: dict[tuple[int, ...], int] = {}
         self._node_position = -1
-        # Per constraint the position in the changes of its counter.
+        # For each constraint, the position in its counter's log.
         self._positions: Any = np.zeros(len(tables), dtype=np.intp)
 
     def refresh(self, capacity: int, rows: int) -> None:
@@ -213,7 +213,7 @@ class SpreadGroups:
             self._regroup(row)
 
     def _follow(self, number: int) -> None:
-        """Assign the rows on which pods of a constraint came or went."""
+        """Assign the rows on which pods of a constraint were added or removed."""
         table = self.tables[number]
         counter = table.counter
         for position in range(self._positions[number], counter.end):

@@ -1,6 +1,6 @@
-"""TaintToleration: rejects nodes with taints that a pod does not tolerate, and prefers those with few.
+"""TaintToleration: rejects nodes with taints that a pod does not tolerate, and prefers nodes with few such taints.
 
-Taints with the effects NoSchedule and NoExecute reject; the score counts those with PreferNoSchedule.
+Taints with the effects NoSchedule and NoExecute reject; the score counts taints with PreferNoSchedule.
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/, KEP-5471 (operators Gt and Lt).
 """
 
@@ -29,7 +29,7 @@ REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 class TaintTable:
-    """One number for each distinct taint set of a state's nodes; grows with them."""
+    """One number for each distinct taint set of the nodes; extended when new sets appear."""
 
     __slots__ = ("_number_of", "_numbers", "_taint_sets")
 
@@ -39,7 +39,7 @@ class TaintTable:
         self._numbers: Ints = np.zeros(0, dtype=np.int64)
 
     def of(self, taint_sets: list[tuple[Taint, ...]]) -> Ints:
-        """Return int64[len(taint_sets)]; asks only about sets that came since it was last asked about the same list."""
+        """Return int64[len(taint_sets)]; only computes numbers for sets added to the list since the last call."""
         if taint_sets is not self._taint_sets:
             self._taint_sets = taint_sets
             self._numbers = self._numbers[:0]
@@ -55,9 +55,9 @@ class TaintTolerationSpec:
     """The pod's tolerations, and their result for each taint set.
 
     Attributes:
-        key: the tolerations, without their duration, which does not matter to scheduling.
-        verdicts: a verdict per taint set.
-        counts: the number of PreferNoSchedule taints in it that are not tolerated.
+        key: the tolerations, without their duration, which does not affect scheduling.
+        verdicts: for each taint set, a verdict.
+        counts: for each taint set, the number of PreferNoSchedule taints that are not tolerated.
     """
 
     key: tuple[tuple[str, str, str, str], ...]
@@ -68,7 +68,7 @@ class TaintTolerationSpec:
 class TaintToleration(
     FilterPlugin[TaintTolerationSpec], PreScorePlugin[TaintTolerationSpec], NormalizePlugin[TaintTolerationSpec]
 ):
-    """Rejects nodes with taints that the pod does not tolerate; the fewer of the soft ones, the better the score."""
+    """Rejects nodes with taints that the pod does not tolerate; fewer PreferNoSchedule taints score better."""
 
     name = "TaintToleration"
     texts = MappingProxyType({UNTOLERATED: REASON})
@@ -84,7 +84,7 @@ class TaintToleration(
         self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
     def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
-        """Keep the tolerations and make empty tables."""
+        """Store the tolerations and create empty tables."""
         tolerations = pod.spec.tolerations
 
         def verdict(taints: tuple[Taint, ...]) -> int:
@@ -120,11 +120,11 @@ class TaintToleration(
         return ()
 
     def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for soft taints."""
+        """Return the rule for PreferNoSchedule taints."""
         return TaintScore(spec, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register nodes that come or change their taints, and new tolerations of the pod."""
+        """Register nodes that are added or change their taints, and new tolerations of the pod."""
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
         toleration = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
         return (
@@ -150,7 +150,7 @@ class TaintFilter(FilterRule):
         self._verdicts = self._table.of(self._taint_sets)
 
     def bind(self) -> None:
-        """Add the taint sets that are new."""
+        """Add new taint sets."""
         self._verdicts = self._table.of(self._taint_sets)
 
     def filter(self, row: int) -> int:
@@ -168,7 +168,7 @@ class TaintScore(StretchedScoreRule):
         self._counts = self._table.of(self._taint_sets)
 
     def bind(self) -> None:
-        """Add the taint sets that are new."""
+        """Add new taint sets."""
         self._counts = self._table.of(self._taint_sets)
 
     def score(self, row: int) -> int:
@@ -178,5 +178,5 @@ class TaintScore(StretchedScoreRule):
 
 @hint(Pod, new=True)
 def is_schedulable_after_pod_toleration_change(pod: Pod, before: Pod | None, after: Pod) -> bool:
-    """Queue the pod if the tolerations are its own."""
+    """Queue the pod if the new tolerations are its own."""
     return after.metadata.uid == pod.metadata.uid

@@ -1,4 +1,4 @@
-"""VolumeRestrictions: pods on one node must not mount the same disk in conflict, and a ReadWriteOncePod claim has one user.
+"""VolumeRestrictions: pods on a node can't share a disk if one writes to it, and only one pod can use a ReadWriteOncePod claim.
 
 Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, and KEP-2485 (ReadWriteOncePod).
 """
@@ -46,8 +46,8 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     Attributes:
         use: the pods with volumes.
 
-    Params of a pod with exclusive claims: how many conflicts PreFilter counted, how many volumes named these claims then, and
-    the claims' names.
+    Params of a pod with exclusive claims: the number of conflicts that PreFilter counted, the number of volumes with these
+    claims at that time, and the names of the claims.
     """
 
     name = "VolumeRestrictions"
@@ -110,7 +110,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return FreeVolumes(self, spec, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods that leave, nodes that come, and claims that come."""
+        """Register deleted pods, added nodes, and added claims."""
         return (
             (ClusterEvent(EventResource.POD, ActionType.DELETE), self.is_schedulable_after_pod_deleted),
             (ClusterEvent(EventResource.NODE, ActionType.ADD), None),
@@ -122,7 +122,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     @hint(Pod, old=True)
     def is_schedulable_after_pod_deleted(self, pod: Pod, left: Pod, new: Pod | None) -> bool:
-        """Queue the pod if one of its namespace left that used one of its disks or claims."""
+        """Queue the pod if a deleted pod of its namespace used one of its disks or claims."""
         if left.metadata.namespace != pod.metadata.namespace:
             return False
         disks = [volume for volume in pod.spec.volumes if is_disk(volume)]
@@ -132,7 +132,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def is_schedulable_after_persistent_volume_claim_added(
         self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
     ) -> bool:
-        """Queue the pod if the claim is one that it names."""
+        """Queue the pod if it uses the claim."""
         return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in _claims(pod)
 
 
@@ -142,7 +142,7 @@ class FreeVolumes(FilterRule):
     def __init__(self, plugin: VolumeRestrictions, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self.looks_at_pods = True
-        # Any user of an exclusive claim counts for all nodes.
+        # A user of an exclusive claim excludes all nodes.
         self.reads_others = spec.has_named_claims
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._use = plugin.use
@@ -160,7 +160,7 @@ class FreeVolumes(FilterRule):
         self._look_at(self._plugin.params_after_changes(self._spec, params, self._cluster))
 
     def after_undo(self, params: Params | None) -> None:
-        """Go back to what PreFilter counted."""
+        """Restore the conflicts that PreFilter counted."""
         self._look_at(params)
 
     def _look_at(self, params: Params | None) -> None:
@@ -176,7 +176,7 @@ class FreeVolumes(FilterRule):
             self._disk_rows = [rows for disk in self._disks for rows in self._use.rows_with(disk)]
 
     def filter(self, row: int) -> int:
-        """Compare the pod's disks with those of the pods on the node, if any of them names the same disk."""
+        """Compare the pod's disks with those of pods on the node that use the same disk."""
         for rows in self._disk_rows:
             if row in rows:
                 pods = self._use.pods_on.get(row, ())
@@ -196,7 +196,7 @@ def _claims(pod: Pod) -> frozenset[str]:
 
 
 def disks_conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:
-    """Return whether one of some disks is among the volumes of a pod, and not all of them only read it."""
+    """Return whether a pod's volumes contain one of some disks that both sides must not share: read-only use may be shared."""
     return any(_same_disk(disk, other) for disk in disks for other in mounted)
 
 
@@ -208,7 +208,7 @@ def _same_disk(disk: Volume, other: Volume) -> bool:
             return True
     ebs, other_ebs = disk.aws_elastic_block_store, other.aws_elastic_block_store
     if ebs is not None and other_ebs is not None and ebs.volume_id == other_ebs.volume_id:
-        # EBS disks can't be shared, not even by readers.
+        # EBS disks can't be shared, not even read-only.
         return True
     iscsi, other_iscsi = disk.iscsi, other.iscsi
     if iscsi is not None and other_iscsi is not None and iscsi.iqn == other_iscsi.iqn:

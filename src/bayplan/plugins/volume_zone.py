@@ -37,9 +37,9 @@ FIRST_TEXT = 2
 
 
 class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes outside of the zones and regions of bound volumes. Nodes that are in none at all pass.
+    """Rejects nodes outside of the zones and regions of bound volumes. Nodes without zone and region labels pass.
 
-    Params: per label of a volume the label and the values that it allows.
+    Params: for each zone or region label of a volume, the label and its allowed values.
     """
 
     name = "VolumeZone"
@@ -70,7 +70,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return PreFilterResult(topologies) if topologies else SKIP
 
     def topologies(self, spec: PodVolumes, cluster: ClusterState) -> tuple[tuple[str, tuple[str, ...]], ...] | Status:
-        """Return per label of a bound volume its key and the values that it allows, or why the pod is rejected."""
+        """Return for each zone or region label of a bound volume its key and allowed values; or why the pod is rejected."""
         catalog = cluster.catalog
         found: list[tuple[str, tuple[str, ...]]] = []
         for volume in spec.volumes:
@@ -98,7 +98,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return VolumeZones(self, spec, cluster)
 
     def verdict_of(self, status: Status) -> int:
-        """Return the verdict that stands for a status of PreFilter."""
+        """Return the verdict that represents a status of PreFilter."""
         number = self._statuses.setdefault(status, len(self._statuses) + FIRST_TEXT)
         return number | (ERROR_BIT if status.code is Code.ERROR else UNRESOLVABLE_BIT)
 
@@ -110,7 +110,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return next(status.reasons for status, other in self._statuses.items() if other == number)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register classes that come, nodes that come or change labels, claims and volumes that come or change."""
+        """Register added storage classes, added or relabelled nodes, and added or changed claims and volumes."""
         changes = ActionType.ADD | ActionType.UPDATE
         return (
             (
@@ -137,7 +137,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def is_schedulable_after_persistent_volume_claim_change(
         self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
     ) -> bool:
-        """Queue the pod if the claim is one that it names."""
+        """Queue the pod if it uses the claim."""
         if new is None or new.metadata.namespace != pod.metadata.namespace:
             return False
         names = [volume.persistent_volume_claim for volume in pod.spec.volumes]
@@ -152,7 +152,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
 
 class ZoneTest:
-    """Whether a node has one of the values that a label of a volume allows, under the label's key or its newer name."""
+    """Whether a node has one of the allowed values of a volume's label, under the label's key or its newer name."""
 
     def __init__(self, key: str, values: tuple[str, ...], nodes: NodeTable) -> None:
         newer = NEW_LABELS.get(key)
@@ -209,7 +209,7 @@ class VolumeZones(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Let nodes without any of the labels pass; the others must have a value of each volume's labels."""
+        """Accept nodes without any of the labels; all others must have an allowed value for each label of each volume."""
         if self._verdict:
             return self._verdict
         labelled = False
@@ -228,7 +228,7 @@ class VolumeZones(FilterRule):
 
 
 def volume_topologies(volume: PersistentVolume) -> list[tuple[str, tuple[str, ...]]]:
-    """Return per zone or region label of a volume its key and values; labels with an empty part are ignored."""
+    """Return for each zone or region label of a volume its key and values; labels with an empty part are ignored."""
     found = []
     for key in TOPOLOGY_LABELS:
         text = volume.metadata.labels.get(key)

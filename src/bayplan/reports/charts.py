@@ -137,7 +137,7 @@ def wait_distribution(runs: Runs) -> Figure:
 def waits_by(runs: Runs, what: str, names_of: Callable[[RunData], list[str]]) -> Figure | None:
     """Return bars of the mean waiting time by a name of the pods, with confidence intervals; the most common names only.
 
-    None if all pods have one name: the table has their mean.
+    None if all pods have the same name: the table has their mean.
     """
     groups = {label: [run.waits_by(names_of(run)) for run in group] for label, group in runs.items()}
     sizes: dict[str, int] = {}
@@ -256,13 +256,13 @@ def _bars(label: str, number: int, names: Sequence[str], mean: Floats, margin: F
 
 
 def _bar_figure(data: list[dict[str, object]], x: str, y: str, names: Sequence[str]) -> Figure:
-    """Return bars side by side; few of them stay slim."""
+    """Return bars side by side, of limited width."""
     xaxis = {"title": {"text": x}, "type": "category", "automargin": True}
     return figure(data, x, y, barmode="group", bargap=max(0.2, 0.8 - 0.15 * len(names)), xaxis=xaxis)
 
 
 def shortened(names: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the beginning that names have in common, up to a dash, dot or slash, and the names without it."""
+    """Return the common prefix of names, up to a dash, dot or slash, and the names without it."""
     first, last = min(names, default=""), max(names, default="")
     # A common prefix of the first and last names in order is common to all.
     shorter = min(len(first), len(last))

@@ -30,7 +30,7 @@ def table(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> s
 
 
 def cell(found: Sequence[float | None]) -> str:
-    """Return the mean over runs with its confidence interval; "none" if a run lacks the figure."""
+    """Return the mean over runs with its confidence interval; "none" if any run lacks the figure."""
     samples = np.array([[np.nan if each is None else float(each)] for each in found])
     if np.isnan(samples).any():
         return "none"

@@ -64,7 +64,7 @@ document.documentElement.dataset.drawn = 'true';
 def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
     """Open result directories, given as ``DIR`` or ``LABEL=DIR``; those with one label are runs of different seeds.
 
-    The folder of a sweep stands for the results that it saved, labelled with their parameters.
+    The folder of a sweep means its saved results, labelled with their parameters.
 
     Raises:
         InputError: a folder is not a result directory.

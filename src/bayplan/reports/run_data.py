@@ -31,7 +31,7 @@ class Pods:
     Attributes:
         names, workloads: the names of pods and their workloads.
         priorities: int64.
-        nodes: int64, rows of the nodes, -1 for none.
+        nodes: int64, the rows of the pods' nodes; -1 for none.
         arrived, bound, ended: int64.
         waited: bool, whether the pod waited for a decision in this run.
         requests: int64[resources, pods].
@@ -166,7 +166,7 @@ class RunData:
         return level(pods.arrived[waited], left, np.ones(len(waited), dtype=np.int64), times)
 
     def node_count(self, times: Ints, *, group: str | None = None) -> Floats:
-        """Return the number of nodes, at each time; of a group only if one is given."""
+        """Return the number of nodes at each time, of a group if one is given."""
         nodes = self.nodes
         counted = np.array([group in (None, name) for name in nodes.groups], dtype=np.int64)
         return level(nodes.added, nodes.removed, counted, times)
@@ -238,12 +238,12 @@ class RunData:
 
     @cached_property
     def scaling_events(self) -> list[dict[str, Any]] | None:
-        """Return the events of an autoscaler, a row of `result_layout.SCALING` each; None if there was none."""
+        """Return the events of an autoscaler as rows of `result_layout.SCALING`; None without an autoscaler."""
         return self._optional("scaling")
 
     @cached_property
     def descheduled(self) -> list[dict[str, Any]] | None:
-        """Return the evictions of a descheduler, a row of `result_layout.DESCHEDULED` each; None if there was none."""
+        """Return the evictions of a descheduler as rows of `result_layout.DESCHEDULED`; None without a descheduler."""
         return self._optional("descheduled")
 
     def _optional(self, name: str) -> list[dict[str, Any]] | None:
@@ -254,7 +254,7 @@ class RunData:
         return float(self._hours().sum())
 
     def cost(self) -> float | None:
-        """Return the cost of the nodes by their annotated prices, or None if any has none."""
+        """Return the cost of the nodes by their annotated prices; None if any node has no price."""
         prices = self.nodes.prices
         return None if np.isnan(prices).any() or not len(prices) else float((prices * self._hours()).sum())
 

@@ -58,7 +58,7 @@ def _apply(simulator: Simulator, items: Sequence[KubernetesObject]) -> None:
     """Apply objects, all at this instant.
 
     Raises:
-        InputError: the cluster refuses one.
+        InputError: the cluster rejects an object.
     """
     names = [f"{type(item).__name__} {item.key}" for item in items]
     for name, item in zip(names, items, strict=True):
@@ -156,7 +156,7 @@ def _with_readiness(node: Node, now_ns: int, *, failed: bool) -> Node:
 def drain_nodes(simulator: Simulator, nodes: str, until_ns: int) -> list[str]:
     """Cordon nodes and evict their pods as ``kubectl drain --force --delete-emptydir-data`` does.
 
-    A pod that a disruption budget protects is tried again every 5 seconds. Pods of DaemonSets and mirror pods stay.
+    The eviction of a pod that a disruption budget protects is retried every 5 seconds. Pods of DaemonSets and mirror pods stay.
 
     Args:
         simulator: the simulator with the cluster.

@@ -41,7 +41,7 @@ class Facts(NamedTuple):
 
     Attributes:
         explain: the function that returns why a pod waits, by its key.
-        scaling: the function that returns the results of the autoscaler so far; None if there is none.
+        scaling: the function that returns the results of the autoscaler so far; None without an autoscaler.
     """
 
     explain: Callable[[str], str]
@@ -79,7 +79,7 @@ def evaluate(check: Check, simulator: Simulator, facts: Facts) -> CheckResult:
 
 
 class _Evaluation:
-    """The cluster at one moment."""
+    """Evaluates checks on the cluster at one moment."""
 
     def __init__(self, simulator: Simulator, facts: Facts) -> None:
         self._simulator = simulator

@@ -13,7 +13,7 @@ from bayplan.scenarios.scenario import ACTIONS, Scenario
 
 
 def scenario_schema() -> dict[str, Any]:
-    """Return the schema: that of the structs, plus the mutual exclusion of fields."""
+    """Return the schema of the structs, with the mutual exclusion of fields."""
     (schema,), parts = msgspec.json.schema_components([Scenario], ref_template="#/$defs/{name}")
     parts["Check"] |= {"minProperties": 1, "maxProperties": 1}
     parts["Failure"] |= {"minProperties": 1, "maxProperties": 1}

@@ -135,7 +135,7 @@ class PerfObjects:
         *,
         signature_batch: int,
     ) -> list[KubernetesObject]:
-        """Return pods of a template (None: upstream's default), each after its claim and volume if it has them."""
+        """Return pods of a template (None: upstream's default), each after its claim and volume, if any."""
         volume, claim = (
             operation.get("persistentVolumeTemplatePath"),
             operation.get("persistentVolumeClaimTemplatePath"),
@@ -207,7 +207,7 @@ def _named(document: Document, namespace: str, suffix: str) -> Document:
 
 
 def _prepared(document: Document, operation: Mapping[str, Any], index: int) -> tuple[Document, Document | None]:
-    """Return a node as the operation's strategy prepares it, and its CSINode if it gets one."""
+    """Return a node prepared by the operation's strategy, and its CSINode if it has one."""
     metadata, status = dict(_metadata(document)), dict(cast("dict[str, Any]", document.get("status") or {}))
     status.setdefault("allocatable", status.get("capacity") or {})
     labels = dict(cast("Document", metadata.get("labels") or {}))

@@ -33,7 +33,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
         timeout_ns: the timeout of conditions, waits and drains.
         wait_ns: the duration of `wait`; None for "until nothing changes".
         objects: the objects of `create` or `apply`.
-        act: the function of a step in another format that has no action of its own.
+        act: the function for a step of another format without a corresponding action.
         check_places: the file and line of each check of `assert`.
     """
 

@@ -80,7 +80,7 @@ def junit_xml(results: Sequence[ScenarioResult]) -> bytes:
 
 
 def _cases(result: ScenarioResult) -> list[StepResult]:
-    """Return the steps that can fail by themselves, and those that did; all of them if none has a check."""
+    """Return the steps with checks and the failed steps; all steps if none has a check."""
     checking = [step for step in result.steps if step.action in ("assert", "") or step.outcome is Outcome.BROKEN]
     return checking or list(result.steps)
 

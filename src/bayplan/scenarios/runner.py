@@ -115,7 +115,7 @@ class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Broken(Exception):
-    """A step that cannot be executed; the text has the reason, the checks are those that never became true."""
+    """A step cannot be executed. The text is the reason; the checks are those that never became true."""
 
     def __init__(self, text: str, failed: Sequence[FailedCheck] = ()) -> None:
         super().__init__(text)

@@ -54,7 +54,7 @@ class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PlacedCheck(Part, frozen=True, kw_only=True):
-    """Pods have a node, or had one until they finished; without a number all of them, and at least one."""
+    """Pods have a node, or had one until they finished; without a number, all pods, and at least one."""
 
     pods: Pods = "*"
     count: Count = None
@@ -63,7 +63,7 @@ class PlacedCheck(Part, frozen=True, kw_only=True):
 
 
 class WaitingCheck(Part, frozen=True, kw_only=True):
-    """Pods wait for a node; without a number all of them, and at least one."""
+    """Pods wait for a node; without a number, all pods, and at least one."""
 
     pods: Pods = "*"
     count: Count = None
@@ -101,7 +101,7 @@ class EvictionsCheck(Part, frozen=True, kw_only=True):
 
 
 class WaitingTimeCheck(Part, frozen=True, kw_only=True):
-    """Waiting times of pods until they got their nodes; for waiting pods the time so far."""
+    """Waiting times of pods until they got their nodes; for waiting pods, the time so far."""
 
     pods: Pods = "*"
     at_most: Duration
@@ -168,7 +168,7 @@ class Scale(Part, frozen=True, kw_only=True):
 
 
 class Failure(Part, frozen=True, kw_only=True):
-    """Nodes that fail or come back: exactly one field."""
+    """Nodes that fail or recover: exactly one field."""
 
     nodes: Annotated[Nodes | None, Meta(description="Nodes by name, pattern or label.")] = None
     zone: Annotated[str | None, Meta(description=f"The nodes of a zone, by the label {ZONE}.")] = None
@@ -260,7 +260,7 @@ def action_of(step: Step) -> str:
 
 
 def actions_of(step: Step) -> list[str]:
-    """Return all actions that a step has; more than one is an error."""
+    """Return all actions of a step; more than one is an error."""
     return [name for name in ACTIONS if _is_set(step, name)]
 
 

@@ -69,7 +69,7 @@ def select_nodes(text: str, store: ObjectStore) -> list[Node]:
 
 
 def failing_nodes(failure: Failure, store: ObjectStore, rack_label: str) -> list[Node]:
-    """Return the nodes that fail or come back.
+    """Return the nodes that fail or recover.
 
     Raises:
         InputError: none matches.
@@ -90,7 +90,7 @@ def find_objects(text: str, store: ObjectStore) -> list[KubernetesObject]:
     """Return the objects that a text names as kubectl does: ``kind/name``, ``kind/namespace/name``; the name may be a pattern.
 
     Raises:
-        InputError: the kind is unknown, or there are none.
+        InputError: the kind is unknown, or no object matches.
     """
     row, key = _target(text)
     if _PATTERN & set(key):

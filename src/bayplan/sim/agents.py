@@ -35,7 +35,7 @@ class Agents:
         self._agents.append(agent)
 
     def earlier(self, instant_ns: int | None, changes: int, now_ns: int) -> int | None:
-        """Return when the next agent acts, but not before now, if that is earlier than an instant; else the instant."""
+        """Return the earlier of an instant and the time when the next agent acts, which is not before now."""
         for agent in self._agents:
             wakeup_ns = agent.next_wakeup_ns(changes)
             if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):

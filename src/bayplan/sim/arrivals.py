@@ -55,7 +55,7 @@ def _times_of(item: KubernetesObject, creation_only: bool) -> Iterator[int]:
 
 
 def _time_or_none(text: str | None) -> int | None:
-    """Return a time, or None if there is none or it is invalid: templates have ``<nil>`` or ``null`` there."""
+    """Return a time, or None if it is missing or invalid: templates contain ``<nil>`` or ``null``."""
     try:
         return parse_time_ns(text) if text else None
     except InputError:
@@ -98,7 +98,7 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
 
 
 def in_order(items: Iterable[KubernetesObject]) -> list[KubernetesObject]:
-    """Return objects sorted: first those that others refer to, then pods with a node, then everything else."""
+    """Return objects sorted: first objects that other objects refer to, then pods with a node, then everything else."""
     return sorted(items, key=_order)
 
 

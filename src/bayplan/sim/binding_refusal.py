@@ -30,7 +30,7 @@ def _conflict(pod: Pod, name: str) -> str:
     elif pod.spec.node_name:
         reason = f'pod {name} is already assigned to node "{pod.spec.node_name}"'
     elif is_finished(pod):
-        # The real server would accept it: a pod without a node does not finish there.
+        # The real server would accept it, because there a pod without a node does not finish.
         reason = f"pod {name} has finished"
     return f'Operation cannot be fulfilled on pods/binding "{name}": {reason}' if reason else ""
 

@@ -32,7 +32,7 @@ class EmittedEvents:
         )
 
     def all(self) -> list[SimulatedEvent]:
-        """Return all events by the time of their first occurrence; at one instant those of placements last."""
+        """Return all events by the time of their first occurrence; at the same instant, events of placements are last."""
         scheduled = [
             SimulatedEvent(pod, "Normal", "Scheduled", "Binding", note, now_ns, now_ns)
             for now_ns, pod, note in self._scheduled

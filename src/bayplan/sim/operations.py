@@ -30,7 +30,7 @@ class Rank(IntEnum):
     * SCHEDULING: the scheduler empties its queue; its bindings take effect immediately, one by one.
 
     Controllers and kubelet react to bindings at the same instant: everything from CONTROLLERS on repeats
-    until nothing happens any more.
+    until nothing more happens.
     """
 
     ENDS = 0
@@ -63,7 +63,7 @@ class Delete(msgspec.Struct, frozen=True):
         kind: the struct, e.g. ``Pod``.
         key: the key: ``namespace/name``, or ``name`` for objects without namespace.
         propagation: the propagation policy for its dependents.
-        grace_seconds: the grace period of pods; None for their own.
+        grace_seconds: the grace period of pods; None for the pods' own.
     """
 
     kind: Kind
@@ -95,7 +95,7 @@ class Cordon(msgspec.Struct, frozen=True):
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """Evict a pod as the eviction API does if no disruption budget forbids it; no effect if it does not exist.
+    """Evict a pod as the eviction API does, unless a disruption budget forbids it; no effect if it does not exist.
 
     Attributes:
         pod_key: the pod.

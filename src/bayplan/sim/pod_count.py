@@ -30,10 +30,10 @@ def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint:
     Args:
         objects: objects of any kinds. A workload whose controller is among them is not counted.
         max_pods: the limit.
-        hint: the way to raise the limit; ``{}`` is replaced by the number of pods.
+        hint: how to raise the limit; ``{}`` is replaced by the number of pods.
 
     Raises:
-        InputError: they have more than the limit.
+        InputError: there are more pods than the limit.
     """
     total, most, largest = 0, 0, ""
     workloads = [item for item in objects if isinstance(item, _WORKLOADS)]

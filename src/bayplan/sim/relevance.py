@@ -7,7 +7,7 @@ from bayplan.objects.pod import Pod
 
 
 def makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
-    """Return whether a change could alter a decision about some other pod, or about this one.
+    """Return whether a change could affect a decision about any other pod, or about this one.
 
     The scheduler's own writes to the status of a waiting pod don't.
     """

@@ -45,7 +45,7 @@ FATES = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class PodTimeline(msgspec.Struct, kw_only=True):
-    """The timeline of one pod. A pod recreated under the same name has a timeline of its own.
+    """The timeline of one pod. A pod recreated under the same name has its own timeline.
 
     Attributes:
         key: ``namespace/name``.
@@ -62,9 +62,9 @@ class PodTimeline(msgspec.Struct, kw_only=True):
         attempts: the number of its scheduling cycles.
         last_failure_ns: the time of the last attempt without a node.
         message: the message of that attempt, in upstream's words.
-        fate: its state at the end.
+        fate: the pod's state at the end.
         disruption: the reason of its condition DisruptionTarget, if it was evicted: ``PreemptionByScheduler``; else "".
-        pod: its newest version, available even after its deletion; its requests are read from here.
+        pod: the newest version, available even after the pod's deletion; the requests are read from it.
     """
 
     key: str
@@ -87,7 +87,7 @@ class PodTimeline(msgspec.Struct, kw_only=True):
 
     @property
     def wait_ns(self) -> int | None:
-        """Return how long the pod waited for its node; None if it never got one, or was created with one."""
+        """Return the time that the pod waited for its node; None if it never got a node, or was created with one."""
         if self.bound_ns is None or self.imported:
             return None
         return self.bound_ns - self.arrived_ns
@@ -96,12 +96,12 @@ class PodTimeline(msgspec.Struct, kw_only=True):
 class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
     """One resource over the whole run, of the cluster or of one zone.
 
-    Amounts are in the units of the state: milli-CPU for ``cpu``, bytes for memory, pieces for ``pods`` and all others.
+    Amounts are in the units of the state: milli-CPU for ``cpu``, bytes for memory, counts for ``pods`` and all others.
     Changes within one instant don't count.
 
     Attributes:
         resource: the name of the resource; ``pods`` is the number of pods.
-        zone: a zone, "" for the nodes that have none, None for the whole cluster.
+        zone: the zone; "" for nodes without a zone, None for the whole cluster.
         nodes: the number of nodes at the end.
         allocatable, requested: the amounts at the end.
         peak_requested: the maximum of the requests.
@@ -222,7 +222,7 @@ class SimulationResult(msgspec.Struct, kw_only=True):
         cluster: the cluster in its final state: all objects.
         pods: the timelines of pods, in the order of arrival.
         nodes: the lifetimes of nodes, in the order of arrival.
-        usage: the usage of every resource that any node has or any pod requests: the whole cluster first, then zones by name.
+        usage: the usage of every resource that any node has or any pod requests: first of the whole cluster, then of zones by name.
         counters: the amount of work.
         list_events: the function that returns the Kubernetes events about pods, in the order of their first occurrence.
         moves: the moves of each pod through the scheduling queue, if they were recorded.

@@ -123,7 +123,7 @@ def group_costs(lifetimes: Sequence[NodeLifetime], prices: Mapping[str, float], 
 
 
 def lifetime_price(lifetime: NodeLifetime, costs: Sequence[GroupCost]) -> float | None:
-    """Return the price of a node for an hour: its annotation, else that of its group; None if neither has one.
+    """Return the hourly price of a node: from its annotation, or else from its group; None without either.
 
     Args:
         lifetime: the lifetime of the node.
@@ -137,7 +137,7 @@ def lifetime_price(lifetime: NodeLifetime, costs: Sequence[GroupCost]) -> float 
 
 
 def _peak(spans: Sequence[tuple[int, int]]) -> int:
-    """Return the maximum number of overlapping spans; one that ends as another begins does not overlap it."""
+    """Return the maximum number of overlapping spans; a span that ends when another begins does not overlap it."""
     steps = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
     count = most = 0
     for _, step in steps:

@@ -55,8 +55,8 @@ class Simulator:
 
     Args:
         scheduler: the scheduler, created with `start_ns` as its start; its cluster must be empty.
-        cluster: the cluster, also empty; only the simulator may write to it.
-        seed: the seed of the random streams of both, for the result.
+        cluster: the cluster, which may be empty; only the simulator may write to it.
+        seed: the seed of the random streams of cluster and scheduler, for the result.
         start_ns: the virtual time of the beginning, nanoseconds since 1970.
         check: whether to check the invariants of state, queue and store after every event. Slow.
         strict: whether to raise if the cluster rejects an object, instead of recording it in `failures`.
@@ -161,7 +161,7 @@ class Simulator:
 
         Args:
             until_ns: the time, nanoseconds since 1970.
-            stop: the function to call after every instant; True ends the call there.
+            stop: the function to call after every instant; if it returns True, the call ends.
         """
         while (time_ns := self._next_instant()) is not None and time_ns <= until_ns:
             self._instant(time_ns)
@@ -188,7 +188,7 @@ class Simulator:
         """Replace the scheduler; the new one retries all waiting pods, and the records continue.
 
         Args:
-            scheduler: the scheduler, created for the state of the present one, with `now_ns` as its start.
+            scheduler: the new scheduler, created for the state of the current one, with `now_ns` as its start.
         """
         before, now_ns = self.scheduler, self.now_ns
         for waiting in list(before.waiting_pods):
@@ -273,7 +273,7 @@ class Simulator:
         return False
 
     def _goes_on_for_ever(self) -> bool:
-        """End the run if any workload never finishes; return whether that is so."""
+        """End the run if any workload never finishes; return whether it ended."""
         workloads = perpetual_workloads(self.cluster.store)
         if not workloads:
             return False
@@ -471,7 +471,7 @@ class Simulator:
             self._take(changes, now_ns)
 
     def _write_for_binding(self, action: Bind | Update, key: str, now_ns: int) -> Sequence[Action]:
-        """Bind a pod, or write what its binding requires; if that is rejected, return the scheduler's further actions."""
+        """Bind a pod, or write the objects that its binding requires; if that is rejected, return the scheduler's next actions."""
         cluster, scheduler = self.cluster, self.scheduler
         if isinstance(action, Bind):
             changes = cluster.bind(key, action.node_name, now_ns)

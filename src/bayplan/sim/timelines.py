@@ -51,7 +51,7 @@ class Timelines:
             self._owner(new)
 
     def _owner(self, new: KubernetesObject) -> None:
-        """Correct the workloads of pods whose owner arrives after them: a dump lists pods before ReplicaSets."""
+        """Correct the workloads of pods that were added before their owner: a dump lists pods before ReplicaSets."""
         orphans = self._by_workload.pop(f"{type(new).__name__} {new.key}", None)
         if not orphans:
             return

@@ -43,9 +43,9 @@ class QueueMove(msgspec.Struct):
         time_ns: the time of the move.
         pod, uid: the pod.
         source, target: the tiers: ``active``, ``backoff``, ``error backoff``, ``unschedulable``, ``gated``, ``in flight``,
-            ``permit`` (it waits on its node); "" before the pod was added; ``bound`` and ``gone`` are final.
+            ``permit`` (it waits on its node); "" before the pod was added; ``bound`` and ``gone`` are final tiers.
         attempt: the number of times the pod had been popped.
-        cause: the event that moved it, by upstream's label (``BackoffComplete``, ``AssignedPodDelete``, ...), or what happened.
+        cause: the event that moved it, by upstream's label (``BackoffComplete``, ``AssignedPodDelete``, ...), or another cause.
         plugins: the plugins that rejected its last attempt, or hold it back.
         backoff_end_ns: the end of the backoff for a pod in a backoff tier; the pod is ready at the next tick of its timer.
         note: the message of a failed attempt, or the name of the node that it was bound to.
@@ -64,7 +64,7 @@ class QueueMove(msgspec.Struct):
 
 
 class TracedQueue(SchedulingQueue):
-    """A `SchedulingQueue` that keeps a list of moves. Arguments as there.
+    """A `SchedulingQueue` that records a list of moves; see there for the arguments.
 
     Attributes:
         moves: the moves, in the order in which they happened.

@@ -173,7 +173,7 @@ class UsageMeter:
     def usages(self, end_ns: int) -> list[ResourceUsage]:
         """Return the usage up to a time of every resource that any node had or any pod requested.
 
-        The whole cluster comes first, then the zones by name.
+        First for the whole cluster, then for the zones by name.
         """
         for zone in self._zones.values():
             self._add_to_moments(zone)

@@ -112,7 +112,7 @@ class Arrival:
             self._store.update(self._taken(item, node_before, now_ns))
 
     def _taken(self, item: KubernetesObject, node_before: str, now_ns: int) -> KubernetesObject:
-        """Return a pod that is new on a node as its kubelet completes it; return any other object unchanged."""
+        """Return a pod that is new on a node as completed by its kubelet; return any other object unchanged."""
         if not isinstance(item, Pod) or not item.spec.node_name or item.spec.node_name == node_before:
             return item
         if item.spec.node_name not in self._store.nodes:
@@ -122,7 +122,7 @@ class Arrival:
         return self._kubelet.take(item, now_ns)
 
     def _named(self, item: T) -> T:
-        """Return an object with a name, generated from its prefix if it has none; pods also get a namespace."""
+        """Return an object with a name, generated from its prefix if missing; pods also get a namespace."""
         metadata = item.metadata
         namespace = metadata.namespace or ("default" if isinstance(item, Pod) else "")
         if metadata.name or not metadata.generate_name:

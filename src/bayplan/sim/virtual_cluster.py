@@ -120,13 +120,13 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def put(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
-        """Store a version of an object unchanged, for hosts with their own rules about changes.
+        """Store a version of an object unchanged, for hosts with their own rules for changes.
 
-        Nothing is defaulted, admitted or merged; only uid and creation time of an existing object stay. An object
+        Nothing is defaulted, admitted or merged; only uid and creation time of an existing object are kept. An object
         that is being deleted is removed when this removes its last finalizer. No event if nothing changes.
 
         Args:
-            item: the whole object.
+            item: the complete object.
             now_ns: the current time.
         """
         self._arrival.put(item, now_ns)
@@ -148,7 +148,7 @@ class VirtualCluster:
             key: the key: ``namespace/name``, or ``name`` for cluster-scoped objects.
             now_ns: the current time.
             propagation: see `Propagation`.
-            grace_seconds: the grace period of pods; None for their own, 0 to delete at once.
+            grace_seconds: the grace period of pods; None for the pods' own, 0 to delete them immediately.
         """
         item = self.store.get(kind, key)
         if item is not None:
@@ -168,8 +168,8 @@ class VirtualCluster:
         """Bind a pod to a node; without a start delay it runs in the same event.
 
         Returns:
-            One MODIFIED event; none if the binding is rejected, because the pod does not exist, is on a node already, finished
-            or being deleted.
+            One MODIFIED event; none if the binding is rejected, because the pod does not exist, already has a node, has
+            finished, or is being deleted.
 
         Raises:
             InputError: the pod's run time annotation can't be read.
@@ -289,7 +289,7 @@ class VirtualCluster:
         return min(manager, kubelet)
 
     def advance(self, now_ns: int) -> list[ChangeEvent]:
-        """Do everything that is due, each task at its own time: the kubelet's work first, then the controllers'.
+        """Execute all due tasks, each at its own time: the kubelet's first, then the controllers'.
 
         Raises:
             InputError: a pod's run time annotation is invalid.

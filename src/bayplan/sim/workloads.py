@@ -34,7 +34,7 @@ class Workloads:
         return known
 
     def above(self, item: KubernetesObject) -> str:
-        """Return the topmost object that controls an object, for those that came after their pods; "" if it has no controller."""
+        """Return the topmost object that controls an object, for owners added after their pods; "" without a controller."""
         owner = _controller(item.metadata.owner_references)
         if owner is None:
             return ""

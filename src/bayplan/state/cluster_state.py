@@ -80,15 +80,15 @@ class ClusterState:
 
     Args:
         request_gates: the feature gates that change the resources of a pod.
-        account: the function that computes them.
+        account: the function that computes the requests of pods.
 
     Attributes:
         nodes: the columns of the nodes themselves.
-        columns: all columns, as compiled rules read them.
+        columns: all columns, in the form that compiled rules read.
         usage: int64[3 + resources, capacity], the usage of each node by its pods; rows as in `pod_info`.
-        pods: every pod that is on a node or assumed there, by key.
-        pods_on: per row its pods, by key, in the order in which they came.
-        counters: the number of pods per row that match a selector, or own an affinity term.
+        pods: every pod that is on a node or assumed on it, by key.
+        pods_on: by row, its pods by key, in order of arrival.
+        counters: by row, the number of pods that match a selector or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: the recorded resource changes of placed and removed pods: row, footprint, 1 or -1; None: not recorded.
         usage_log: the rows where pods were added or removed.
@@ -152,7 +152,7 @@ class ClusterState:
         self._undo(lambda: self.update_node(old))
 
     def remove_node(self, name: str) -> None:
-        """Remove a node. Its pods are removed with it, since nothing is known about them any more."""
+        """Remove a node and its pods: without the node nothing is known about them."""
         row = self.nodes.row_of[name]
         for key in list(self.pods_on[row]):
             self.remove_pod(key)
@@ -182,7 +182,7 @@ class ClusterState:
         else:
             requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
         numbers = [self.register_resource(name) for name in requests]
-        # No longer than needed: there may be thousands of resources.
+        # The vector is only as long as needed: there may be thousands of resources.
         amounts = [0] * (FIRST_RESOURCE + 1 + max(EPHEMERAL_STORAGE, max(numbers, default=0)))
         amounts[POD_COUNT], amounts[NON_ZERO_CPU], amounts[NON_ZERO_MEMORY] = 1, cpu_milli, memory_bytes
         for number, amount in zip(numbers, requests.values(), strict=True):
@@ -233,7 +233,7 @@ class ClusterState:
             self._journal.append(partial(self._take_off, info, fresh))
 
     def _put_on(self, info: PodInfo, row: int) -> None:
-        """Count a pod in on a row, except for its ports."""
+        """Add a pod to a row, except for its host ports."""
         info.row = row
         self.pods[info.key] = info
         self.pods_on[row][info.key] = info
@@ -373,7 +373,7 @@ class ClusterState:
             self._journal.append(inverse)
 
     def fork(self) -> ClusterState:
-        """Return an independent copy of the whole state; typed objects, which never change, are shared."""
+        """Return an independent copy of the state; typed objects are shared, because they never change."""
         return _state_of(self._contents())
 
     def __reduce__(self) -> tuple[Callable[[_Contents], ClusterState], tuple[_Contents]]:

@@ -21,8 +21,8 @@ class Columns:
         count: the number of rows in use, including freed ones.
         capacity: the length of every column.
         bare: whether the usage of nodes is unknown.
-        counted: the number of times that a pod was added or removed that some counter counts.
-        version: changes when a node changes or an array is replaced; a rule with cached look-ups then repeats them.
+        counted: the number of additions and removals of pods that any counter counts.
+        version: changes when a node changes or an array is replaced; rules must then repeat cached look-ups.
         allocatable: int64[resources, capacity].
         usage: int64[3 + resources, capacity], rows as in `pod_info`.
         allowed_pods: int64[capacity].

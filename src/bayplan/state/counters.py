@@ -36,8 +36,8 @@ class Counter:
     Attributes:
         values: int64[capacity].
         total: the sum of the values.
-        matches: whether a class of pods matches; None if pods are counted for a term that they own.
-        start, end: the positions of the first change in the log, and after the last one.
+        matches: the function that returns whether a class of pods matches; None if pods are counted for a term that they own.
+        start, end: the positions of the first change in the log, and after the last change.
     """
 
     def __init__(self, capacity: int, matches: Matches | None) -> None:
@@ -80,7 +80,7 @@ class Counter:
 
 
 class Counters:
-    """All counters of a state, by what they count.
+    """All counters of a state, by key.
 
     Counters of classes are evaluated once for every class; a new counter is filled from the classes' pods per row.
     """
@@ -99,7 +99,7 @@ class Counters:
                 counter.grow(capacity)
 
     def matching(self, key: Hashable, matches: Matches, classes: Iterable[PodClass]) -> Counter:
-        """Return the counter of pods whose class matches; `key` must say all that `matches` depends on."""
+        """Return the counter of pods whose class matches; equal keys must mean equal results of `matches`."""
         counter = self._matching.get(key)
         if counter is None:
             counter = self._matching[key] = Counter(self._capacity, matches)
@@ -144,7 +144,7 @@ class Counters:
         return iter(self._owned)
 
     def owned_count(self) -> int:
-        """Return the number of terms, which increases with each new one."""
+        """Return the number of terms; it never decreases."""
         return len(self._owned)
 
     @staticmethod
@@ -173,7 +173,7 @@ class Counters:
 
 
 class Eligibility:
-    """The eligible nodes of a table that excludes some: recomputed when nodes change.
+    """The eligible nodes of a table that excludes some nodes; recomputed when nodes change.
 
     Args:
         key: identifies everything that the mask depends on except the nodes.
@@ -212,7 +212,7 @@ class DomainTable:
         version: changes with every change of the sums.
         positive_version: changes when a domain gets its first pod or loses its last, or when nodes change.
         positive: the number of domains with pods.
-        distinct: whether every node is a domain of its own: then a change affects only the rows where pods were added or removed.
+        distinct: whether every node is its own domain: then a change affects only the rows where pods were added or removed.
         node_position: the end of the log of changed nodes at the last refresh.
     """
 

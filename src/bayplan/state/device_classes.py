@@ -37,8 +37,8 @@ class DeviceClassResolver:
 def _by_resource(catalog: ObjectCatalog) -> dict[str, DeviceClass]:
     """Return the classes by the names that they claim, processed in the order of their creation.
 
-    If several classes claim one name, the newest gets it; among equally old ones the first by name. A class that loses the
-    name that it claims does not get its implicit one either: upstream ignores it altogether.
+    Of several classes with the same resource name, the newest gets it; among equally old ones, the first by name. A class that
+    does not get its name does not get its implicit name either: upstream ignores it altogether.
     """
     classes: dict[str, DeviceClass] = {}
     for device_class in catalog.all(DeviceClass):

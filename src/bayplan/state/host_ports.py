@@ -6,7 +6,7 @@ ANY_IP = "0.0.0.0"
 
 
 class HostPorts:
-    """Ports in use per row. Like upstream's HostPortInfo a set: a port of two pods is free when one of them leaves."""
+    """Ports in use by row. A set, like upstream's HostPortInfo: a port of two pods becomes free when one of them leaves."""
 
     __slots__ = ("_used",)
 

@@ -10,7 +10,7 @@ class ImageState:
     """An image name: its size on the first node that had it, and the rows that have it.
 
     Attributes:
-        rows: for each row with the image, how many had it when this row was added (or last changed), itself included.
+        rows: for each row with the image, the number of rows with it when this row was added or last changed, including itself.
     """
 
     __slots__ = ("_column", "rows", "size_bytes")

@@ -15,7 +15,7 @@ class LabelColumn:
     Attributes:
         key: the label key.
         codes: intp, one a row: position in `values`, or `ABSENT`.
-        values: the distinct values in the order in which they came.
+        values: the distinct values, in order of first occurrence.
     """
 
     __slots__ = ("_tables", "codes", "index", "key", "values")

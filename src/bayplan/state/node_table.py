@@ -35,7 +35,7 @@ class _Offer(NamedTuple):
 
 
 class NodeTable:
-    """The columns of nodes. A row keeps its number as long as its node exists; a freed row is used for the next node.
+    """The columns of nodes. A node has the same row as long as it exists; freed rows are reused.
 
     Attributes:
         count: the number of rows in use, including freed ones: columns are read up to here.
@@ -132,7 +132,7 @@ class NodeTable:
         return column
 
     def is_distinct(self, key: str, node_position: int) -> bool:
-        """Return whether every node has a label key, no two of them with the same value.
+        """Return whether every node has a label key, with a different value on each.
 
         `node_position` is the end of the log of changed nodes.
         """
@@ -148,7 +148,7 @@ class NodeTable:
         number = self.resources.register(name)
         rows = len(self.allocatable)
         if number >= rows:
-            # By half, so that clusters with thousands of resources are not copied once for every few of them.
+            # Grow by half: with thousands of resources, growing by a few rows each time would copy the table too often.
             wanted = max(number + 4, rows + rows // 2)
             grown = np.zeros((wanted, self.capacity), dtype=np.int64)
             grown[:rows] = self.allocatable
@@ -173,7 +173,7 @@ class NodeTable:
         self.images.add_node(row, node)
 
     def _offer(self, allocatable: ResourceList) -> _Offer:
-        """Return the allocatable resources for these amounts; similar nodes often share them."""
+        """Return the allocatable resources for these amounts, shared by nodes with equal amounts."""
         known = self._offers.get(id(allocatable))
         if known is not None and len(known.amounts) == len(self.allocatable):
             return known

@@ -16,7 +16,7 @@ REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernete
 
 
 def zone_key(node: Node) -> str:
-    """Return the identifier of the node's zone; "" if it is in none."""
+    """Return the identifier of the node's zone; "" without a zone."""
     labels = node.metadata.labels
     zone, region = (
         next((labels[name] for name in names if name in labels), "") for names in (ZONE_LABELS, REGION_LABELS)
@@ -52,7 +52,7 @@ class NodeTree:
             self.add(new)
 
     def order(self, row_of: dict[str, int]) -> Index:
-        """Return the rows in the order of visits: the first node of each zone, then the second of each that has one, ..."""
+        """Return the rows in the order of visits: the first node of each zone, then the second node of each zone, and so on."""
         if self._order is None:
             rounds = [
                 (place, number, row_of[name])

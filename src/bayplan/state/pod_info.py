@@ -79,7 +79,7 @@ class PodClass:
 
     Attributes:
         code: the number of the class, in the order of creation.
-        nodes: the number of such pods by row; a new counter is filled from it.
+        nodes: the number of such pods by row; new counters are initialised from it.
         counters: the counters that such pods count for.
     """
 
@@ -93,7 +93,7 @@ class PodClass:
 
 
 class PodInfo:
-    """A pod on a node, or one that is about to be.
+    """A pod on a node, or a pod that is about to be placed.
 
     Attributes:
         key: ``namespace/name``.
@@ -125,7 +125,7 @@ class PodInfo:
         return self.started_at()
 
     def started_at(self) -> int:
-        """Return the same; for compiled code."""
+        """Return the same value; for compiled code."""
         if self._start_ns == _UNKNOWN:
             text = self.pod.status.start_time
             self._start_ns = JUST_STARTED_NS if text is None else parse_time_ns(text)
@@ -141,7 +141,7 @@ class PodInfo:
 
 
 def takes_the_same(old: Pod, new: Pod) -> bool:
-    """Return whether two versions of a pod are equal in all that the columns hold."""
+    """Return whether two versions of a pod have equal values in all columns."""
     if old.spec is not new.spec and old.spec != new.spec:
         return False
     before, after = old.metadata, new.metadata

@@ -1,7 +1,7 @@
 """Hypothetical moves of pods on and off rows, in the columns and counters that rules read, and their undo.
 
-Nothing is written to the logs of changed rows, since the state is the same afterwards; except for rules that
-examine single pods, which may read the log to find out which rows they have to examine again.
+The logs of changed rows are not written, since the state is the same afterwards. The exception is rules that
+examine single pods: they may read the log to find the rows to examine again.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class ResourceTable:
         return self._index.get(name)
 
     def register(self, name: str) -> int:
-        """Return the number of a resource, assigning one if it has none."""
+        """Return the number of a resource; assign one if it has none."""
         number = self._index.get(name)
         if number is None:
             number = self._index[name] = len(self.names)

@@ -22,7 +22,7 @@ class RowLog:
         limit: the most entries that it holds, an even number.
 
     Attributes:
-        start: the position of the oldest entry that is still there.
+        start: the position of the oldest entry in the log.
         end: the position after the newest entry: the position of a reader that has read everything.
     """
 
@@ -46,7 +46,7 @@ class RowLog:
         return self._rows[position - self.start]
 
     def since(self, position: int) -> list[int] | None:
-        """Return the entries from `position` on (with repetitions), or None if the oldest of them are gone."""
+        """Return the entries from `position` on (with repetitions), or None if some of them have been dropped."""
         if position < self.start:
             return None
         return [int(self._rows[number - self.start]) for number in range(position, self.end)]

@@ -13,7 +13,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 
 class Rows:
-    """Many rows as arrays: all rows of the table, or those of an index.
+    """Many rows as arrays: all rows of the table, or the rows of an index.
 
     Args:
         state: the cluster.

@@ -119,7 +119,7 @@ def pods_with_volumes(state: ClusterState, row: int) -> list[PodInfo]:
 
 
 def has_volumes(volumes: tuple[Volume, ...]) -> bool:
-    """Return whether any of a pod's volumes is a claim or a disk, as opposed to files that come with the pod."""
+    """Return whether any of a pod's volumes is a claim or a disk."""
     for volume in volumes:
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
             return True

@@ -95,7 +95,7 @@ class ProcessExecutor:
 
 
 class RayExecutor:
-    """Runs trials on a Ray cluster; those of a lost machine run again elsewhere.
+    """Runs trials on a Ray cluster; trials of a lost machine run again on other machines.
 
     Args:
         plan: the plan of the sweep.

@@ -66,7 +66,7 @@ class SweepPlan:
 
 
 def read_plan(path: Path, **given: object) -> SweepPlan:
-    """Read a sweep file; `given` are fields that replace those of the file. Paths are relative to the file.
+    """Read a sweep file; `given`: fields that override those of the file. Paths are relative to the file.
 
     Raises:
         InputError: it cannot be read, or a field is invalid.

@@ -32,7 +32,7 @@ class Search(Protocol):
 
 
 class FixedSearch:
-    """Candidates that do not depend on results: a grid, or random ones."""
+    """Candidates that do not depend on results: a grid, or random candidates."""
 
     def __init__(self, candidates: list[Parameters]) -> None:
         self._candidates = candidates

@@ -22,13 +22,13 @@ class Choice:
     values: tuple[Value, ...]
 
     def draw(self, random: Callable[[], float]) -> Value:
-        """Return one of them."""
+        """Draw one value."""
         return self.values[int(random() * len(self.values))]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number between two others, both included; an integer if both are, or on a logarithmic scale."""
+    """A number in an interval, including both ends; an integer if both ends are, or on a logarithmic scale."""
 
     lowest: float
     highest: float
@@ -52,7 +52,7 @@ def read_space(parameters: object, where: str) -> Space:
     """Return the parameters of a sweep file: for each a list of values, or ``{min: 1, max: 100, log: true}``.
 
     Raises:
-        InputError: they are invalid.
+        InputError: the parameters are invalid.
     """
     if not isinstance(parameters, Mapping) or not parameters:
         raise InputError("parameters", where=where, got=repr(parameters), wanted="an object with a parameter or more")

@@ -92,7 +92,7 @@ def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | No
         plan: the plan of the sweep.
         shared: the input of the sweep.
         trial: the trial to run.
-        out: the path of the result directory; None for none.
+        out: the path of the result directory; None to write none.
     """
     start = time.perf_counter()
     try:
@@ -153,7 +153,7 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
 
 
 def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: set[str]) -> None:
-    """Set the weight of a score plugin; 0 disables its scores. Plugins of no default profile are enabled at all points."""
+    """Set the weight of a score plugin; 0 disables its scores. Plugins outside the default profile are enabled at all points."""
     plugins = profile.setdefault("plugins", {})
     if plugin not in known and weight:
         enabled = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])

@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def applied_fields(kind: FollowedKind, wanted: Document) -> dict[str, str]:
-    """Return the hash of each field of a desired object; absent fields have none."""
+    """Return the hash of each field of a desired object; absent fields have no hash."""
     return {
         ".".join(path): blake2b(_encode(value), digest_size=4).hexdigest()
         for path, value in _fields(kind, wanted)

@@ -55,7 +55,7 @@ class _Outcomes(msgspec.Struct):
 
 
 class Unfinished(NamedTuple):
-    """A write to be finished by single requests; with the created object, or None if nothing was done yet."""
+    """A write to be finished by single requests, with the created object, or None if nothing has been done yet."""
 
     write: SyncWrite
     made: Document | None
@@ -151,7 +151,7 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
 
 
 def _is_as_wanted(follower: Follower, write: SyncWrite, made: Document | None) -> bool:
-    """Return whether a created object is complete; a pod that was created with its status always is."""
+    """Return whether a created object is complete, as pods that were created with their status always are."""
     puts = follower.merged(write, made or write.document or {})
     return not puts or write.ref.plural == "pods"
 

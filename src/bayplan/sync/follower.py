@@ -60,8 +60,8 @@ class Follower:
     Args:
         policy: the policy of the sync.
         memory: the state of earlier runs, or empty.
-        kinds: the plural names of the source's kinds. Nothing is written until all of them are listed locally, nor of a rank until
-            the lower ranks are listed in the source; nothing is deleted until everything is.
+        kinds: the plural names of the source's kinds. Nothing is written until all of them are listed locally, and
+            no object of a rank until the lower ranks are listed in the source; nothing is deleted until everything is listed.
     """
 
     def __init__(self, policy: SyncPolicy, memory: Memory, kinds: Iterable[str]) -> None:
@@ -188,7 +188,7 @@ class Follower:
         self.local_reached(plural, revision)
 
     def local_reached(self, plural: str, revision: int) -> None:
-        """Process a bookmark: all local changes up to a revision are known; unseen objects that were created before it are gone."""
+        """Process a bookmark: all local changes up to a revision are known; objects created before it and not seen are gone."""
         for ref, uid in self._expected.reached(plural, revision):
             self._local_gone(ref, uid)
 
@@ -232,7 +232,7 @@ class Follower:
             self._start_over()
 
     def _start_over(self) -> None:
-        """Start from scratch: the memory was deleted by hand, or a different, empty cluster has this address now."""
+        """Start from scratch: the memory was deleted manually, or a different, empty cluster now has this address."""
         self.memory.clear()
         for forgotten in (self._applied, self._expected, self.problems):
             forgotten.clear()
@@ -273,7 +273,7 @@ class Follower:
         return sum(map(len, self._dirty)) + len(self._in_flight)
 
     def next_writes(self, most: int) -> list[SyncWrite]:
-        """Return at most `most` writes that are possible now; report each with `done` or `failed`.
+        """Return at most `most` writes that are possible now. The caller must report each with `done` or `failed`.
 
         Objects of a rank wait until those of lower ranks are written.
         """
@@ -418,7 +418,7 @@ class Follower:
     # --- outcomes of writes -------------------------------------------------------------------------------------------
 
     def done(self, write: SyncWrite, uid: str = "", revision: int = 0) -> None:
-        """Record a successful write; deleting an object that is gone already is a success.
+        """Record a successful write; deleting an object that is already gone is a success.
 
         Args:
             write: a write from `next_writes`.
@@ -437,7 +437,7 @@ class Follower:
         self._landed(ref)
 
     def found(self, write: SyncWrite, uid: str, revision: int) -> None:
-        """Record that the object of a creation exists already; it is reconciled when the local watch reports it.
+        """Record that the object of a create already exists; it is reconciled when the local watch reports it.
 
         Args:
             write: a creation from `next_writes`.

@@ -135,5 +135,5 @@ class Memory:
 
 
 def bucket_of(uid: str) -> str:
-    """Return the name of the ConfigMap with an entry. A uid may have any form: recordings may have arbitrary ones."""
+    """Return the name of the ConfigMap with an entry. Uids may have any form, because recordings may contain arbitrary ones."""
     return f"known-{blake2b(uid.encode(), digest_size=1).hexdigest()}"

@@ -75,7 +75,7 @@ class PlaybackClock:
         self._changed.set()
 
     async def reach(self, offset_ns: int, seen_ns: int) -> bool:
-        """Wait until a position is reached; return False as soon as the position is before the last emitted change.
+        """Wait until a position is reached; return False when the position is set to before the last emitted change.
 
         Args:
             offset_ns: the position to wait for.

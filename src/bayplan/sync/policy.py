@@ -19,8 +19,8 @@ class SyncPolicy:
             resources. By default they are ignored, because the local pod may be on a different node.
         follow: whether changes are synced after the initial objects. If not, claims without a volume get one locally, because the
             source can't bind them later.
-        source_volumes: whether to copy claims that wait for their first consumer when the source has bound them, with their
-            volumes. By default their volumes are created locally, because the place of a volume is a scheduling decision.
+        source_volumes: whether to copy the volumes of claims that wait for their first consumer once the source has bound
+            them. By default their volumes are created locally, because the location of a volume is a scheduling decision.
         namespaces: the namespaces to sync; empty for all.
         selector: the label selector of pods; "" for all pods.
     """

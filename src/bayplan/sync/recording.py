@@ -38,7 +38,7 @@ _LEFT_OUT_OF_CONTAINERS = ("command", "args", "env", "envFrom")
 def redacted(kind: FollowedKind, document: Document) -> Document:
     """Return an object with only names, labels, uids, times, and the fields that the scheduler reads.
 
-    Of an object that can't be decoded, only the metadata is kept.
+    If an object can't be decoded, only its metadata is kept.
     """
     metadata = part(document, "metadata")
     kept: Document = {

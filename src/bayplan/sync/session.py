@@ -58,7 +58,7 @@ class SyncStatus(Struct, frozen=True, kw_only=True):
         idle: whether everything that can be written is written.
         created, updated, deleted: the numbers of writes so far.
         waiting: the number of objects that are still to be reconciled or written.
-        lag_seconds: the age of the oldest of them.
+        lag_seconds: the age of the oldest pending change.
         problems: the reasons why objects could not be written.
         source: the current problems of the source, by kind.
         left_out: the kinds that are not synced, and why.
@@ -139,7 +139,7 @@ class SyncSession:
         )
 
     async def run(self, *, once: bool = False) -> None:
-        """Sync until cancelled; with `once`, until the source has ended and all of it is written.
+        """Sync until cancelled; with `once`, until the source ends and everything is written.
 
         Raises:
             InputError: the source or the target can't be read.
@@ -319,7 +319,7 @@ class SyncSession:
 def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: str = "") -> Document:
     """Return the ConfigMap that describes the session to users of the target.
 
-    Figures are whole seconds and counts, so it is written only after a change.
+    Figures are whole seconds and counts, so that it is written only when they change.
 
     Args:
         name, kind: the name and kind of the source; see `SyncSession`.

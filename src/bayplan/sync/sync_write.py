@@ -37,11 +37,11 @@ class SyncWrite(Struct, frozen=True):
 
 
 class Put(Struct, frozen=True):
-    """One replacement: of an object, or of a subresource of it.
+    """The replacement of an object or of one of its subresources.
 
     Attributes:
         subresource: the subresource: ``status``, ``resize``, or "" for the object itself.
-        document: the whole object.
+        document: the complete object.
     """
 
     subresource: str

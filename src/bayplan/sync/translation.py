@@ -24,14 +24,14 @@ from bayplan.sync.policy import SOURCE_APPLIED
 
 
 class LocalObjects(Protocol):
-    """The local objects, as translation needs them."""
+    """The interface to the local objects that translation needs."""
 
     def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
         """Return the local uid of an object's copy, or None while it does not exist.
 
         Args:
             ref: the object's name.
-            source_uid: the uid in the source: a copy of a different object with that name does not count. "" accepts any.
+            source_uid: the uid in the source, so that a copy of a different object with this name does not count; "" accepts any.
         """
         ...
 
@@ -161,7 +161,7 @@ def _pod_spec(spec: Document, *, keeps_node: bool) -> Document:
 def _status_on_a_node(status: Document) -> Document:
     """Return the status of a bound pod without its nomination.
 
-    Releases up to 1.34 leave the nomination there, and it can't be written for a bound pod.
+    Releases up to 1.34 leave the nomination in the status, and it can't be written for a bound pod.
     """
     return {name: value for name, value in status.items() if name != "nominatedNodeName"}
 
@@ -169,7 +169,7 @@ def _status_on_a_node(status: Document) -> Document:
 def without_tokens(spec: Document) -> Document:
     """Return a spec without the service account volumes that the source's admission added, and their mounts.
 
-    Scheduling does not read them, and their names differ from pod to pod: without them the pods of a workload have equal specs.
+    Scheduling does not read them, and their names differ from pod to pod: without them, the pods of a workload have equal specs.
     """
     volumes = items(spec, "volumes")
     gone = {text(volume, "name") for volume in volumes if _holds_token(volume)}

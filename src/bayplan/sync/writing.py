@@ -43,7 +43,7 @@ def carry_out(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def save_memory(documents: list[Document]) -> Exchange[bool]:
-    """Write ConfigMaps of the memory; return whether all of them were written."""
+    """Write ConfigMaps of the memory; return whether all were written."""
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
         response = yield from send_patiently(ApiRequest("PUT", path, _encode(document)))

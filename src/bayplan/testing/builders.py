@@ -38,7 +38,7 @@ class Builder:
         }
 
     def label(self, labels: dict[str, str] | None = None, /, **more: str) -> Self:
-        """Add labels: those of a mapping, and those given by keyword."""
+        """Add labels from a mapping and from keyword arguments."""
         self._document["metadata"]["labels"].update(labels or {}, **more)
         return self
 
@@ -171,7 +171,7 @@ class PodBuilder(Builder):
     def node_affinity(self, key: str, *values: str, operator: str = "", weight: int = 0, fields: bool = False) -> Self:
         """Add a node affinity term with one requirement: required, or preferred if it has a weight.
 
-        Without values the key must exist; other operators are given by name. Several required terms are alternatives. `fields`:
+        Without values, the key must exist; other operators are given by name. Several required terms are alternatives. `fields`:
         whether the key is a field (``metadata.name``), not a label.
         """
         requirement: dict[str, Any] = {"key": key, "operator": operator or ("In" if values else "Exists")}
@@ -243,7 +243,7 @@ class PodBuilder(Builder):
         return self
 
     def resource_claim(self, name: str, *, template: str = "", claim: str = "") -> Self:
-        """Add a ResourceClaim, by its own name or that of its template, and let the last container use it."""
+        """Add a ResourceClaim, by its own name or the name of its template; the last container uses it."""
         entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim or name}
         self._document["spec"].setdefault("resourceClaims", []).append({"name": name} | entry)
         self._container.setdefault("resources", {}).setdefault("claims", []).append({"name": name})
@@ -272,7 +272,7 @@ class PodBuilder(Builder):
 
 
 class NodeBuilder(Builder):
-    """Builds a node, with its name as hostname label, as kubelets set it."""
+    """Builds a node, with its name as the hostname label, as set by kubelets."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Node", name)

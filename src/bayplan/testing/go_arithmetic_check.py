@@ -28,7 +28,7 @@ def integer_result(name: str, a: int, b: int) -> int:
 
 
 def float_result(name: str, a: float, b: float) -> float:
-    """Return the result of one of the functions of floats; only ``divide`` reads the second one."""
+    """Return the result of one of the float functions; only ``divide`` uses the second argument."""
     if name == "divide":
         return go.divide(a, b)
     if name == "round":
@@ -54,7 +54,7 @@ def small_int64(x: float) -> int:
 
 
 def results_hash(count: int) -> int:
-    """Return a hash over the results of all functions for this many pairs of random bits, small and large, whole and not."""
+    """Return a hash over the results of all functions for this many random pairs: small and large, integral and fractional."""
     total = 1469598103934665603
     state = 42
     for index in range(count):

@@ -227,7 +227,7 @@ class ManifestCluster:
 
 
 def _as_new(item: KubernetesObject) -> KubernetesObject:
-    """Return a pod without a node as a client would create it, so that admission applies; return other objects unchanged."""
+    """Return a pod without a node as if created by a client, so that admission applies; return other objects unchanged."""
     if not isinstance(item, Pod) or item.spec.node_name:
         return item
     return replace(item, metadata=replace(item.metadata, uid="", resource_version=""))

@@ -23,7 +23,7 @@ class StorageBuilder(Builder):
     """Sets the common fields of claims and volumes."""
 
     def storage_class(self, name: str) -> Self:
-        """Set the storage class; a claim with "" requests a volume without one."""
+        """Set the storage class; with "", the claim requests a volume without a class."""
         self._document["spec"]["storageClassName"] = name
         return self
 

@@ -31,7 +31,7 @@ def check_plugin(
     clusters: int = CLUSTERS,
     seed: int = 0,
 ) -> None:
-    """Call a plugin on small random clusters in every way in which the engine does, and check its contract.
+    """Call a plugin on small random clusters in all the ways that the engine does, and check its contract.
 
     All evaluation forms agree; calls change nothing; equal calls return equal results; verdicts have reasons; scores
     are from 0 to 100; data that `reads` does not declare has no influence; pods with equal signatures and keys are
@@ -46,10 +46,10 @@ def check_plugin(
         resources: the amounts of extended resources by name, for nodes; pods request the first half of them.
         sample_clusters: the clusters to use instead of random ones.
         clusters: the number of random clusters.
-        seed: the seed of these choices.
+        seed: the seed of all random choices.
 
     Raises:
-        PluginFault: the contract is broken; the text explains how, on the smallest cluster found that shows it.
+        PluginFault: the contract is violated; the text explains how, on the smallest cluster found that shows it.
         InputError: there is no cluster to check the plugin on.
     """
     check_declarations(plugin)

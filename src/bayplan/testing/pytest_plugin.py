@@ -49,10 +49,10 @@ def bayplan_cluster(request: pytest.FixtureRequest) -> ManifestCluster:
 
 
 def _check_options(named: Iterable[str]) -> None:
-    """Raise if the marker has an option that it does not know, with the likely one.
+    """Raise if the marker has an unknown option, with a suggestion.
 
     Raises:
-        InputError: it has one.
+        InputError: the marker has an unknown option.
     """
     from bayplan.base.errors import InputError
     from bayplan.base.near_names import near_name

@@ -109,7 +109,7 @@ def score_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
 
 
 def trials_are_answered_and_forgotten(make: Make, sample: SampleCluster) -> None:
-    """While pods are moved temporarily, a used rule agrees with a new one; afterwards, with its own earlier results."""
+    """While pods are moved temporarily, a used rule agrees with a new rule; afterwards, with its own earlier results."""
     subject = make(sample)
     state = subject.state
     params = subject.filter_params() if subject.filters else None

@@ -24,7 +24,7 @@ class Page:
     """The page, as an ASGI application for ``/ui`` and below, and for browsers that open ``/``.
 
     Args:
-        static: the files; those of the package when None.
+        static: the files; None for those of the package.
     """
 
     def __init__(self, static: StaticFiles | None = None) -> None:

@@ -1,6 +1,6 @@
 // The types of our HTTP API, generated from the structs of bayplan.http_api by scripts/make_page_types.py: don't edit.
 declare namespace Api {
-  /** By how many weighted points one plugin preferred the chosen node to the runner-up; negative if it preferred the runner-up. */
+  /** A plugin's weighted points for the chosen node minus those for the runner-up; negative if it preferred the runner-up. */
   interface Advantage {
     plugin: string;
     points: number;
@@ -254,7 +254,7 @@ declare namespace Api {
     rows: MatrixColumns;
   }
 
-  /** A figure in both runs. */
+  /** A figure of both runs. */
   interface ComparedFigure {
     name: string;
     a: number;
@@ -514,7 +514,7 @@ declare namespace Api {
     prioritize_error: string;
   }
 
-  /** The result of an HTTP extender in an attempt. Its rejections and scores are listed with those of the plugins, under its name. */
+  /** The result of an HTTP extender in an attempt. Its rejections and scores are listed like a plugin's, under its name. */
   interface ExtenderReport {
     extender: string;
     asked: number;
@@ -525,7 +525,7 @@ declare namespace Api {
     prioritize_error: string;
   }
 
-  /** A value, and the number of matching items that have it. */
+  /** A value, and the number of matching items with it. */
   interface Facet {
     value: string;
     count: number;
@@ -616,7 +616,7 @@ declare namespace Api {
     total: number;
   }
 
-  /** The input that was read, and what was ignored. */
+  /** The input: the files, and the ignored parts. */
   interface InputFacts {
     files: number;
     objects: Record<string, number>;
@@ -694,7 +694,7 @@ declare namespace Api {
     reasons: string[];
   }
 
-  /** A figure of the cluster on both sides; shares are of what nodes offer, fragmentation is that of `analysis.fragmentation`. */
+  /** A figure of the cluster, before and after; requests as shares of allocatable amounts. See also `analysis.fragmentation`. */
   interface Measure {
     name: string;
     before: number;
@@ -706,7 +706,7 @@ declare namespace Api {
     moved: number;
   }
 
-  /** An attempt without a full record; `why` gives the reason. Without any attempt the number is -1. */
+  /** An attempt without a full record; `why` gives the reason. The number is -1 if the pod has no attempts. */
   interface NoMatrix {
     form: "none";
     number: number;
@@ -760,7 +760,7 @@ declare namespace Api {
     pool: Facet[];
   }
 
-  /** Pods on one node in each part of a span: running at its end, placed in it, and gone in it. */
+  /** Pods on one node in each part of a span: running at its end, placed during it, and removed during it. */
   interface NodeLane {
     node: string;
     running: number[];
@@ -867,7 +867,7 @@ declare namespace Api {
     object?: Record<string, unknown>;
   }
 
-  /** Whether anything is wrong, and what. */
+  /** A summary of the cluster and its problems. */
   interface Overview {
     version: string;
     sentence: string;
@@ -1075,7 +1075,7 @@ declare namespace Api {
     scheduler_name: string;
   }
 
-  /** Number of pods excluding finished ones, and number with each status. */
+  /** The number of pods excluding finished ones, and the number with each status. */
   interface PodTotals {
     pods: number;
     placed: number;
@@ -1186,7 +1186,7 @@ declare namespace Api {
     wakes_on: string[];
   }
 
-  /** Number of pods in each tier, and when the next backoff ends; null if none does or it isn't known. */
+  /** Number of pods in each tier, and the time when the next backoff ends; null if no pod is in backoff, or if unknown. */
   interface QueueStatus {
     active: number;
     backoff: number;
@@ -1368,7 +1368,7 @@ declare namespace Api {
     revision: number;
   }
 
-  /** A filter that alone rejects some nodes: without it, the pod would fit there. */
+  /** A filter that is the only one to reject some nodes: without it, the pod would fit there. */
   interface SoleFilter {
     plugin: string;
     nodes: number;
@@ -1391,7 +1391,7 @@ declare namespace Api {
     sentence: string;
   }
 
-  /** The source clusters that this one follows; at most one. */
+  /** The source clusters that are synced to this cluster; at most one. */
   interface SourceList {
     total: number;
     total_is_exact: boolean;
@@ -1420,7 +1420,7 @@ declare namespace Api {
     by?: "decision" | "event";
   }
 
-  /** One way to get a pod placed. It was tried: the scheduler placed the pod. */
+  /** One way to get a pod placed, verified in a fork: the scheduler placed the pod. */
   interface Suggestion {
     rank: number;
     kind: string;
@@ -1555,7 +1555,7 @@ declare namespace Api {
     hint: string;
   }
 
-  /** The kept ones, the oldest first. */
+  /** The stored what-ifs, the oldest first. */
   interface WhatIfList {
     total: number;
     total_is_exact: boolean;

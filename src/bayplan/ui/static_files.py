@@ -38,7 +38,7 @@ _MIN_COMPRESSED_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file that is ready to be served.
+    """A file, ready to be served.
 
     Attributes:
         content_type: the media type with the character set.
@@ -60,7 +60,7 @@ class StaticFiles:
     Attributes:
         digest: the digest of names and contents of all files.
         files: the files by name, with forward slashes, without the shells.
-        routes: the patterns of addresses below the page's root, each with the module that shows them; the first match counts.
+        routes: patterns of paths below the page's root, each with the module that shows these paths; the first match counts.
         shells: the HTML by that module, and by "" for all other addresses.
     """
 
@@ -102,7 +102,7 @@ def load_static_files() -> StaticFiles:
 
 
 def modules_of(page: str, texts: Mapping[str, str]) -> list[str]:
-    """Return the names of the modules that a page imports, directly or not, in the order in which a browser finds them.
+    """Return the names of the modules that a page imports, directly or indirectly, in the order in which a browser finds them.
 
     `main.js` is not among them: the shell loads it itself.
 

@@ -101,10 +101,10 @@ def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, wha
         inputs: the inputs.
         shape: the shape.
         seed: the seed of the run.
-        what: the option or field with the shape, for errors.
+        what: the name of the option or field with the shape, for errors.
 
     Raises:
-        InputError: there is no trace, or it lacks data that a step needs.
+        InputError: the input has no trace, or the trace lacks data that a step needs.
     """
     if shape is None:
         return inputs
@@ -114,7 +114,7 @@ def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, wha
 
 
 def shaped(trace: Trace, shape: WorkloadShape, seed: int) -> Trace:
-    """Return a trace in another shape; each step draws from its own stream.
+    """Return a reshaped trace; each step draws from its own random stream.
 
     Args:
         trace: the trace, with its nodes.
@@ -122,7 +122,7 @@ def shaped(trace: Trace, shape: WorkloadShape, seed: int) -> Trace:
         seed: the seed of the run.
 
     Raises:
-        InputError: the trace lacks what a step needs.
+        InputError: the trace lacks data that a step needs.
     """
 
     def draw(name: str) -> np.random.Generator:

@@ -37,7 +37,7 @@ def sampled(pods: Sequence[TimedPod], share: float, draw: Draw) -> list[TimedPod
 def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, load: float, draw: Draw) -> list[TimedPod]:
     """Return pods whose requests of a resource add up to a share of the nodes' capacity, or just above it.
 
-    All pods stay if they request less; copies of random pods, with their own names, are added until the load is reached. If they
+    If they request less, all pods are kept, and copies of random pods are added, with new names, until the load is reached. If they
     request more, random pods are removed.
 
     Args:
@@ -100,7 +100,7 @@ def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns
 
     Args:
         count: the number of arrivals.
-        interval_ns: the mean time between two, over whole periods.
+        interval_ns: the mean time between two arrivals, over whole periods.
         amplitude: the amplitude from 0 to 1, relative to the mean rate.
         period_ns: the period of the sine: a day.
         draw: the source of randomness.
@@ -118,7 +118,7 @@ def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns
 
 
 def arriving(pods: Sequence[TimedPod], arrivals: Times) -> list[TimedPod]:
-    """Return pods with different arrivals, in their order of arrival; deletions move along with them."""
+    """Return pods with new arrival times, in order of arrival; deletion times move with them."""
     order = sorted(range(len(pods)), key=lambda index: (pods[index].arrival_ns, index))
     found = list(pods)
     for index, time in zip(order, arrivals.tolist(), strict=True):
@@ -152,10 +152,10 @@ def pareto_times(count: int, minimum_ns: float, alpha: float, draw: Draw) -> Tim
 
 
 def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:
-    """Return run times that are drawn from those of pods, with replacement.
+    """Return run times drawn with replacement from those of some pods.
 
     Raises:
-        InputError: no pod has one.
+        InputError: no pod has a run time.
     """
     known = np.array([pod.run_time_ns for pod in pods if pod.run_time_ns is not None], dtype=np.int64)
     if not len(known):

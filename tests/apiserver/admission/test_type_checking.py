@@ -26,7 +26,7 @@ def warnings(expression: str, *rules: Document, **spec: object) -> list[str]:
 @pytest.mark.parametrize(
     "expression",
     [
-        pytest.param("object.spec.replicas < 5", id="a field that is there"),
+        pytest.param("object.spec.replicas < 5", id="an existing field"),
         pytest.param("object.metadata.labels['a'] == 'b'", id="metadata"),
         pytest.param("object.spec.template.spec.containers.all(c, c.image != '')", id="a list"),
         pytest.param("object.metadata.creationTimestamp < timestamp('2030-01-01T00:00:00Z')", id="a time"),

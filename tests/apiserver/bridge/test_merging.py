@@ -18,7 +18,7 @@ READY = {"type": "Ready", "status": "False"}
     [
         pytest.param({"a": 1, "x": 9}, {"a": 1}, {"a": 1}, {"a": 1, "x": 9}, id="nothing changed"),
         pytest.param({"a": 1, "x": 9}, {"a": 1}, {"a": 2}, {"a": 2, "x": 9}, id="a changed field, an unknown one kept"),
-        pytest.param({"a": 1, "b": 0}, {"a": 1}, {}, {"b": 0}, id="a field at its default goes"),
+        pytest.param({"a": 1, "b": 0}, {"a": 1}, {}, {"b": 0}, id="a field at its default is dropped"),
         pytest.param({"b": 0}, {}, {"b": 3}, {"b": 3}, id="a field that was shown at its default gets a value"),
         pytest.param(
             {"o": {"a": 1, "x": 9}}, {"o": {"a": 1}}, {"o": {"a": 2}}, {"o": {"a": 2, "x": 9}}, id="inside an object"
@@ -42,7 +42,7 @@ READY = {"type": "Ready", "status": "False"}
             [{"name": "a"}],
             [{"name": "b"}, {"name": "a"}],
             [{"name": "b"}, {"name": "a", "x": 1}],
-            id="a new item comes where it stands",
+            id="a new item keeps its position",
         ),
         pytest.param(
             [{"containerPort": 1, "protocol": "TCP", "x": 1}, {"containerPort": 1, "protocol": "UDP", "x": 2}],
@@ -63,7 +63,7 @@ READY = {"type": "Ready", "status": "False"}
             [{"name": "a"}, {"name": "odd"}], [{"name": "a"}], [], [], id="lists of other lengths are taken as a whole"
         ),
         pytest.param({"a": "500m"}, {"a": "0.5"}, {"a": "0.5"}, {"a": "500m"}, id="what is written otherwise stays so"),
-        pytest.param(None, {}, {"a": 1}, {"a": 1}, id="a part that was not there"),
+        pytest.param(None, {}, {"a": 1}, {"a": 1}, id="a part that did not exist"),
     ],
 )
 def test_merged(document: object, before: object, after: object, want: object) -> None:

@@ -108,7 +108,7 @@ def test_messages(type_name: str, message: bytes, want: dict[str, object]) -> No
         pytest.param(b"\x0a\x05ab", id="cut short"),
         pytest.param(b"\x0b", id="a group"),
         pytest.param(b"\xff" * 12, id="an endless number"),
-        pytest.param(b"\x08\x01", id="a number where a message belongs"),
+        pytest.param(b"\x08\x01", id="a number instead of a message"),
     ],
 )
 def test_broken_messages_are_refused(data: bytes) -> None:

@@ -20,7 +20,7 @@ DEPLOYMENT = shape_of("io.k8s.api.apps.v1.Deployment")
         pytest.param(
             {"spec": {"containers": [], "nodeName": "", "hostNetwork": False, "volumes": []}},
             {"metadata": {}, "spec": {"containers": []}, "status": {}},
-            id="empty values are dropped where Go omits them",
+            id="empty values are dropped if Go omits them",
         ),
         pytest.param(
             {"spec": {"containers": None, "terminationGracePeriodSeconds": 0, "enableServiceLinks": False}},
@@ -34,7 +34,7 @@ DEPLOYMENT = shape_of("io.k8s.api.apps.v1.Deployment")
         pytest.param(
             {"metadata": {"creationTimestamp": None, "labels": {"a": "b"}, "nope": 1}},
             {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": None}, "status": {}},
-            id="null and unknown fields go",
+            id="null and unknown fields are dropped",
         ),
         pytest.param(
             {"metadata": {"labels": {"a": None}}, "spec": {"containers": [], "overhead": {"cpu": None}}},

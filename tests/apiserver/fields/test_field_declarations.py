@@ -28,7 +28,7 @@ def pod(**spec: object) -> dict[str, object]:
             pod(nodeSelector={"a": [1, None, {"b": True}]}),
             ".spec.nodeSelector.a: expected string, got &value.valueUnstructured{Value:"
             '[]interface {}{1, interface {}(nil), map[string]interface {}{"b":true}}}',
-            id="a list where a text must be",
+            id="a list instead of a string",
         ),
         pytest.param(
             pod(overhead={"cpu": {"a": 1}}),
@@ -50,7 +50,7 @@ def pod(**spec: object) -> dict[str, object]:
         pytest.param(
             {"metadata": {"finalizers": ["a.b/c", "a.b/c"]}},
             '.metadata.finalizers: duplicate entries for key [="a.b/c"]',
-            id="a value that stands twice in a set",
+            id="a duplicate value in a set",
         ),
         pytest.param(
             pod(containers=[{"image": "i"}, {"name": ""}]),

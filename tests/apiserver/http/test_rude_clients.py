@@ -93,7 +93,7 @@ def test_a_watcher_that_does_not_read_is_cut_off_and_others_go_on(
         pytest.param(b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n", b"{", id="half a body"),
         pytest.param(b"POST %s HTTP/1.1\r\nHost: loc", b"", id="half a head"),
         pytest.param(b"", b"", id="nothing"),
-        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"", id="TLS where there is none"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"", id="TLS to a plain server"),
         pytest.param(
             b"POST %s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", b"zz\r\n", id="bad chunks"
         ),

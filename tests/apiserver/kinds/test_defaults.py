@@ -278,7 +278,7 @@ def _make() -> Callable[..., tuple[int, object]]:
             {"clusterIP": "10.96.0.0"}, "", "(10.96.0.0) is not in the valid range. The range of valid IPs is 10.96.0.0/16",
             id="the address of the network",
         ),
-        pytest.param({"ipFamilies": ["IPv6"]}, "", '"IPv6": not configured on this cluster', id="a family that is not there"),
+        pytest.param({"ipFamilies": ["IPv6"]}, "", '"IPv6": not configured on this cluster', id="a family that does not exist"),
         pytest.param(
             {"ipFamilyPolicy": "RequireDualStack"}, "", "this cluster is not configured for dual-stack services",
             id="two families",

@@ -63,7 +63,7 @@ def test_containers_that_say_nothing_get_the_defaults() -> None:
             None,
             None,
             "minimum cpu usage per Pod is 100m.  No request is specified",
-            id="nothing where there is a minimum",
+            id="nothing although there is a minimum",
         ),
         pytest.param(
             {"type": "Pod", "max": {"cpu": "1"}},
@@ -77,7 +77,7 @@ def test_containers_that_say_nothing_get_the_defaults() -> None:
             {"cpu": "1"},
             None,
             "maximum cpu usage per Pod is 1.  No limit is specified",
-            id="no limit where there is a maximum",
+            id="no limit although there is a maximum",
         ),
         pytest.param(
             {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
@@ -91,7 +91,7 @@ def test_containers_that_say_nothing_get_the_defaults() -> None:
             None,
             None,
             "cpu max limit to request ratio per Container is 2, but no request is specified or request is 0",
-            id="no request where there is a ratio",
+            id="no request although there is a ratio",
         ),
         pytest.param({"type": "Pod", "max": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "1"}, "", id="as much as may be"),
         pytest.param({"type": "PersistentVolumeClaim", "max": {"storage": "1"}}, None, None, "", id="of another kind"),

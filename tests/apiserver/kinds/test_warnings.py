@@ -107,7 +107,7 @@ def test_an_unchanged_template_is_not_warned_of_again() -> None:
 @pytest.mark.parametrize(
     ("query", "warned"),
     [
-        pytest.param("", True, id="pods stay unless the deletion says otherwise"),
+        pytest.param("", True, id="pods stay unless the deletion requests otherwise"),
         pytest.param("?propagationPolicy=Background", False, id="a policy is given"),
     ],
 )

@@ -189,7 +189,7 @@ def _range(client: Client) -> None:
     ("between", "want"),
     [
         pytest.param(_nothing, True, id="a template that is known"),
-        pytest.param(_class, False, id="a priority class that came since"),
+        pytest.param(_class, False, id="a priority class created since"),
         pytest.param(_range, False, id="limits for the containers of the namespace"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_pod_that_waits_says_for_what(client: Client) -> None:
         pytest.param("POST", "attach", "can't attach to pod default/p: no container runs here", id="attach"),
         pytest.param("POST", "portforward", "can't forward a port to pod default/p: no container runs here", id="port-forward"),
         pytest.param("GET", "proxy", "can't connect to pod default/p: no container runs here", id="proxy"),
-        pytest.param("GET", "log?container=x", "container x is not valid for pod p", id="a container that is not there"),
+        pytest.param("GET", "log?container=x", "container x is not valid for pod p", id="a container that does not exist"),
     ],
 )  # fmt: skip
 def test_what_needs_a_container_is_refused_with_the_reason(client: Client, method: str, path: str, want: str) -> None:

@@ -40,9 +40,9 @@ KEYED: Document = {
         pytest.param(
             INT, True, 'x: Invalid value: "boolean": x in body must be of type integer: "boolean"', id="a boolean"
         ),
-        pytest.param({"type": "number"}, 1, "", id="a whole number where any is fine"),
+        pytest.param({"type": "number"}, 1, "", id="a whole number for a number"),
         pytest.param(TEXT, None, 'x: Invalid value: "null": x in body must be of type string: "null"', id="null"),
-        pytest.param({**TEXT, "nullable": True}, None, "", id="null where it may be"),
+        pytest.param({**TEXT, "nullable": True}, None, "", id="an allowed null"),
         pytest.param(
             {"x-kubernetes-int-or-string": True},
             [],

@@ -27,7 +27,7 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
     ("rule", "document", "want"),
     [
         pytest.param(e.field("n", e.at_least(0)), {}, [], id="a field that is missing is not checked"),
-        pytest.param(e.field("n", e.at_least(0)), {"n": -1}, [("spec.n", NEGATIVE)], id="a field that is there is"),
+        pytest.param(e.field("n", e.at_least(0)), {"n": -1}, [("spec.n", NEGATIVE)], id="a present field is checked"),
         pytest.param(
             e.number("n", e.at_least(1)),
             {},

@@ -48,7 +48,7 @@ def test_paths(path: str, steps: tuple[str | int, ...], shown: str) -> None:
         pytest.param("b[0].d.e", (4, 12), id="in flow style"),
         pytest.param("b[1][1]", (5, 9), id="an element of an element"),
         pytest.param("b[0].D.E", (4, 12), id="case does not matter"),
-        pytest.param("b[0].f.g", (3, 5), id="what is missing would stand in its parent"),
+        pytest.param("b[0].f.g", (3, 5), id="a missing field has the position of its parent"),
         pytest.param("f", (1, 1), id="missing at the top"),
         pytest.param("b[7].c", (2, 1), id="a missing element"),
     ],
@@ -101,7 +101,7 @@ def found(text: str, gates: FeatureGates | None = None) -> list[str]:
         pytest.param(
             "parallelism: 1\nparallelism: 2\n",
             ['f:4:1 $.parallelism: key "parallelism" already set in map'],
-            id="a key that stands twice",
+            id="a duplicate key",
         ),
         pytest.param(
             'profiles:\n- plugins: {score: {enabled: [{name: a, weight: 1}, {name: b, weight: "2"}]}}\n',

@@ -50,7 +50,7 @@ ALL: dict[str, Any] = {"allocationMode": "All"}
     [
         pytest.param([request()], ["r=d0"], id="the first device that is free"),
         pytest.param([request(count=3)], ["r=d0", "r=d1", "r=d2"], id="as many as requested"),
-        pytest.param([request(count=5)], NONE, id="more than there are"),
+        pytest.param([request(count=5)], NONE, id="more than available"),
         pytest.param([request(expression=f"{INDEX} == 1")], ["r=d1"], id="the first that a selector takes"),
         pytest.param([request(**ALL)], ["r=d0", "r=d1", "r=d2", "r=d3"], id="all of them"),
         pytest.param([request(expression=f"{INDEX} > 5", **ALL)], NONE, id="all of none is not enough"),
@@ -158,7 +158,7 @@ TAINT = {"key": "k", "value": "v", "effect": "NoSchedule", "timeAdded": "2026-01
 @pytest.mark.parametrize(
     ("taint", "toleration", "gate", "want"),
     [
-        pytest.param(TAINT, None, True, ["r=d1"], id="a taint keeps away"),
+        pytest.param(TAINT, None, True, ["r=d1"], id="a taint rejects the pod"),
         pytest.param(TAINT, None, False, ["r=d0"], id="not without its feature"),
         pytest.param({**TAINT, "effect": "None"}, None, True, ["r=d0"], id="nor without effect"),
         pytest.param(TAINT, {"key": "k", "operator": "Exists"}, True, ["r=d0"], id="a toleration of any value"),
@@ -266,7 +266,7 @@ VALUES = {"default": "1Gi", "validValues": ["1Gi", "4Gi"]}
 @pytest.mark.parametrize(
     ("policy", "amount", "count", "want"),
     [
-        pytest.param({}, "3Gi", 1, ["3Gi"], id="as much as is asked for"),
+        pytest.param({}, "3Gi", 1, ["3Gi"], id="as much as requested"),
         pytest.param({}, None, 1, ["10Gi"], id="everything by default"),
         pytest.param({}, "11Gi", 1, NONE, id="not more than there is"),
         pytest.param({}, "4Gi", 2, ["4Gi", "4Gi"], id="two share the device"),
@@ -316,12 +316,12 @@ def only(name: str) -> dict[str, Any]:
         pytest.param({"allNodes": True}, ["r=p/d0"], id="all nodes"),
         pytest.param({"nodeSelector": only("n1")}, ["r=p/d0"], id="nodes with a label"),
         pytest.param({"nodeSelector": only("n2")}, NONE, id="other nodes"),
-        pytest.param({}, NONE, id="a slice that says nothing is not understood"),
+        pytest.param({}, NONE, id="a slice without node selection is invalid"),
         pytest.param({"allNodes": True, "count": 2}, NONE, id="an incomplete pool gives nothing"),
         pytest.param(
             {"perDeviceNodeSelection": True, "devices": [device("a", nodeName="n2"), device("b", nodeName="n1")]},
             ["r=p/b"],
-            id="each device says for itself",
+            id="each device has its own node selection",
         ),
         pytest.param(
             {"allNodes": True, "devices": [device("d0"), device("d0")]},

@@ -125,7 +125,7 @@ MADE = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "made"}]}
             make_pod(resourceClaims=[{"name": "x"}]),
             [],
             'pod "default/p", spec.resourceClaim "x": none of the supported fields are set',
-            id="the entry says nothing",
+            id="the entry is empty",
         ),
     ],
 )

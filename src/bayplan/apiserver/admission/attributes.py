@@ -33,7 +33,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class Match(NamedTuple):
-    """The resource and kind in which a hook receives a request: those of the request, or equivalent ones."""
+    """The resource and kind in which a hook receives a request: those of the request, or equivalents."""
 
     resource: Resource
     kind: GroupVersionKind
@@ -67,7 +67,7 @@ class Server(World, Protocol):
 
 @dataclass(slots=True, eq=False)
 class Attributes:
-    """One request, as admission hooks receive it.
+    """One request, in the form that admission hooks receive.
 
     Attributes:
         world: the store.
@@ -81,7 +81,7 @@ class Attributes:
         options: the options of the operation, as an object.
         object: the new object, in the version of the request; None for a deletion.
         old: the stored object; None for a create.
-        kind: the kind of the objects; for some subresources not that of the resource.
+        kind: the kind of the objects; for some subresources it differs from that of the resource.
         read: the function that decodes and defaults a changed object.
         warnings: the warnings for the client.
     """

@@ -52,7 +52,7 @@ class Admission:
     """Calls the hooks of a cluster for writes.
 
     Args:
-        server: the server whose writes these are.
+        server: the server that handles the writes.
     """
 
     def __init__(self, server: Server) -> None:
@@ -71,7 +71,7 @@ class Admission:
         return any(self._hooks)
 
     def _compiled(self) -> _Hooks:
-        # The language takes a while to import, and most clusters have no policies.
+        # Importing CEL takes a while, and most clusters have no policies.
         if not any(len(table) for table in self._tables):
             return _Hooks([], [], [], [])
         from bayplan.apiserver.admission import mutating_policies, validating_policies, webhooks
@@ -160,7 +160,7 @@ class Admission:
         )
 
     def mutate(self, attributes: Attributes, rerun: Callable[[Attributes], None] | None = None) -> bool:
-        """Let mutating hooks change the object of a request, and return whether they did.
+        """Call mutating hooks for the object of a request; return whether any changed it.
 
         Args:
             attributes: the request; its object is updated.

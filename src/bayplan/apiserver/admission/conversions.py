@@ -82,7 +82,7 @@ class WebhookConverter:
         return self._converted(document, self._served, self._stored)
 
     def from_storage(self, document: Document) -> Document:
-        """Return a stored object in the served version; raises likewise."""
+        """Return a stored object in the served version; raises the same errors."""
         return self._converted(document, self._stored, self._served)
 
     def _converted(self, document: Document, source: str, target: str) -> Document:

@@ -26,7 +26,7 @@ _NEVER_POLICED = frozenset(("tokenreviews", "subjectaccessreviews", "localsubjec
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Return whether a request is about admission itself, which hooks never see."""
+    """Return whether a request concerns the configuration of admission itself: hooks are never called for it."""
     return attributes.kind.group == EXEMPT_GROUP and attributes.kind.kind in _EXEMPT
 
 

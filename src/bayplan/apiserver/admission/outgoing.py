@@ -130,7 +130,7 @@ class Draws(Protocol):
 
     @contextmanager
     def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
-        """Draw generated values from this request's stream within the context."""
+        """Within the context, draw uids, names and times from the random stream of this request."""
 
 
 class Outgoing:

@@ -74,7 +74,7 @@ def match_binding(binding: Document, attributes: Attributes) -> bool:
 
 
 def param_resource(policy: Document, world: World) -> Resource | None:
-    """Return the resource of a policy's parameters, or None if it has none.
+    """Return the resource of a policy's parameters, or None if it has no parameters.
 
     Raises:
         ConfigurationProblem: the kind is not served.
@@ -95,7 +95,7 @@ def collect_params(world: World, resource: Resource | None, reference: object, n
 
     Args:
         world: the store.
-        resource: the resource of the parameters; None if the policy has none.
+        resource: the resource of the parameters; None if the policy has no parameters.
         reference: the ``paramRef`` of the binding.
         namespace: the namespace of the request.
 

@@ -29,7 +29,7 @@ from bayplan.base.plain_data import Document, part, parts
 
 _PREFIX = "pod-security.kubernetes.io/"
 _ENFORCE, _WARN = f"{_PREFIX}enforce", f"{_PREFIX}warn"
-# Versions alone change nothing: the default level is privileged. What is audited is not shown.
+# Versions alone have no effect, because the default level is privileged. Audit annotations are not shown.
 _DECIDING = frozenset((_ENFORCE, _WARN))
 _MAX_PODS = 3000
 _TEMPLATES = {
@@ -56,7 +56,7 @@ class LevelVersion(NamedTuple):
         return f"{self.level}:{self.version}"
 
     def find(self, pod: Document) -> list[Violation]:
-        """Return what is wrong with a pod or a pod template."""
+        """Return the violations of a pod or a pod template."""
         return violations(self.level, self.version, pod)
 
 
@@ -96,9 +96,9 @@ def admit_security(
     """Check a valid write of a pod, of an object with a pod template, or of a namespace.
 
     Args:
-        server: the server whose write it is.
+        server: the server that handles the write.
         context: the context of the write.
-        strategy: the strategy of the kind, whose warnings a refusal has as well.
+        strategy: the strategy of the kind; a refusal also has its warnings.
         new: the complete object, in the stored version.
         old: the object before, None for a create.
 
@@ -197,7 +197,7 @@ def _counted(names: list[str], reasons: str) -> str:
 
 
 def _first_of_controllers(pods: list[Document]) -> list[Document]:
-    """Return pods with those last whose controller has another pod before them."""
+    """Return pods, with those at the end whose controller has an earlier pod."""
     first, later, seen = list[Document](), list[Document](), set[object]()
     for pod in pods:
         owners = parts(part(pod, "metadata"), "ownerReferences")

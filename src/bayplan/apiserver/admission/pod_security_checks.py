@@ -21,8 +21,8 @@ class Violation(NamedTuple):
     """A violation that a check found in a pod.
 
     Attributes:
-        reason: what is wrong, in few words, the same for many pods.
-        detail: which containers, volumes or values are meant.
+        reason: the problem in a few words, the same for many pods.
+        detail: the containers, volumes or values with the problem.
     """
 
     reason: str
@@ -40,7 +40,7 @@ class Check(NamedTuple):
         name: the name, which orders the checks of a level.
         level: ``baseline`` or ``restricted``.
         versions: minor versions of Kubernetes, ascending, each with the rule that applies from it on.
-        replaces: the check of the baseline that is left out where this one applies.
+        replaces: the baseline check that this one replaces where it applies.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Check(NamedTuple):
 
 
 def violations(level: str, version: str, pod: Document) -> list[Violation]:
-    """Return what is wrong with a pod, in the order of the checks.
+    """Return the violations of a pod, in the order of the checks.
 
     Args:
         level: the level.
@@ -94,7 +94,7 @@ def _named(noun: str, names: Sequence[str]) -> str:
 
 
 def _setters(pod: bool, containers: Sequence[str]) -> str:
-    """Return who sets something: ``pod``, ``container "a"``, or both."""
+    """Return the parts of a pod that set a field: ``pod``, ``container "a"``, or both."""
     return " and ".join([*(["pod"] if pod else []), *([_named("container", containers)] if containers else [])])
 
 
@@ -165,7 +165,7 @@ _DEFAULT_CAPABILITIES = frozenset(
 
 
 def _added_capabilities(pod: Document, allowed: frozenset[str]) -> tuple[list[str], set[str]]:
-    """Return the containers that add other capabilities than the allowed ones, and those capabilities."""
+    """Return the containers that add disallowed capabilities, and these capabilities."""
     names, added = [], set[str]()
     for name, _, context in _containers(pod):
         found = set(texts(part(context, "capabilities"), "add")) - allowed
@@ -291,7 +291,7 @@ def _seccomp_annotations(pod: Document) -> Violation | None:
 
 def _seccomp_profile(*, required: bool) -> CheckPod:
     def bad(context: Document) -> str | None:
-        """Return the type of a forbidden profile; None if there is no profile, or an allowed one."""
+        """Return the type of a forbidden profile; None without a profile, or for an allowed one."""
         profile = context.get("seccompProfile")
         kind = str(profile.get("type") or "") if isinstance(profile, dict) else None
         return None if kind in (None, *_PROFILE_TYPES) else kind

@@ -40,7 +40,7 @@ class Reinvocation:
         self._asked.clear()
 
     def is_due(self, key: Hashable) -> bool:
-        """Return whether a hook is called in this round: in the first round, all are."""
+        """Return whether a hook is called in this round; in the first round, all hooks are."""
         return not self.is_second or key in self._due
 
     def note(self, key: Hashable) -> None:

@@ -46,7 +46,7 @@ class Endpoint(NamedTuple):
     path: str
 
     def url(self, timeout_s: int) -> str:
-        """Return the URL as messages show it."""
+        """Return the URL in the form used in messages."""
         return f"https://{self.authority}{self.path}?timeout={timeout_s}s"
 
 
@@ -58,7 +58,7 @@ class Targets:
             (``NAMESPACE/NAME`` or ``NAMESPACE/NAME:PORT``) or of a host and port .
 
     Raises:
-        InputError: an entry has none of these forms.
+        InputError: an entry has an invalid form.
     """
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:

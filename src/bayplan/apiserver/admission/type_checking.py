@@ -38,7 +38,7 @@ def expression_warnings(policy: Document, registry: ResourceRegistry) -> list[Do
     """Return the warnings for the status of a policy.
 
     Args:
-        policy: the whole object.
+        policy: the complete object.
         registry: the served resources.
     """
     spec = part(policy, "spec")

@@ -125,7 +125,7 @@ class Bridge:
     # --- synchronization ----------------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """Call a function with every typed change, in revision order; existing objects come first, as additions."""
+        """Call a function with every typed change, in revision order; existing objects are reported first, as additions."""
         self.flush()
         self._listeners.append(listener)
         events = self.store.initial_events()
@@ -143,7 +143,7 @@ class Bridge:
         """Compare the typed objects with the documents, and the indexes of both with rebuilt ones.
 
         Raises:
-            InvariantError: they differ.
+            InvariantError: the typed objects or indexes differ.
         """
         self.backend.store.check_invariants()
         self.store.check()

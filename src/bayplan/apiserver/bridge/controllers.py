@@ -56,7 +56,7 @@ class ControllerSet:
     """All controllers.
 
     Attributes:
-        manager: the manager that runs them.
+        manager: the manager that runs the controllers.
         of_documents: the controllers that receive every write.
     """
 

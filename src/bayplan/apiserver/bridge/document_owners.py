@@ -85,7 +85,7 @@ class DocumentOwners(OwnerGraph[Place]):
         return refs_of(item) if item is not None else None
 
     def is_gone(self, uid: str) -> bool:
-        """Return whether an owner is deleted and has dependents left."""
+        """Return whether an owner is recorded as deleted with dependents left."""
         return self._documents.get(GONE, ("", uid)) is not None
 
     def note_gone(self, uid: str) -> None:

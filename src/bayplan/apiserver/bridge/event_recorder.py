@@ -41,7 +41,7 @@ class _Occurrence:
     Attributes:
         key: the table's kind, and the object's namespace, name, uid and version.
         field_path: the path of the container concerned, or empty.
-        host: the node where it happened, or empty.
+        host: the node on which it happened, or empty.
     """
 
     api_version: str
@@ -107,7 +107,7 @@ class EventRecorder:
             reason, message: the reason and message, in upstream's words.
             component: the reporting component.
             type_: ``Normal`` or ``Warning``.
-            host: the node where it happened.
+            host: the node on which it happened.
             field_path: the part of the object.
         """
         if len(self._waiting) >= _MAX_WAITING:

@@ -124,7 +124,7 @@ class Kubelet(VirtualKubelet):
         return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
 
     def advance_one(self, now_ns: int) -> bool:
-        """Do the first task that is due; return whether there was one.
+        """Execute the first due task; return whether there was one.
 
         Raises:
             WriteRefused: the API rejects the write.
@@ -135,7 +135,7 @@ class Kubelet(VirtualKubelet):
         return super().advance_one(now_ns)
 
     def complete_one(self, now_ns: int) -> bool:
-        """Write the fields that a node with a condition Ready lacks; return whether there was such a node. Called when idle.
+        """Write the missing fields of a node that has a condition Ready; return whether there was such a node. Called when idle.
 
         Raises:
             WriteRefused: the API rejects the write.

@@ -34,7 +34,7 @@ _DESCRIPTION = (
 
 
 class NamespaceController(DocumentController):
-    """Reconcile namespaces that are being deleted, by name."""
+    """Reconciles namespaces that are being deleted, by name."""
 
     def __init__(
         self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend
@@ -177,7 +177,7 @@ def _condition(known: Document | None, wanted: tuple[str, str, str, str], time: 
 
 
 class NamespaceFurnisher(DocumentController):
-    """Reconcile namespaces, by name: their default ServiceAccount and the ConfigMap of the server's certificate.
+    """Reconciles namespaces, by name: their default ServiceAccount and the ConfigMap of the server's certificate.
 
     Args:
         tools, documents, writer, ask: see `DocumentController`.

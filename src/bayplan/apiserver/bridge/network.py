@@ -22,7 +22,7 @@ NODE_NETWORK = IPv4Network("172.16.0.0/12")
 """Range of the internal addresses given to nodes without one. The first one is the API server's (`VIRTUAL_ADDRESS`)."""
 
 _BLOCK = 256
-_MAX_BLOCKS = 256  # A node has a /16 at most, whatever number of pods it allows.
+_MAX_BLOCKS = 256  # A node has a /16 at most, regardless of the number of pods it allows.
 _RESERVED = 2  # The network's own address, and the broadcast address or the bridge's.
 _DEFAULT_MAX_PODS = 110
 
@@ -44,7 +44,7 @@ class NumberPool:
         self._users: dict[int, int] = {}
 
     def add(self, number: int, count: int = 1) -> None:
-        """Add a user of numbers, which may have been taken for it; numbers outside the pool are ignored."""
+        """Add a user of numbers, which `take` may have returned; numbers outside the pool are ignored."""
         for each in range(max(number, self._first), min(number + count, self._size)):
             self._users[each] = self._users.get(each, 0) + 1
 
@@ -130,7 +130,7 @@ def pod_addresses(pod: Pod, store: ObjectStore) -> tuple[str, str]:
     """Return the IP of a pod that starts on its node, and the IP of the node; "" for one without an address.
 
     Pods in the host network have the node's address. Other pods get an address of the node's pod CIDR that no unfinished pod of the
-    node has; the search starts at the first address that would be free if no pod had left the node.
+    node has; the search starts at the first address that would be free if no pod had been removed from the node.
     """
     node = store.nodes.get(pod.spec.node_name)
     if node is None:

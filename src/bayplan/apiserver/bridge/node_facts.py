@@ -39,7 +39,7 @@ def completed(node: Node, addresses: NodeAddresses, now: str) -> Node:
 
     Args:
         node: the stored node.
-        addresses: the addresses of all nodes, to choose free ones.
+        addresses: the addresses of all nodes, from which free ones are chosen.
         now: the current time, as a timestamp.
     """
     return replace(node, spec=_spec(node, addresses), status=_status(node, addresses, now))

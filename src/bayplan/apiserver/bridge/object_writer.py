@@ -85,7 +85,7 @@ class ObjectWriter:
             raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem.message) from None
 
     def create_alike(self, table: str, namespace: str, document: Document, likeness: Hashable) -> None:
-        """Store a new object that is already in decoded form and has the same fields as earlier ones.
+        """Store a new object that is already decoded and has the same fields as earlier objects.
 
         Args:
             table, namespace: where to store it.

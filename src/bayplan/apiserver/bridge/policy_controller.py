@@ -17,7 +17,7 @@ POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
 
 
 class PolicyController(DocumentController):
-    """Reconcile policies, by name."""
+    """Reconciles policies, by name."""
 
     def __init__(
         self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend
@@ -48,7 +48,7 @@ class PolicyController(DocumentController):
         generation = part(policy, "metadata").get("generation") or 1
         if part(policy, "status").get("observedGeneration") == generation:
             return None
-        # The language takes a while to import, and most clusters have no policies.
+        # Importing CEL takes a while, and most clusters have no policies.
         from bayplan.apiserver.admission.type_checking import expression_warnings
 
         found = expression_warnings(policy, self._registry)

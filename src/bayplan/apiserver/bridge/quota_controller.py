@@ -25,7 +25,7 @@ _TABLES = ("pods", "services", "persistentvolumeclaims", "configmaps", "secrets"
 
 
 class QuotaController(DocumentController):
-    """Reconcile quotas, by ``namespace/name``."""
+    """Reconciles quotas, by ``namespace/name``."""
 
     def begin(self, now_ns: int) -> None:
         """Count every quota."""

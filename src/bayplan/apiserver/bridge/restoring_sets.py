@@ -33,7 +33,7 @@ class _Memory:
     def recall(
         self, key: str, item: StatefulSet | DaemonSet | None, history_of: Callable[[str], RevisionHistory]
     ) -> None:
-        """Fill the history of a set, or drop it if the set is gone.
+        """Fill the revision history of a set, or drop it if the set is gone.
 
         Args:
             key: the key of the set.
@@ -67,7 +67,7 @@ class _Memory:
 
 
 class RestoringStatefulSets(StatefulSetController):
-    """Reconcile StatefulSets.
+    """Reconciles StatefulSets.
 
     Args:
         tools: see `ControllerTools`.
@@ -85,7 +85,7 @@ class RestoringStatefulSets(StatefulSetController):
 
 
 class RestoringDaemonSets(DaemonSetController):
-    """Reconcile DaemonSets.
+    """Reconciles DaemonSets.
 
     Args:
         tools: see `ControllerTools`.

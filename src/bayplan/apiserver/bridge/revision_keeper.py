@@ -29,7 +29,7 @@ _DEFAULT_LIMIT = 10
 
 
 class RevisionKeeper(Controller):
-    """Reconcile sets, by kind and key.
+    """Reconciles sets, by kind and key.
 
     Args:
         tools: see `ControllerTools`.

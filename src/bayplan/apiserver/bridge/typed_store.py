@@ -110,7 +110,7 @@ class TypedStore(ObjectStore):
         """Return the typed form of a document.
 
         Raises:
-            InputError: the document has none.
+            InputError: the document can't be decoded.
         """
         try:
             return self._decoder.decode(item.raw, kind)

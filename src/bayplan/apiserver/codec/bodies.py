@@ -22,7 +22,7 @@ class BodyError(ValueError):
 
 
 class Parsed(NamedTuple):
-    """A value, and what strict decoding says of keys that occurred twice in one object; the last one counts."""
+    """A value, and the errors of strict decoding about keys that occur twice in an object; the last one counts."""
 
     value: object
     duplicates: list[str]
@@ -71,7 +71,7 @@ def parse_json(data: bytes) -> Parsed:
 def _read_plain(data: bytes) -> Parsed | None:
     """Decode JSON that certainly has no repeated key; return None for all other JSON.
 
-    A repeated key is lost in decoding, and its colon with it. If encoding the value again gives as many colons as the body has, no
+    A repeated key is lost in decoding, together with its colon. If the encoded value has as many colons as the body, no
     key is lost, provided that no colon was sent as an escape.
     """
     if b"\\u003a" in data or b"\\u003A" in data:
@@ -84,7 +84,7 @@ def _read_plain(data: bytes) -> Parsed | None:
 
 
 def _mended(value: object) -> object:
-    """Return a value with unpaired surrogates replaced, as Go does; such a value cannot be encoded otherwise."""
+    """Return a value with unpaired surrogates replaced, as Go does; otherwise it could not be encoded."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, _Repeated):
@@ -154,7 +154,7 @@ def _yaml_problem(data: bytes) -> str:
 
 
 def _yaml_complaint(data: bytes) -> str:
-    """Return what go-yaml's strict decoding says of repeated keys."""
+    """Return the error of go-yaml's strict decoding about repeated keys."""
     try:
         return read_yaml(data).complaint or ""
     except YamlError:

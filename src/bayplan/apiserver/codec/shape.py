@@ -42,7 +42,7 @@ _DROPPED = object()
 
 
 class Emptied(dict[str, object]):
-    """A struct with lists or maps that were sent empty: Go omits them from its output, but its messages show them.
+    """A struct with lists or maps that were sent empty: Go omits them from its output, but shows them in messages.
 
     Attributes:
         empties: the empty values, by field.
@@ -54,7 +54,7 @@ class Emptied(dict[str, object]):
 
 
 class Unknown:
-    """Whether a document that was read has fields that its types don't have.
+    """Whether a decoded document has fields that its types don't have.
 
     Attributes:
         found: set by `Reader.read`.

@@ -31,7 +31,7 @@ def _struct_problem(type_name: str, value: object) -> str:
     if not isinstance(value, dict):
         return f"cannot restore struct from: {_kind(value)}"
     fields = placed_fields(type_name)
-    # The first problem is that of the first field of the type, in whatever order the document has them.
+    # The first problem is that of the type's first field, regardless of the order in the document.
     found, at = "", len(fields)
     for name, item in value.items():
         field = fields.get(name)
@@ -66,7 +66,7 @@ def _field_problem(field: PlacedField, containers: tuple[str, ...], value: objec
     if facts.containers:
         return ""
     try:
-        # Types with a decoder of their own: quantities, times, bytes.
+        # Types with their own decoder: quantities, times, bytes.
         shape_of(field.owner).fields[facts.name].reader.read(value)
     except DecodeError as problem:
         return str(problem)

@@ -83,7 +83,7 @@ def _inside(kind: FieldType, value: object, children: Node) -> Node:
 
 
 def deduced(kind: FieldType, value: object) -> FieldType:
-    """Return the type; for an untyped value, the type that follows from it: a map of untyped values, or a leaf."""
+    """Return the type; for an untyped value, the type derived from it: a map of untyped values, or a leaf."""
     if kind.merge is not _UNTYPED:
         return kind
     return _UNTYPED_MAP if isinstance(value, dict) else LEAF
@@ -144,7 +144,7 @@ def _compare_items(kind: FieldType, old: list[object], new: list[object], out: t
     for element, item in after.items():
         earlier = before.get(element, _ABSENT)
         if isinstance(item, _Repeated) or isinstance(earlier, _Repeated):
-            # Repeated items have no identity of their own; they count as one value.
+            # Repeated items have no identity; they count as one value.
             if earlier is _ABSENT:
                 out[0][element] = LEAF_NODE
             elif item != earlier:

@@ -26,12 +26,12 @@ _GO_TYPES: Mapping[type, str] = {
 
 
 def configuration_problem(type_name: str, kind: FieldType, config: dict[str, object]) -> str:
-    """Return what is wrong with a configuration, or an empty string.
+    """Return the problem of a configuration, or an empty string.
 
     Args:
         type_name: OpenAPI's name of the type; custom resources have none, and only their fields and lists are checked.
         kind: how the type merges.
-        config: of that type.
+        config: the configuration, of that type.
     """
     found = _struct(placed_fields(type_name), config, kind)
     if len(found) < 2:
@@ -42,7 +42,7 @@ def configuration_problem(type_name: str, kind: FieldType, config: dict[str, obj
 def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: FieldType) -> Problems:
     """Return the problems of an object, after its path.
 
-    Structured merge reads no further after an undeclared field. It takes fields in the order of a Go map, this in that of names.
+    Structured merge stops at an undeclared field. It reads fields in the order of a Go map; this function reads them by name.
     """
     merge, own = kind.merge, kind.fields
     element = kind.element or (UNTYPED if merge is not _STRUCT else None)
@@ -67,7 +67,7 @@ def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: F
 
 
 def _by_name(wrong: dict[str, Problems]) -> list[str]:
-    """Return the problems of fields, up to the first that is not declared: it has none."""
+    """Return the problems of fields up to the first undeclared field, excluding that one."""
     found: list[str] = []
     for name in sorted(wrong):
         if not wrong[name]:
@@ -170,7 +170,7 @@ def _anonymous(kind: FieldType, item: object) -> str:
 
 
 def _element(kind: FieldType, item: object, index: int) -> str:
-    """Return the path element of an item as errors print it."""
+    """Return the path element of an item in the form used in errors."""
     if kind.merge is _KEYED and isinstance(item, dict):
         keys = [(key, item.get(key, kind.key_defaults.get(key))) for key in kind.keys]
         return "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys if value is not None) + "]"

@@ -27,7 +27,7 @@ def make_node(member: bool, children: Node) -> Node | None:
 
 
 def children_of(node: Node) -> Node:
-    """Return the children of a node without its own mark."""
+    """Return the children of a node without the node's own mark."""
     return {name: child for name, child in node.items() if name != "."} if "." in node else node
 
 
@@ -50,7 +50,7 @@ def _union_nodes(left: Node, right: Node) -> Node:
 
 
 def difference(left: Node, right: Node) -> Node:
-    """Return the members of the left set that the right one lacks. The roots are not members."""
+    """Return the members of the left set that are not in the right one. The roots are not members."""
     if not right and "." not in left:
         return left
     out: Node = {}
@@ -106,7 +106,7 @@ def intersection(left: Node, right: Node) -> Node:
 
 
 def paths(node: Node, prefix: str = "") -> list[str]:
-    """Return the members as paths the way conflicts print them, e.g. ``.spec.containers[name="c"].image``, sorted."""
+    """Return the members as paths in the form used in conflicts, e.g. ``.spec.containers[name="c"].image``, sorted."""
     found: list[str] = []
     for name in sorted(children_of(node)):
         child = node[name]

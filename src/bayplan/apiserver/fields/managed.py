@@ -166,7 +166,7 @@ def after_update(
         new: the document to store, without managedFields.
         managers: the managers before the write. Objects that never had managers are not tracked later.
         is_create: whether the object is new.
-        known: by name of a part of a new object, the fields added in it; those need not be compared.
+        known: by name of a part of a new object, the fields added in it; these need not be compared.
     """
     if not managers and not is_create:
         return {}
@@ -248,12 +248,12 @@ def apply(
         request: the apply request.
         zero: the zero document of the kind.
         live: the document before; the zero document for a create.
-        config: the applied configuration; no list of it names an item twice.
+        config: the applied configuration; its lists must not contain an item twice.
         managers: before.
         force: take ownership of conflicting fields.
 
     Raises:
-        ApplyConflict: others set a field to something else, and `force` is off.
+        ApplyConflict: other managers have set a field to a different value, and `force` is off.
     """
     live = _bare(live)
     if not managers and live != zero:

@@ -13,7 +13,7 @@ _LEAF, _STRUCT, _MAP = Merge.LEAF, Merge.STRUCT, Merge.MAP
 
 
 def merge(kind: FieldType, live: object, config: object) -> object:
-    """Return a document with a configuration merged into it; neither is changed. No list of it names an item twice."""
+    """Return a document with a configuration merged into it; neither is changed. The configuration's lists have no duplicates."""
     if live is None:
         return config
     kind = deduced(kind, config if config is not None else live)
@@ -47,7 +47,7 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
     merged: set[str] = set()
     out: list[object] = []
     at = to = 0
-    # Items are in the order of the configuration; items that it does not have stay where they are among the others.
+    # Items are in the order of the configuration; items that are not in it keep their positions relative to the others.
     while at < len(left) or to < len(right):
         if at < len(left):
             element, item = left[at]
@@ -103,7 +103,7 @@ def remove(kind: FieldType, value: object, fields: Node) -> object:
 
 
 def with_named_fields(kind: FieldType, fields: Node) -> Node:
-    """Return a set in which the struct fields with members below them are members, too."""
+    """Return a set to which struct fields were added as members if they have members below them."""
     out: Node = {}
     for name, node in children_of(fields).items():
         field = name[2:]

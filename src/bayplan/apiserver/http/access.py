@@ -40,7 +40,7 @@ class Access:
             headers: the headers of the request, names in lower case.
             method: the method of the request, or `WEBSOCKET`.
             path: the path of the request, because some need no token.
-            shown: a token that was sent in a way other than the header ``Authorization``.
+            shown: a token that was not sent in the header ``Authorization``.
             forms: whether content types that a form can send are left to the caller.
 
         Raises:

@@ -38,7 +38,7 @@ class DirectApplication(Protocol):
         """Return whether it can answer the request of a scope without waiting."""
 
     def answer_write(self, scope: Scope, body: bytes) -> Coroutine[object, object, Response]:
-        """Return the response to a request that it can answer; the coroutine must not wait."""
+        """Return the response to a request; the coroutine must not wait."""
 
     def settled(self, response: Response) -> asyncio.Future[None] | None:
         """Return a future until a response may be sent, or None if it may be sent at once."""
@@ -55,7 +55,7 @@ class _NoEvent:
 
 
 class DirectCycle:
-    """One request that is answered directly. Attributes are those that uvicorn's protocol uses.
+    """One request that is answered directly. It has the attributes that uvicorn's protocol uses.
 
     Args:
         scope: the scope of the request.

@@ -60,7 +60,7 @@ class HookClient:
             task.cancel()
 
     async def make(self, session: Session, calls: Sequence[Call]) -> None:
-        """Make the calls that a request needs, in parallel, and store the responses for it."""
+        """Make the webhook calls that a request needs, in parallel, and store the responses."""
         for call, answer in zip(calls, await asyncio.gather(*map(self._make, calls)), strict=True):
             session.answers[call.digest()] = answer
 

@@ -146,7 +146,7 @@ def _read(path: Path) -> _Existing | None:
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
-    """Return the document of an existing file; that of an empty file is empty."""
+    """Return the document of an existing file; an empty document for an empty file."""
     hint = "another file"
     try:
         documents = [each.value for each in parse(text) if each.value is not None]

@@ -228,7 +228,7 @@ class RateLimit:
     """The rate limit of each client, as token buckets.
 
     Args:
-        per_second: the requests per second of one client; a bucket holds those of two seconds.
+        per_second: the number of requests per second of one client; a bucket holds the tokens of two seconds.
         clock: the function that returns monotonic seconds.
     """
 
@@ -238,7 +238,7 @@ class RateLimit:
         self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, client: str) -> bool:
-        """Take a token from a client's bucket; return whether there was one."""
+        """Take a token from a client's bucket; return whether one was available."""
         now = self._clock()
         bucket = self._buckets.get(client)
         if bucket is None:

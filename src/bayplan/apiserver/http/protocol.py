@@ -124,7 +124,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     Args:
         table: the server's connections and its limits.
-        direct: the application, for requests that it answers without waiting. The other arguments are uvicorn's.
+        direct: the application that answers some requests without waiting; None to disable this. Other arguments are uvicorn's.
     """
 
     def __init__(self, *args: Any, table: ConnectionTable, direct: DirectApplication | None, **options: Any) -> None:
@@ -147,7 +147,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- connections --------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Open a connection, if there is room for it."""
+        """Accept a connection if the limits allow it; otherwise refuse or close it."""
         super().connection_made(GatheringTransport(transport, self.loop))
         self._known = self._table.add(self)
         if not self._known:
@@ -264,7 +264,7 @@ class LimitedProtocol(HttpToolsProtocol):
         direct, method = self._direct, self.parser.get_method().decode("ascii")
         if direct is None or method not in METHODS or self._answering() or not is_direct(self.headers):
             return False
-        if self.flow.write_paused:  # The client does not read: uvicorn's way waits until it does.
+        if self.flow.write_paused:  # The client does not read; uvicorn waits until it does.
             return False
         if self.parser.get_http_version() != "1.1":
             return False

@@ -44,7 +44,7 @@ class ServerOptions:
 
     Attributes:
         listen: the address to listen on; one other than loopback requires a token.
-        port: the port; 0 for a free one.
+        port: the port; 0 for a free port.
         token: the token that clients must send; empty allows every client.
         certificate, key: the PEM files for TLS; both or neither.
         store: the file of a durable store; None stores everything in memory.
@@ -72,7 +72,7 @@ def check_options(options: ServerOptions) -> None:
     """Raise if options conflict, or allow access to other hosts without protection.
 
     Raises:
-        InputError: they do.
+        InputError: the options conflict, or would allow unprotected access.
     """
     check_port(options.port)
     check_origins(options.allowed_origins, "--allow-origin")
@@ -140,7 +140,7 @@ class ApiServer:
         self._failure: Exception | None = None
 
     def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
-        """Serve an application next to the API; the first of several that accepts a request handles it.
+        """Serve an application next to the API; of several, the first that accepts a request handles it.
 
         Args:
             application: the application.

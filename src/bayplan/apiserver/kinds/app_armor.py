@@ -11,7 +11,7 @@ _MAX_PATH_BYTES = 4095
 
 
 def profile_of(annotation: str) -> Document | None:
-    """Return the profile that an annotation stands for, or None if it is no valid one."""
+    """Return the profile for an annotation, or None if the annotation is invalid."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":
@@ -23,7 +23,7 @@ def profile_of(annotation: str) -> Document | None:
 
 
 def repeats_pod(spec: Document, annotation: str) -> bool:
-    """Return whether an annotation stands for the profile of the pod itself, so that the container needs none."""
+    """Return whether an annotation means the pod's own profile, so that the container needs none."""
     return part(spec, "securityContext").get("appArmorProfile") == (profile_of(annotation) or {})
 
 

@@ -40,7 +40,7 @@ _INTERNAL_RULES = ("StabilizationWindowSeconds", "SelectPolicy", "Policies", "To
 
 
 def autoscaler_to_v2(autoscaler: Document) -> Document:
-    """Return the v2 form of a v1 autoscaler, with the default metric if it has none."""
+    """Return the v2 form of a v1 autoscaler, with the default metric if it has no metrics."""
     spec, status = _part(autoscaler, "spec"), _part(autoscaler, "status")
     annotations = _part(_part(autoscaler, "metadata"), "annotations")
     stored = {name: spec[name] for name in _SPEC if name in spec}

@@ -15,12 +15,12 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class NodeStrategy(Strategy):
-    """Nodes: a new one is tainted until it is ready, and keeps the status that it was created with."""
+    """Nodes: a new node is tainted until it is ready, and keeps the status with which it was created."""
 
     keeps_status_on_create = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Drop the source of a kubelet configuration, which no kubelet reads any more; synchronize the fields for pod CIDRs."""
+        """Drop the source of a kubelet configuration, which kubelets no longer read; synchronize the fields for pod CIDRs."""
         super().prepare_create(context, document)
         part(document, "spec").pop("configSource", None)
         _unify_pod_cidrs(document)
@@ -34,7 +34,7 @@ class NodeStrategy(Strategy):
             spec["taints"] = [*taints, {"key": _NOT_READY, "effect": "NoSchedule"}]
 
     def admit_whole(self, context: Context, document: Document) -> None:
-        """Leave the taints of a node whose readiness is known: its source cluster derived them from it."""
+        """Keep the taints of a node with a known readiness: its source cluster has derived them from it."""
         if all(each.get("type") != "Ready" for each in parts(part(document, "status"), "conditions")):
             self.admit(context, document)
 
@@ -44,7 +44,7 @@ class NodeStrategy(Strategy):
         _unify_pod_cidrs(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Drop the reported kubelet configuration, which no kubelet reads any more."""
+        """Drop the reported kubelet configuration, which kubelets no longer read."""
         super().prepare_status(context, new, old)
         if "config" not in part(old, "status"):
             part(new, "status").pop("config", None)
@@ -61,7 +61,7 @@ def _unify_pod_cidrs(node: Document) -> None:
 
 
 class LimitRangeStrategy(Strategy):
-    """Limit ranges; one without a name gets a uid as its name."""
+    """Limit ranges; a limit range without a name gets a uid as its name."""
 
     create_on_update = True
 
@@ -91,13 +91,13 @@ class NamespaceStrategy(Strategy):
         document["status"] = {"phase": "Active"}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Keep status and finalizers of the spec; the latter change through an endpoint of their own."""
+        """Keep status and finalizers of the spec; finalizers change through their own endpoint."""
         copy_part(new, old, "status")
         if context.subresource != "finalize":
             copy_part(new, old, "spec")
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of an update; through the endpoint of finalizers, only those of finalizers."""
+        """Return the errors of an update; through the finalizers endpoint, only those about finalizers."""
         if context.subresource != "finalize":
             return super().validate_update(context, new, old)
         causes: list[Cause] = []
@@ -163,7 +163,7 @@ class ClaimStrategy(Strategy):
     returns_deleted = True
 
     def admit(self, context: Context, document: Document) -> None:
-        """Protect a new claim, and set the default storage class if it has none."""
+        """Add the protection finalizer to a new claim, and set the default storage class if it has none."""
         add_finalizer(document, "kubernetes.io/pvc-protection")
         spec = part(document, "spec")
         if spec.get("storageClassName") is None:
@@ -177,7 +177,7 @@ class ClaimStrategy(Strategy):
         _unify_data_sources(part(document, "spec"), {})
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Set both fields of the data source, also for clients that know only the older one."""
+        """Set both fields of the data source, because some clients know only the older one."""
         super().prepare_update(context, new, old)
         _unify_data_sources(part(new, "spec"), part(old, "spec"))
 

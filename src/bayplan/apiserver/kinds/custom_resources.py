@@ -73,7 +73,7 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
 
 
 def _deprecation(group: str, spec: Document, version: Document, kind: str) -> str:
-    """Return the warning about a deprecated version: the definition's own, or one that names the best other version."""
+    """Return the warning about a deprecated version: the definition's own, or a warning that names the best other version."""
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning"):
@@ -154,7 +154,7 @@ MAX_DEFAULTS = 500_000
 
 
 class _Defaults:
-    """The properties with a default, determined once per schema however many values it has."""
+    """The properties with a default, determined once per schema."""
 
     __slots__ = ("_known", "_left")
 
@@ -291,7 +291,7 @@ class CustomStrategy(Strategy):
         return self.validate_update(context, new, old)
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return warnings for the rules that an unchanged value breaks, in addition to those of all kinds."""
+        """Return warnings about rules that an unchanged value violates, in addition to those of all kinds."""
         found = super().warnings(context, document, before)
         rules = context.resource.rules
         return found if rules is None or before is None else [*found, *rules.check(document, before)[1]]

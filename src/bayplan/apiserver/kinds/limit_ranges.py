@@ -26,7 +26,7 @@ def _limits(context: Context) -> list[Limit]:
 
 
 def admit_limits(context: Context, pod: Document) -> None:
-    """Set the default requests and limits of containers without them."""
+    """Set default requests and limits of containers without their own."""
     limits = _limits(context)
     if not any(each.type == CONTAINER and (each.default or each.default_request) for each in limits):
         return

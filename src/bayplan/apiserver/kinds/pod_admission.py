@@ -47,7 +47,7 @@ def admit_priority(context: Context, pod: Document) -> None:
 
 
 def _default_class(context: Context) -> Document | None:
-    """Return the global default; of several the one with the lowest value, as upstream does."""
+    """Return the global default; of several, the one with the lowest value, as upstream does."""
     found = [each for each in context.cluster.all(_CLASSES) if each.get("globalDefault")]
     return min(found, key=_value) if found else None
 

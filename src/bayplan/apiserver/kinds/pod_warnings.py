@@ -217,7 +217,7 @@ def byte_warnings(amounts: Document, field: str, names: Iterable[str] = _BYTES) 
 
 
 def _containers(spec: Document, field: str) -> list[tuple[Document, str]]:
-    """Return the containers of a pod in upstream's order, with their fields."""
+    """Return the containers of a pod in upstream's order, with their field paths."""
     kinds = ("initContainers", "containers", "ephemeralContainers")
     return [(each, f"{field}.{kind}[{index}]") for kind in kinds for index, each in enumerate(parts(spec, kind))]
 

@@ -91,7 +91,7 @@ class PodStrategy(Strategy):
             raise_generation(new, old)
 
     def _admit_update(self, new: Document, old: Document) -> None:
-        """Set again the fields that admission set on creation, which manifests for a replace lack."""
+        """Set the fields again that admission set on creation, because manifests for a replace lack them."""
         spec, before = part(new, "spec"), part(old, "spec")
         for name in ("priority", "preemptionPolicy"):
             if spec.get(name) is None:

@@ -96,7 +96,7 @@ def custom_fields(version: Document) -> tuple[str, ...]:
 
 
 def custom_value(document: Document, field: str) -> str:
-    """Return the value of a declared field as Go prints it; empty if there is none."""
+    """Return the value of a declared field as Go prints it; empty if the field is missing."""
     value: object = document
     for name in field.split("."):
         value = value.get(name) if isinstance(value, dict) else None

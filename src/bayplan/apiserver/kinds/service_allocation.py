@@ -111,7 +111,7 @@ def _keep_allocated(spec: Document, old: Document) -> None:
 
 
 def _normalize_addresses(spec: Document, old: Document) -> None:
-    """Set `clusterIP` and the first of `clusterIPs` to the same value, whichever the client changed."""
+    """Set `clusterIP` and the first of `clusterIPs` to the same value: the one that the client changed."""
     address, addresses = spec.get("clusterIP") or "", texts(spec, "clusterIPs")
     if not old:
         if address and not addresses:
@@ -211,7 +211,7 @@ def _allocates_ports(spec: Document) -> bool:
 
 
 def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cause]:
-    """Allocate node ports; in a new Service, ports with one number and different protocols share theirs."""
+    """Allocate node ports; in a new Service, ports with the same number and different protocols share a node port."""
     operation = _PortOperation(context)
     kept = _node_ports(old) if old.get("type") in _WITH_PORTS else set()
     by_port: dict[object, int] = {}
@@ -243,7 +243,7 @@ def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cau
 
 
 def _requested(ports: Iterable[Document], number: object) -> int:
-    """Return the node port that any port with a number requests, or 0 if none does."""
+    """Return the node port that a Service port with this port number requests; 0 if none requests one."""
     for port in ports:
         wanted = port.get("nodePort")
         if port.get("port") == number and isinstance(wanted, int) and wanted:

@@ -34,7 +34,7 @@ class SpecFacts:
     Attributes:
         spec: the decoded and defaulted spec; never changed.
         owned: the fields that the client of a create owns, once computed.
-        objects: the fields of a whole object with this spec that the client of a create owns, by the outline of its metadata.
+        objects: by outline of the metadata, the fields that the client of a create owns in a complete object with this spec.
         valid: whether it has passed validation, with any node name.
         quality: the quality-of-service class, once computed.
         warnings: the warnings about the spec, once computed.

@@ -109,7 +109,7 @@ class Strategy:
         create_on_update: whether an update of a missing object creates it.
         unconditional_update: whether an update may omit the resource version.
         counts_generations: whether ``metadata.generation`` is incremented when the spec changes.
-        generation_fields: the fields that increment it.
+        generation_fields: the fields whose changes increment the generation.
         name_check: the format of names: ``subdomain``, ``label`` or ``path``.
         status_reset: the fields that the status endpoint never changes, in addition to the spec.
     """
@@ -191,7 +191,7 @@ class Strategy:
         return context.rules.metadata
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return the warnings about an object; if `before` is None, about a new one."""
+        """Return the warnings about an object; about a new object if `before` is None."""
         return object_warnings(context.resource.table, document, before)
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:

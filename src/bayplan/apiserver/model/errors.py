@@ -27,9 +27,9 @@ class ApiError(Exception):
 
     Args:
         code: the HTTP status code.
-        message: the message for people.
+        message: the message for users.
         reason: the reason for programs; empty if upstream has none.
-        details: the details of the Status; None if upstream has none.
+        details: the details of the Status; None if upstream has no details.
         headers: the headers of the response.
         metadata: the metadata of the Status (a 410 has a continue token there).
 
@@ -78,7 +78,7 @@ def object_details(name: str, group: str, kind: str, causes: Sequence[Cause] = (
     details: Document = {"name": name, "group": group, "kind": kind}
     details = {key: value for key, value in details.items() if value}
     if causes:
-        # Thousands of causes may be equal: those of one object's owner references name no index.
+        # Thousands of causes may be equal, because causes about owner references have no index.
         documents = {cause: _document_of(cause) for cause in dict.fromkeys(causes)}
         details["causes"] = [documents[cause] for cause in causes]
     return details

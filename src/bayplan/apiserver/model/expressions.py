@@ -127,7 +127,7 @@ class Scope(NamedTuple):
         params: whether the policy has parameters.
         authorizer: whether they may use `authorizer`.
         patches: whether expressions may create objects and JSON patches.
-        variables: their names and types; None if there are no variables at all.
+        variables: the names and types of variables; None if the scope has no variables.
     """
 
     params: bool = False
@@ -147,7 +147,7 @@ def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()
     Args:
         text: the source text of the expression.
         scope: the variables that it may use.
-        wanted: the allowed types of its value; any if there are none.
+        wanted: the allowed types of its value; empty for any type.
     """
     names, objects = environment(scope)
     try:

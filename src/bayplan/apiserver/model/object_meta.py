@@ -78,7 +78,7 @@ def check_metadata(
         namespaced: whether it must have a namespace.
         rule: see `check_name`.
         field: the path of the metadata.
-        standard: whether finalizers without a domain must be standard ones; most kinds require that, and report it a second time.
+        standard: whether finalizers without a domain must be standard finalizers; most kinds require this, and report errors twice.
     """
     causes: list[Cause] = []
     prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
@@ -230,5 +230,5 @@ def check_metadata_update(new: Document, old: Document, field: str = "metadata")
 
 
 def shown(value: object) -> str:
-    """Return a value as Go's messages show it: compact JSON."""
+    """Return a value in the form used in Go's messages: compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -69,7 +69,7 @@ class _LabelParser:
         if operator in ("", ","):
             return Requirement(key, "DoesNotExist" if negated else "Exists")
         if negated:
-            # A negated key ends the requirement, whatever follows.
+            # A negated key ends the requirement, regardless of the text after it.
             return Requirement(key, "DoesNotExist")
         self.next()
         if operator in _SET_OPERATORS:
@@ -117,7 +117,7 @@ class _LabelParser:
         while True:
             token, after = self.next(), self.peek()
             if token == ",":
-                # A comma without a value before or after it stands for an empty value.
+                # A comma without a value before or after it means an empty value.
                 if not found or after in (",", ")"):
                     found.add("")
             elif not token or token in _SYMBOLS:

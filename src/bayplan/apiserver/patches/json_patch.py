@@ -50,7 +50,7 @@ def json_patch(document: object, operations: list[dict[str, object]]) -> object:
     """Return a document with operations applied in order.
 
     Raises:
-        JsonPatchError: one of them cannot be applied, or they copy or move too much; the document is not changed.
+        JsonPatchError: an operation cannot be applied, or too much is copied or moved; the document is not changed.
     """
     work = _Work()
     document = msgspec.json.decode(msgspec.json.encode(document))

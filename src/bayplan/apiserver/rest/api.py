@@ -177,7 +177,7 @@ class Api:
         await self.calls.make(session, needed.calls)
 
     async def _write_with_calls(self, info: RequestInfo, request: Request, form: Form) -> Response:
-        """Repeat a write until it has all external responses that it needs; nothing is stored before that."""
+        """Repeat a write until it has all external responses that it needs; before that, nothing is stored."""
         outgoing, session = self.backend.outgoing, self.backend.begin_session()
         for _ in range(MAX_ATTEMPTS):
             try:

@@ -37,7 +37,7 @@ def advertised_address(listen: str) -> str:
 def publish_api_server(backend: Backend) -> None:
     """Store the missing parts of the Service and its endpoints, and correct the port of endpoints with the server's address.
 
-    Does nothing for a backend that no server serves (`Backend.advertised` is None).
+    Does nothing for a backend without a server (`Backend.advertised` is None).
     """
     if backend.advertised is None:
         return

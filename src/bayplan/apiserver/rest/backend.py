@@ -55,7 +55,7 @@ class Backend:
     Attributes:
         runs_pods: whether the virtual kubelet runs the nodes, so that there is no real kubelet to query about a container.
         token_key: the key that signs the tokens of service accounts.
-        outgoing: the allowed external calls and their results; by default none are allowed.
+        outgoing: the allowed external calls and their results; by default no calls are allowed.
         admission: the policies and webhooks.
         admits_service_accounts: whether the plugin ServiceAccount is enabled.
         advertised: the server's address and port, for the endpoints of the Service `default/kubernetes`; None without a server.
@@ -144,7 +144,7 @@ class Backend:
         return {str(item.fields.get("spec.clusterIP")) for item in self.store.table("services").items()}
 
     def allocate_address(self) -> str:
-        """Return a free cluster address, from the part of the range that is not reserved for requested ones."""
+        """Return a free cluster address, from the part of the range that is not reserved for explicit requests."""
         taken = self.addresses_in_use()
         while True:
             address = str(SERVICE_NETWORK[self._random.randrange(_FIXED_ADDRESSES, SERVICE_NETWORK.num_addresses - 1)])
@@ -288,7 +288,7 @@ class Backend:
         self.put(resource, {**definition, "status": status})
 
     def _refresh_flow_schema(self, item: Item) -> None:
-        """Set the condition whether the priority level of a FlowSchema exists, as upstream's controller does."""
+        """Set the condition that reports whether the priority level of a FlowSchema exists, as upstream's controller does."""
         resource = self.registry.by_table()[flow_kinds.SCHEMAS]
         schema = decode_item(item)
         if not flow_kinds.refresh_dangling(self, schema):

@@ -151,7 +151,7 @@ def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: boo
     """Return a document with the fields kind and apiVersion, which Go also finds in different case.
 
     Raises:
-        ApiError: they are not strings.
+        ApiError: apiVersion or kind is not a string.
     """
     found = value
     for wanted in ("apiVersion", "kind"):
@@ -209,7 +209,7 @@ def decode_value(target: Target, value: Document, duplicates: list[str], validat
 
 
 def yaml_warnings(problem: str) -> list[str]:
-    """Return the warnings that an error of strict decoding stands for; go-yaml lists its own in lines."""
+    """Return the warnings for an error of strict decoding; go-yaml's errors have several lines."""
     _, found, lines = problem.partition("yaml: unmarshal errors:\n")
     return [line.strip() for line in lines.split("\n")] if found else [problem]
 

@@ -30,7 +30,7 @@ class Deleted:
 
     Attributes:
         document: the object in its last state, in the version of the request.
-        gone: whether it is (or, in a dry run, would be) deleted.
+        gone: whether the object is (or, in a dry run, would be) deleted.
     """
 
     document: Document
@@ -101,7 +101,7 @@ def _ask_hooks(
     """Call policies and webhooks for a deletion.
 
     Raises:
-        ApiError: one denies it, or fails and its failure policy is Fail.
+        ApiError: a hook denies the deletion, or fails and its failure policy is Fail.
     """
     if backend.admission.is_active:
         hooks = backend.admission.begin_deletion(info, options, old, "" if in_collection else info.name)
@@ -197,7 +197,7 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = backend.now()
         new["status"] = {**part(old, "status"), "phase": "Terminating"}
-        # Unlike other kinds, a namespace takes the older option to leave no orphans for the policy Foreground.
+        # Unlike for other kinds, for a namespace the older option orphanDependents=false means the policy Foreground.
         foreground = options.orphan is False
         finalizers = _finalizers(new, replace(options, propagation="Foreground") if foreground else options)
         if finalizers:

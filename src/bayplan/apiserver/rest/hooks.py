@@ -60,7 +60,7 @@ def ask_about(
         request: the request that receives the warnings.
         options: the options of the write.
         target: the kind of the object.
-        documents: the new object, and the old one.
+        documents: the new object and the old object.
 
     Raises:
         ApiError: a hook denies the write, or fails and its failure policy is Fail.

@@ -47,7 +47,7 @@ class Loaded:
 
     Attributes:
         counts: the number of stored objects of each kind.
-        replaced: how many of them replaced an existing object.
+        replaced: the number of objects that replaced an existing object.
         unknown: fields that the release does not have, by ``file:line Kind/name``.
     """
 
@@ -57,10 +57,10 @@ class Loaded:
 
 
 def load_documents(backend: Backend, sources: Iterable[PlainObject]) -> Loaded:
-    """Store documents: definitions, namespaces and classes first, whatever their order.
+    """Store documents: definitions, namespaces and classes first, regardless of the given order.
 
     Raises:
-        InputError: one is not an object of a served kind, or the API rejects it.
+        InputError: a document is not an object of a served kind, or the API rejects it.
     """
     loaded = Loaded()
     with rare_collections():
@@ -136,7 +136,7 @@ def _load(backend: Backend, source: PlainObject, loaded: Loaded) -> None:
 
 
 def _with_suggestion(problem: str, document: Document) -> str:
-    """Return a message of strict decoding; if it is about an unknown field with a similar known one, with a suggestion."""
+    """Return a message of strict decoding, with a suggestion if a known field has a similar name."""
     match = _UNKNOWN_FIELD.fullmatch(problem)
     hint = suggest_field(document, f"$.{match[1]}") if match is not None else ""
     return f"{problem}; try {hint}" if hint else problem

@@ -15,12 +15,12 @@ class Request(msgspec.Struct):
     Attributes:
         method: the method, in upper case.
         path: the decoded path, without query.
-        query: the parameters; the first value of each counts.
+        query: the parameters; for repeated parameters, the first value counts.
         headers: the headers, names in lower case.
-        body: the whole body.
+        body: the complete body.
         user: the user of the request.
-        parsed: the value in a YAML body, or what is wrong with it, once it is parsed.
-        warnings: the warnings about its body, once decoded, and of hooks; error responses have them, too.
+        parsed: the value in a YAML body, or the error in it, once it is parsed.
+        warnings: the warnings about the decoded body, and those of hooks; error responses have them, too.
         waits: whether the caller can wait; otherwise a needed external call results in a 503, and the next attempt finds the
             response.
     """
@@ -41,7 +41,7 @@ class Response(msgspec.Struct):
 
     Attributes:
         status: the HTTP status code.
-        body: the whole body.
+        body: the complete body.
         content_type: the media type; empty if there is no body.
         headers: additional headers.
         revision: the revision of the store when the response was created; send it once that revision is durable.
@@ -58,7 +58,7 @@ class Stream(msgspec.Struct):
     """A streaming response: frames as they arrive.
 
     Attributes:
-        frames: the pieces of the body; ends when the watch does.
+        frames: the pieces of the body; ends when the watch ends.
         content_type: the media type of the frames.
         cut_off: set when the client has not read for so long that its buffer is dropped; None if that cannot happen.
         headers: additional headers.

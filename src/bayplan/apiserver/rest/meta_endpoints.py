@@ -144,15 +144,15 @@ class MetaEndpoints:
 
 
 def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Response:
-    """Return a discovery document in a format that the client accepts: whole, never as a table or metadata.
+    """Return a discovery document in a format that the client accepts: complete, never as a table or metadata.
 
     Args:
         document: the document.
         accept: the header.
-        by_framework: whether upstream's HTTP framework looks at the header first, with an error of its own.
+        by_framework: whether upstream's HTTP framework checks the header first, with its own error.
 
     Raises:
-        ApiError: the client accepts none.
+        ApiError: the client accepts no supported format.
     """
     if by_framework:
         negotiate(accept)

@@ -67,7 +67,7 @@ class MetricsEndpoints:
         """Handle a request for usage.
 
         Args:
-            request: the whole request.
+            request: the complete request.
             rest: the part of the path after the version.
 
         Raises:

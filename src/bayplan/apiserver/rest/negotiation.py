@@ -51,7 +51,7 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def parse_accept(header: str) -> list[Clause]:
-    """Return the alternatives of an Accept header, best first; those of equal quality in their original order."""
+    """Return the alternatives of an Accept header, best first; alternatives of equal quality are in their original order."""
     clauses = []
     for part in header.split(","):
         media_type, *rest = (each.strip() for each in part.split(";"))
@@ -76,7 +76,7 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         pretty: whether the client requests indentation.
 
     Raises:
-        ApiError: it accepts none of the supported types.
+        ApiError: the client accepts none of the supported types.
     """
     if not accept or accept == "*/*" or accept == JSON:
         return Form(JSON, pretty=pretty) if pretty else PLAIN
@@ -94,13 +94,13 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         if clause.media_type == PROTOBUF and _names_object(clause):
             kind = clause.parameters.get("as", "")
             return Form(PROTOBUF, kind.removesuffix("List"), clause.parameters.get("v", ""), pretty, kind)
-    # A watch is negotiated twice: as an object, of which there is YAML, too, then as a stream.
+    # A watch is negotiated twice: first as an object, for which YAML is possible, then as a stream.
     offered = _STREAM_TYPES if stream and any(_form(each, False, pretty) for each in clauses) else OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
 
 
 def _names_object(clause: Clause) -> bool:
-    """Return whether protobuf can encode what a clause accepts: objects, or their metadata."""
+    """Return whether protobuf can encode the form that a clause accepts: objects, or their metadata."""
     kind = clause.parameters.get("as", "")
     if not kind:
         return "g" not in clause.parameters and "v" not in clause.parameters

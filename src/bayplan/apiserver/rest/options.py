@@ -93,14 +93,14 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """Return the options of a list or watch.
 
     Raises:
-        ApiError: they conflict.
+        ApiError: the options conflict.
     """
     causes = _watch_causes(query) if watch else _list_causes(query)
     if causes:
         raise invalid("ListOptions", _META_GROUP, "", causes)
     initial = read_bool(query, "sendInitialEvents")
     if watch and initial is None and query.get("resourceVersion", "") in ("", "0"):
-        # A watch without a version begins with the existing objects, as one that asks for them.
+        # A watch without a version begins with the existing objects, like a watch that requests them.
         initial = True
     return ListOptions(
         label_selector=query.get("labelSelector", ""),
@@ -186,7 +186,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         apply: whether the write is a server-side apply.
 
     Raises:
-        ApiError: they are invalid.
+        ApiError: the options are invalid.
     """
     query = request.query
     causes: list[Cause] = []
@@ -236,7 +236,7 @@ def delete_options(request: Request) -> DeleteOptions:
     """Return the options of a deletion: those of the body, or without a body those of the query.
 
     Raises:
-        ApiError: they cannot be decoded, or are invalid.
+        ApiError: the options cannot be decoded, or are invalid.
     """
     document = _body_options(request) if request.body else _query_options(request.query)
     options = check_delete_options(document)
@@ -248,7 +248,7 @@ def check_delete_options(document: Document) -> DeleteOptions:
     """Return checked options.
 
     Raises:
-        ApiError: they are invalid.
+        ApiError: the options are invalid.
     """
     causes: list[Cause] = []
     sent = document.get("propagationPolicy")

@@ -116,9 +116,9 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
 def _read_patched(
     target: Target, value: Document, duplicates: list[str], validation: str
 ) -> tuple[Document, list[str]]:
-    """Return the object in the JSON that a patch has made; see `read_value`.
+    """Return the object in the JSON after a patch; see `read_value`.
 
-    Without a version the decoder reads it as Go's internal type, whose fields have other names: nothing of it is known.
+    Without a version, the decoder reads it as Go's internal type, whose fields have different names: all fields are unknown.
     """
     if value.get("apiVersion") or not target.type_name:
         return read_value(target, value, duplicates, validation)
@@ -150,7 +150,7 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
 def _read_wrapped(
     target: Target, value: Document, duplicates: list[str], validation: str
 ) -> tuple[Document, list[str]]:
-    """Return the object in a document that came as Go maps, not as JSON; see `read_value`."""
+    """Return the object in a document that upstream has as Go maps, not as JSON; see `read_value`."""
     try:
         return read_value(target, value, duplicates, validation)
     except DecodeError:
@@ -169,7 +169,7 @@ def _read(body: bytes, intro: str) -> Parsed:
 
 
 def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
-    """Return the object in a patch (None for null) and what strict decoding says of its duplicate keys."""
+    """Return the object in a patch (None for null), and the errors of strict decoding about duplicate keys."""
     value, duplicates = _read(body, intro)
     if value is not None and not isinstance(value, dict):
         text = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
@@ -252,7 +252,7 @@ def _applied(
     Fields from earlier client-side applies of kubectl do not conflict.
 
     Raises:
-        ApplyConflict: others set a field to something else.
+        ApplyConflict: other managers have set a field to a different value.
     """
     before = part(old, "metadata", "annotations").get(_LAST_APPLIED)
     by_kubectl = request.manager == _KUBECTL and isinstance(before, str) and bool(before)
@@ -297,7 +297,7 @@ def applied_value(request: Request) -> Document:
 
 
 def _repeated_keys(request: Request) -> list[str]:
-    """Return what strict decoding says of keys that occur twice in an applied configuration."""
+    """Return the errors of strict decoding about keys that occur twice in an applied configuration."""
     return [f"error converting YAML to JSON: {problem}" for problem in yaml_of(request).duplicates]
 
 

@@ -38,7 +38,7 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
     """Handle a request to a running container: its log is the lifecycle of the pod.
 
     Raises:
-        ApiError: it is not the log, or the object or container does not exist.
+        ApiError: the subresource is not the log, or the object or container does not exist.
     """
     resource = info.resource
     options = _log_options(info, request) if info.subresource == "log" else _LogOptions()
@@ -70,7 +70,7 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
 
 
 class _LogOptions(NamedTuple):
-    """The options of a log: how many of the last lines, how many bytes."""
+    """The options of a log: the number of last lines, and the number of bytes."""
 
     tail: int | None = None
     limit: int | None = None
@@ -80,7 +80,7 @@ def _log_options(info: RequestInfo, request: Request) -> _LogOptions:
     """Return the options of a log.
 
     Raises:
-        ApiError: they are invalid.
+        ApiError: the options are invalid.
     """
     query, causes = request.query, []
     seconds, time = read_integer(query, "sinceSeconds"), query.get("sinceTime")
@@ -102,7 +102,7 @@ def _log_options(info: RequestInfo, request: Request) -> _LogOptions:
 
 
 def _unreachable(backend: Backend, info: RequestInfo) -> ApiError:
-    """Return why there is no way to a service, named as NAME, NAME:PORT or SCHEME:NAME:PORT."""
+    """Return why a Service, given as NAME, NAME:PORT or SCHEME:NAME:PORT, is unreachable."""
     pieces = info.name.split(":")
     if len(pieces) > 3:
         return bad_request(f"invalid service request {quote(info.name)}")
@@ -124,7 +124,7 @@ def _tail(lines: list[str], count: int | None) -> list[str]:
 
 
 def _check_container(pod: Document, container: str) -> None:
-    """Raise if the pod does not have the container, in upstream's words; one of several must be named."""
+    """Raise if the pod does not have the container, in upstream's words; with several containers, a name is required."""
     spec, name = part(pod, "spec"), part(pod, "metadata").get("name")
     groups = ("initContainers", "containers", "ephemeralContainers")
     names = [str(each.get("name")) for group in groups for each in parts(spec, group)]

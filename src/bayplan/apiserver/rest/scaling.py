@@ -71,7 +71,7 @@ def _with(document: Document, path: tuple[str, ...], value: object) -> Document:
 
 
 def scale_paths(resource: Resource) -> Scale:
-    """Return the paths of a resource; those of custom resources are in their definition."""
+    """Return the paths of a resource; for custom resources, they are in the definition."""
     if resource.custom is None:
         return Scale()
     declared = part(resource.custom, "subresources", "scale")
@@ -128,7 +128,7 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
     field = _field(paths)
     # Fields without a manager are not tracked later.
     if not replicas:
-        # Zero replicas are the absence of the field, which nobody owns then.
+        # Zero replicas are encoded as an absent field, which has no owner.
         managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}
         managers = {who: owned for who, owned in managers.items() if owned.fields}
     elif any(intersection(owned.fields, field) for owned in managers.values()):
@@ -210,7 +210,7 @@ def _field(paths: Scale) -> Node:
 def _owner(
     backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
 ) -> managed.Request:
-    """Return the write with the time of its manager's entry: the API server keeps it, and gives a new entry none.
+    """Return the write with the time of its manager's existing entry, which the API server keeps; new entries have no time.
 
     Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
     """

@@ -20,7 +20,7 @@ class Selection(msgspec.Struct, frozen=True):
         name: the name, or empty for all.
         labels: the requirements on labels.
         fields: the requirements on fields.
-        is_custom: whether the fields are those that a CustomResourceDefinition declares; items do not keep them.
+        is_custom: whether a CustomResourceDefinition declares the fields; items do not store their values.
     """
 
     namespace: str = ""

@@ -90,7 +90,7 @@ def _bound_object(backend: Backend, info: RequestInfo, reference: Document) -> d
     """Return the object that a token is to be bound to, by the claim for its kind; nothing without a reference.
 
     Raises:
-        ApiError: a token cannot be bound to it.
+        ApiError: a token cannot be bound to the object.
     """
     if not reference:
         return {}
@@ -158,7 +158,7 @@ _INVALID = "invalid bearer token"
 
 
 def _is_ours(token: str) -> bool:
-    """Return whether a token says that this server issued it."""
+    """Return whether a token names this server as its issuer."""
     body = token.split(".")[1] if token.count(".") == 2 else ""
     try:
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -174,7 +174,7 @@ def review_token(backend: Backend, document: Document) -> Document:
     claims = _verified(backend, token)
     wanted = texts(spec, "audiences")
     if claims is None:
-        # A token that another issuer made up is nobody's; one of this server's is looked at and found wanting.
+        # A token of another issuer is not recognised at all; a token of this server is verified, and the error is reported.
         unknown = (
             _INVALID if not _is_ours(token) else f"[{_INVALID}, service account token is not valid yet or has expired]"
         )

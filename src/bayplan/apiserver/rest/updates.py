@@ -47,7 +47,7 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
     """Check name and namespace of a changed object against the path; set missing ones.
 
     Raises:
-        ApiError: they differ.
+        ApiError: the values differ.
     """
     name = metadata.get("name") or ""
     if info.resource.namespaced:
@@ -67,7 +67,7 @@ def check_namespace(info: RequestInfo, metadata: Document) -> None:
     """Check the namespace of an object against the path.
 
     Raises:
-        ApiError: they differ.
+        ApiError: the values differ.
     """
     if (metadata.get("namespace") or "") not in ("", info.namespace):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
@@ -76,7 +76,7 @@ def check_namespace(info: RequestInfo, metadata: Document) -> None:
 def managers_after(
     backend: Backend, info: RequestInfo, old: Document, new: Document, options: WriteOptions
 ) -> managed.Managers:
-    """Return the managers after an update or a patch; entries that the writer sent count where they can be read."""
+    """Return the managers after an update or a patch; entries that the writer sent count if they can be decoded."""
     metadata = part(new, "metadata")
     sent = metadata.get("managedFields")
     if sent is None and isinstance(metadata, Emptied):

@@ -193,7 +193,7 @@ class Watch:
 
     @property
     def _is_for_lists(self) -> bool:
-        """Whether the client asks for lists, so that the watch ends with the first object."""
+        """Whether the client requests a list kind, so that the watch ends with the first object."""
         return self._form.wanted.endswith("List")
 
     def _push(self, write: Write, kind: str, item: Item) -> None:

@@ -21,7 +21,7 @@ from bayplan.base.plain_data import Document, part
 
 
 def create_whole(backend: Backend, info: RequestInfo, value: Mapping[str, object], options: WriteOptions) -> Written:
-    """Store a new object with its status; without one, like a create.
+    """Store a new object with its status; without a status, like a create.
 
     Args:
         backend: the backend of the API.

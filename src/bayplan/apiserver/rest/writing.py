@@ -161,7 +161,7 @@ def _keys(value: object) -> object:
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
-    """Set the namespace of an object to that of the request; raise if it has a different one."""
+    """Set the namespace of an object to that of the request; raise if it has a different namespace."""
     namespace = metadata.get("namespace") or ""
     if info.resource.namespaced:
         if namespace not in ("", info.namespace):
@@ -183,7 +183,7 @@ def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
     """Raise if the namespace does not exist, or is being deleted.
 
     Raises:
-        ApiError: it does not exist, or is being deleted.
+        ApiError: the namespace does not exist, or is being deleted.
     """
     resource = info.resource
     if not resource.namespaced:
@@ -275,7 +275,7 @@ def new_object(
 
 
 def show_as_stored(resource: Resource, document: Document) -> None:
-    """Convert an object to the form in which storage returns it."""
+    """Convert an object to the form that storage would return."""
     if resource.shape is not None and not isinstance(document.get("spec"), RememberedSpec):
         drop_empty_lists(resource.shape, document)
 
@@ -410,7 +410,7 @@ def change(
         return Written(new, None, False, warnings)
     if deletes_now(resource.table, new, old):
         # A write that removes the last finalizer returns the object in its last version.
-        # The store removes it as it was: what changed last is in no event.
+        # The store removes the previous version: no event has the last change.
         version = part(old, "metadata")["resourceVersion"]
         backend.remove(resource, {**old, "metadata": dict(part(old, "metadata"))})
         part(new, "metadata")["resourceVersion"] = version

@@ -21,7 +21,7 @@ class GoField(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         name: the name in JSON; empty for an embedded struct.
-        number: the protobuf field number, 0 if it has none.
+        number: the protobuf field number; 0 if the field has none.
         wire: the protobuf wire type as in the struct tag: `bytes`, `varint`, `fixed64`.
         type: the name of the struct in OpenAPI, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
         go_type: the whole type as Go prints it, e.g. `*v1.PodSecurityContext`.
@@ -68,7 +68,7 @@ class ColumnFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class ApiFacts(msgspec.Struct, frozen=True, gc=False):
-    """The whole table.
+    """The complete table.
 
     Attributes:
         version: the body of `/version`.

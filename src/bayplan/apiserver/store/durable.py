@@ -109,7 +109,7 @@ class DurableRecorder:
             self._publish(batch)
 
     def close(self) -> None:
-        """Write what is pending, and close the file."""
+        """Write all pending data, and close the file."""
         if self._failed is None:
             self.flush()
         self._closed = True

@@ -45,7 +45,7 @@ class Write(msgspec.Struct, gc=False, frozen=True):
         type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
         table: name of the table.
         revision: the revision of the write.
-        old: the item before, None for an added one.
+        old: the item before; None if it was added.
         new: the item after; for a deletion the last document, with the revision of the deletion.
         frames: the encoded forms for watches, by their key, while the write is published; shared by all equal watches.
     """

@@ -96,7 +96,7 @@ class Pages:
         """Return the cell at an offset of the file.
 
         Raises:
-            PageError, IndexError: there is none.
+            PageError, IndexError: there is no valid cell at the offset.
         """
         at, child = offset, 0
         if kind in _INTERIOR:

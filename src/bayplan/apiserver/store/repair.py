@@ -47,7 +47,7 @@ class Damage(msgspec.Struct, frozen=True):
 
     Attributes:
         what: the object (``secrets default/a``), or the part of the file.
-        page, offset: the position, 0 if it has none.
+        page, offset: the position; 0 if unknown.
         problem: the error.
         is_lost: whether an object is lost.
     """

@@ -225,7 +225,7 @@ class Store:
         listeners = self._listeners.get(write.table)
         if listeners is not None:
             listeners.emit(write)
-            # All watches have it now; with its frames, the history would take twice the memory.
+            # All watches have received it: drop its frames, with which the history would take twice the memory.
             write.frames.clear()
 
     def settled(self, revision: int) -> Awaitable[None] | None:
@@ -315,7 +315,7 @@ class Store:
         """Check the tables, the order of writes and the counters for consistency.
 
         Raises:
-            InvariantError: they are inconsistent.
+            InvariantError: the tables, writes or counters are inconsistent.
         """
         for table in self._tables.values():
             keys = [item.key for item in table.between("", "")]

@@ -46,7 +46,7 @@ def table_of(
         version: the version of the kind Table.
         include: the part of its object that each row includes.
         now: the current time in seconds since 1970, for ages.
-        stored: the objects as they are stored, from which cells are made; None if only the served form is at hand.
+        stored: the stored objects, from which cells are computed; None if only the served form is available.
     """
     key = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
     if resource.kind == "Event":

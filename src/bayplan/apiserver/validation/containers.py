@@ -391,7 +391,7 @@ _PULL_POLICY = value("imagePullPolicy", choice(*_PULL_POLICIES))
 
 
 def common_container(container: Document, path: str, pod: PodContext, out: Causes) -> None:
-    """Check the fields that all types of containers have."""
+    """Check the fields that all types of containers have in common."""
     get = container.get
     if not get("name"):
         out.append(required(f"{path}.name"))

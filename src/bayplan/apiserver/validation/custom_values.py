@@ -23,7 +23,7 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
     """Return the validation errors of an object.
 
     Args:
-        schema: the schema of the whole object.
+        schema: the schema of the complete object.
         value: the object without kind, apiVersion and metadata.
         old: the previous object, on an update.
     """
@@ -88,12 +88,12 @@ def _invalid(path: str, value: object, what: str, *, reason: str = "FieldValueIn
 
 
 def _without_path(text: str) -> Cause:
-    """Return a cause without the field, which upstream loses; the text has it."""
+    """Return a cause without the field: upstream loses it, but the text contains it."""
     return Cause("FieldValueInvalid", f'Invalid value: "": {text}', "<nil>")
 
 
 def _shown(value: object) -> str:
-    """Return a value as messages show it."""
+    """Return a value in the form used in messages."""
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -290,7 +290,7 @@ def _conversion(spec: Document, out: Causes) -> None:
 
 
 def _status(definition: Document, out: Causes) -> None:
-    """Check the stored versions; the accepted names are those of the spec, which upstream's controllers set later."""
+    """Check the stored versions. The accepted names, which upstream's controllers set later, are those of the spec."""
     status, here = part(definition, "status"), "status.storedVersions"
     stored, versions = texts(status, "storedVersions"), parts(part(definition, "spec"), "versions")
     if not stored:

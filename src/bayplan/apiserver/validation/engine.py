@@ -35,7 +35,7 @@ class KindRules:
         create: the rules of a new object; metadata is checked elsewhere.
         update: the rules of a change.
         status: the rules of a change through the status endpoint.
-        metadata: how the update checks metadata once more: ``object`` as a create does, ``change`` as all updates do.
+        metadata: the additional check of metadata in an update: ``object`` as in a create, ``change`` as in all updates.
     """
 
     create: Rule
@@ -426,7 +426,7 @@ def copied(document: Document) -> Document:
 
 
 def at(document: Document, path: str) -> object:
-    """Return the value at a dotted path; None if there is none."""
+    """Return the value at a dotted path; None if it is missing."""
     *above, name = path.split(".")
     return sent(part(document, *above), name)
 

@@ -26,7 +26,7 @@ def check_expression(text: str, path: str, out: Causes, scope: Scope, *wanted: C
         path: the path of its field.
         out: receives the causes.
         scope: the variables that the expression may use.
-        wanted: the allowed types of its value; any if there are none.
+        wanted: the allowed types of its value; empty for any type.
     """
     # The CEL package is slow to import, and most clusters have no policies.
     from bayplan.apiserver.model.expressions import compile_expression, variable_type

@@ -70,7 +70,7 @@ def internal(type_name: str, found: object) -> object:
 
     Args:
         type_name: the name of the type with its package, e.g. ``core.PodSpec``, possibly within a Go type: ``[]core.Toleration``.
-        found: the value in the API's form, None for a missing one.
+        found: the value in the API's form; None if it is missing.
     """
     package = re.split(r"[^\w]", type_name.lstrip("[]*"))[0]
     return _convert(package, type_name.replace(f"{package}.", ""), found)
@@ -103,7 +103,7 @@ def _convert_named(package: str, go_type: str, found: object) -> object:
     if isinstance(definition, str):
         return _convert(package, definition, found)
     if definition is None:
-        # A type of metav1 or similar, which has JSON names of its own.
+        # A type of metav1 or similar, which has its own JSON names.
         return {} if found is None else found
     return _convert_struct(package, definition, found if isinstance(found, dict) else {}, go_type)
 

@@ -179,7 +179,7 @@ def _extended_claim(status: Document, spec: Document, out: Causes) -> None:
 
 
 def _addresses(status: Document, before: Document, name: str, out: Causes) -> None:
-    """Check addresses: one of each family; unchanged ones may have the older form."""
+    """Check addresses: at most one of each family; unchanged addresses may have the older form."""
     known = {each.get("ip") for each in parts(before, name)}
     found = [str(each.get("ip") or "") for each in parts(status, name)]
     for index, text in enumerate(found):

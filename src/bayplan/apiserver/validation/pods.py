@@ -23,7 +23,7 @@ _PADDED = "must not have leading or trailing whitespace"
 
 
 def check_pod_metadata_and_spec(pod: Document, path: str, out: Causes) -> None:
-    """Check what creates, updates and resizes of a pod check alike."""
+    """Run the checks that creates, updates and resizes of a pod have in common."""
     metadata, spec = part(pod, "metadata"), part(pod, "spec")
     pod_annotations(part(metadata, "annotations"), spec, "metadata.annotations", out)
     check_pod_spec(spec, "spec", out, pod_name=str(metadata.get("name") or ""), is_pod=True)

@@ -82,7 +82,7 @@ def container_resource_name(found: object, path: str, out: Causes) -> None:
 
 
 def pod_resource_name(name: str, path: str, out: Causes) -> None:
-    """Check the name of a resource of a whole pod."""
+    """Check the name of a pod-level resource."""
     if resource_name(name, path, out) and name not in _POD_LEVEL and not is_huge_page(name):
         out.append(not_supported(path, quote(name), ("cpu", "hugepages-", "memory")))
 

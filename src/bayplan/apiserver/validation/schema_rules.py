@@ -90,7 +90,7 @@ class Rule:
 
 
 def compile_rules(schema: Document, kind: SchemaType) -> list[Rule]:
-    """Return the rules of a schema, without those of nested schemas; empty ones are omitted.
+    """Return the rules of a schema, without those of nested schemas; empty rules are omitted.
 
     Args:
         schema: a structural schema.
@@ -149,7 +149,7 @@ class SchemaRules:
     """The rules of a custom resource's schema.
 
     Args:
-        schema: the schema of the whole object.
+        schema: the schema of the complete object.
     """
 
     __slots__ = ("_root", "_schema")
@@ -162,7 +162,7 @@ class SchemaRules:
         """Return the errors of an object, and warnings about errors that the old object has, too.
 
         Args:
-            document: the whole object; valid except for the rules.
+            document: the complete object; valid except for the rules.
             old: the object before the change.
         """
         if self._root is None:
@@ -215,7 +215,7 @@ class _OutOfBudgetError(Exception):
 
 @dataclass(frozen=True)
 class _Correlation:
-    """The old value of a value, and that of its parent. Unchanged values may break rules that were added later.
+    """The old value of a value, and that of its parent. Unchanged values may violate rules that were added later.
 
     Attributes:
         value: the old value.
@@ -333,7 +333,7 @@ class _Run:
             self.causes.append(cause)
 
     def _message(self, node: _Node, rule: Rule, names: Document, path: str) -> str:
-        """Return the value of the message expression; empty if there is none, or it returns no message."""
+        """Return the value of the message expression; empty if there is no expression, or it returns no message."""
         if rule.message is None or rule.message.code is None:
             return ""
         try:

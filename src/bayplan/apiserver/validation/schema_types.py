@@ -90,7 +90,7 @@ _KEY = SchemaType(STRING, 2)
 
 
 def escaped(name: str) -> str | None:
-    """Return the name of a property in expressions, or None if it has none."""
+    """Return the name of a property in expressions, or None if expressions can't use it."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _NAME.fullmatch(name):
@@ -99,7 +99,7 @@ def escaped(name: str) -> str | None:
 
 
 def with_object_fields(schema: Document) -> Document:
-    """Return the schema of a whole object with the fields that all objects have."""
+    """Return the schema of a complete object with the fields that all objects have."""
     properties = part(schema, "properties")
     if isinstance(part(properties, "metadata").get("properties"), dict):
         return schema
@@ -117,7 +117,7 @@ def schema_type(schema: Document, name: str = "selfType0", *, is_object: bool = 
     Args:
         schema: a structural schema.
         name: the name of the type, if it is an object.
-        is_object: whether it is the schema of a whole object, with metadata.
+        is_object: whether it is the schema of a complete object, with metadata.
 
     Returns:
         None if expressions have no access to such values.
@@ -230,7 +230,7 @@ def schema_value(value: object, schema: Document, *, is_object: bool = False) ->
     Args:
         value: the value; valid by the schema.
         schema: its structural schema.
-        is_object: whether it is a whole object.
+        is_object: whether it is a complete object.
 
     Raises:
         RunProblem: the value does not match the schema.

@@ -49,7 +49,7 @@ def tolerations(document: Document, path: str, out: Causes) -> None:
 
 
 def taints(document: Document, out: Causes) -> None:
-    """Check the taints of a node's spec, under the path that upstream gives them."""
+    """Check the taints of a node's spec, with upstream's path for them."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(parts(document, "taints")):
         here, key = f"metadata.taints[{index}]", str(taint.get("key") or "")

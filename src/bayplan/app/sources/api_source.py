@@ -127,7 +127,7 @@ class _ServerClock(msgspec.Struct):
 
 
 class UrlAccess(ClusterAccess):
-    """A server given by its URL, with a token from the environment if there is one."""
+    """A server given by its URL, with a token from the environment, if set."""
 
     def __init__(self, url: str) -> None:
         super().__init__(None, None)
@@ -169,7 +169,7 @@ def open_server(options: SourceOptions) -> ClusterSource:
     """Read a Bayplan server: its objects, its configuration, its clock.
 
     Raises:
-        InputError: nothing responds, the server is not Bayplan, or its configuration cannot be used here.
+        InputError: the server does not respond, is not Bayplan, or has a configuration that cannot be used.
     """
     return asyncio.run(_open_server(options))
 

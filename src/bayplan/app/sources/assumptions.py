@@ -25,7 +25,7 @@ def configuration_assumption(
     Args:
         options: the options of the user.
         objects: the objects of the source.
-        found: the description of the configuration by a source that has one; else "".
+        found: the description of the source's configuration; "" if it has none.
     """
     if options.config is not None:
         return Assumption("configuration", f"the scheduler is configured by {options.config}")
@@ -77,7 +77,7 @@ def sampling_assumption(
     """Return the assumption that all nodes are examined, or None if the scheduler examines them all, too."""
     nodes = sum(isinstance(item, Node) for item in objects)
     percentage = configuration.percentage_of_nodes_to_score
-    # Below 100 nodes, all are examined, whatever the percentage (minFeasibleNodesToFind).
+    # Below 100 nodes, all are examined, regardless of the percentage (minFeasibleNodesToFind).
     if nodes < 100 or percentage == 100:
         return None
     shown = f"percentageOfNodesToScore {percentage}" if percentage else "the default percentageOfNodesToScore"
@@ -87,7 +87,7 @@ def sampling_assumption(
 def scheduler_name_assumption(
     configuration: SchedulerConfiguration, objects: Iterable[KubernetesObject]
 ) -> Assumption | None:
-    """Return the assumption about pods of schedulers that are not configured here, or None if there are none."""
+    """Return the assumption about pods of schedulers that are not configured, or None if there are no such pods."""
     known = {profile.scheduler_name for profile in configuration.profiles}
     names: dict[str, int] = {}
     for item in objects:
@@ -110,7 +110,7 @@ def unread_assumptions(unread: Sequence[UnreadKind]) -> Iterator[Assumption]:
 
 
 def newest_time_ns(objects: Iterable[KubernetesObject]) -> int:
-    """Return the latest time in any object, which bounds the age of the data; 0 if there is none."""
+    """Return the latest time in any object, which bounds the age of the data; 0 if no object has a time."""
     newest = 0
     for item in objects:
         newest = max(newest, *(_time_ns(text) for text in _times(item)))

@@ -35,10 +35,10 @@ class SourceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         paths: manifests, dumps and traces; or one result directory; or the URL of one Bayplan server. Empty with `context`.
-        context: the context of a kubeconfig: a live cluster, which is only read. "" for none.
-        kubeconfig: the kubeconfig of the context; None looks where kubectl looks.
+        context: the kubeconfig context of a live cluster, which is only read; "" for none.
+        kubeconfig: the kubeconfig of the context; None for the file that kubectl would use.
         mode: the scheduler: current, or classic (that of v1.16).
-        config: the path of a KubeSchedulerConfiguration, or of a Policy in classic mode; it overrides the source's own.
+        config: the path of a KubeSchedulerConfiguration, or of a Policy in classic mode; it overrides the source's configuration.
         algorithm_provider: the algorithm provider in classic mode; "" for the default one.
         feature_gates: the feature gates, as for ``--feature-gates`` of kube-scheduler.
         plugins: custom plugins, as for ``--plugin``.
@@ -80,7 +80,7 @@ class UnreadKind(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kind: the kind, e.g. ``PodDisruptionBudget``.
         reason: the server's words.
-        effect: what answers assume instead.
+        effect: the assumption that answers make instead.
     """
 
     kind: str
@@ -92,10 +92,10 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
     """The current state of a cluster.
 
     Attributes:
-        name: the name as the user gave it: paths, a URL, a context.
+        name: the name as given by the user: paths, a URL, a context.
         kind: see `SourceKind`.
         objects: all typed objects: first those that others refer to, then pods with a node, then waiting pods. No Secrets.
-        scheduler: the scheduler that decides. The source owns its connections: `close` ends them.
+        scheduler: the scheduler that decides. The source owns its connections, and `close` closes them.
         now_ns: the time of the cluster, nanoseconds since 1970; 0 if it is unknown.
         assumptions: the assumptions of answers, the most important first.
         unread: the kinds that could not be read.

@@ -76,7 +76,7 @@ def read_setup_of(
 
     Args:
         options: the options of the user.
-        feature_gates, text, where: the settings of the source; the user's own take precedence.
+        feature_gates, text, where: the settings of the source; the user's settings take precedence.
     """
     return read_setup(
         mode=options.mode,
@@ -225,7 +225,7 @@ def _manifests(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) ->
 
 
 def _applied_text(spent_ns: int) -> str:
-    """Return the assumption about objects that come from no cluster, the same for all questions."""
+    """Return the assumption about objects that do not come from a cluster, the same for all questions."""
     spent = format_duration(spent_ns)
     return f"these objects were in no cluster yet: they are applied, and scheduled for {spent} of virtual time"
 

@@ -63,7 +63,7 @@ def _referred_to(objects: Iterable[KubernetesObject]) -> set[str]:
             continue
         owner = item.metadata.controller()
         if owner is not None and not item.spec.topology_spread_constraints:
-            # Without a Service, default spreading goes by the workload alone; every cluster has at least one Service.
+            # Without Services, default spreading would only use the workload; every cluster has at least one Service.
             found |= {owner.kind, "Service"}
         if any(claim_name_of(item.metadata.name, volume) for volume in item.spec.volumes):
             found.add("PersistentVolumeClaim")

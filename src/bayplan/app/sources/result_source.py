@@ -38,7 +38,7 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
     """Read a result directory as a source.
 
     Raises:
-        InputError: it is not a result directory, or a later version has written it.
+        InputError: the folder is not a result directory, or was written by a later version.
     """
     setup = read_setup_of(options)
     result = open_result(options.paths[0])

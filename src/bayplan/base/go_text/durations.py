@@ -27,7 +27,7 @@ def parse_duration(text: str) -> int:
     Fractions below a nanosecond are truncated; ``0`` needs no unit.
 
     Raises:
-        GoTextError: it is not a duration, or beyond 64 bits; in the words of ``time.ParseDuration``.
+        GoTextError: the text is not a duration, or exceeds 64 bits; in the words of ``time.ParseDuration``.
     """
     rest = text
     negative = rest.startswith("-")
@@ -54,7 +54,7 @@ def read_duration(text: str, what: str = "duration") -> int:
     """Return the nanoseconds of a duration in an option or an annotation of a user.
 
     Raises:
-        InputError: `parse_duration` rejects it; with an example of an accepted one.
+        InputError: `parse_duration` rejects the text; with an example of a valid duration.
     """
     try:
         return parse_duration(text)
@@ -92,7 +92,7 @@ def _duration_part(rest: str, whole: str) -> tuple[int, str]:
 
 
 def _leading_fraction(fraction: str) -> tuple[int, float]:
-    """Read as many digits as fit into 63 bits; Go drops the others without rounding."""
+    """Read as many digits as fit into 63 bits; Go drops further digits without rounding."""
     value, scale = 0, 1.0
     for digit in fraction:
         following = value * 10 + int(digit)

@@ -77,9 +77,9 @@ def json_float(value: float) -> str:
 
 
 def yaml_number(value: float) -> str:
-    """Write a finite float64 as go-yaml does what ``json.Marshal`` wrote: whole numbers as integers, others by ``strconv``'s %g.
+    """Write a finite float64 like go-yaml after a round trip through ``json.Marshal``: whole numbers as integers, others with %g.
 
-    Shortest digits; exponents below 1e-4, and from 1e6 on for numbers with a fraction or an exponent.
+    Shortest digits. Numbers below 1e-4 have an exponent; so do numbers from 1e6 on with a fraction or an exponent in JSON.
     """
     text = json_float(value)
     if text.lstrip("-").isdigit():
@@ -133,7 +133,7 @@ def decode_first(data: bytes) -> object:
     """Return the first value of a text as plain data; the rest is ignored.
 
     Raises:
-        GoJsonError: the text does not begin with one.
+        GoJsonError: the text does not begin with a JSON value.
     """
     text = data.decode("utf-8", "replace")
     start = _space(text, 0)
@@ -294,7 +294,7 @@ class _Scanner:
         return self._text[place]
 
     def _inside(self, place: int) -> str:
-        """Return a character in a number, a literal or an escape, where the end of a whole text reads as a space."""
+        """Return the next character in a number, a literal or an escape; a space at the end of a complete text."""
         return " " if self._is_whole and place >= len(self._text) else self._at(place)
 
 
@@ -303,7 +303,7 @@ def _wrong(char: str, context: str) -> GoJsonError:
 
 
 def _quoted(char: str) -> str:
-    """Quote a character as Go does. Go works on bytes: of a longer character it quotes the first byte, as a character."""
+    """Quote a character as Go does. Go works on bytes: of a multi-byte character, it quotes the first byte as a character."""
     first = chr(char.encode("utf-8", "surrogateescape")[0])
     if first == "'":
         return "'\\''"

@@ -32,7 +32,7 @@ class VolumeKind(msgspec.Struct, frozen=True):
     Attributes:
         plugin: the name of the in-tree plugin that provisions it.
         limit_key: the resource in which a node declares its limit.
-        limit: the limit of a node that declares none.
+        limit: the default limit, for nodes that declare none.
         identify: the function that returns the name of a volume in a pod or in a persistent volume, None if it is of another kind.
     """
 

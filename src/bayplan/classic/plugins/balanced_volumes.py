@@ -22,7 +22,7 @@ class AllocationAndVolumes(AllocationSpec, frozen=True):
 class BalancedVolumes(BalancedResourceAllocation):
     """Scores nodes by the variance of the used fractions of CPU, memory and attachable disks; less is better.
 
-    Disks count if one of the configured predicates counts those of the pod; of several the last one in order decides.
+    Disks count if a configured predicate counts the pod's disks; if several do, the last in order decides.
     """
 
     name = "BalancedResourceAllocation"
@@ -43,7 +43,7 @@ class BalancedVolumes(BalancedResourceAllocation):
         return BalanceWithVolumes(spec, self, cluster)
 
     def room_on(self, volumes: PodVolumes, row: int, cluster: ClusterState) -> tuple[int, int] | None:
-        """Return the number of disks to attach, and the remaining room of the node; None if none count."""
+        """Return the number of disks to attach, and the remaining room of the node; None if disks do not count."""
         found = None
         for predicate, kind in VOLUME_KINDS.items():
             if predicate not in self._arguments.predicates:

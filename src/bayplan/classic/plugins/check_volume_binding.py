@@ -21,9 +21,9 @@ REASONS = {NODE_CONFLICT: VOLUME_NODE_CONFLICT, BIND_CONFLICT: VOLUME_BIND_CONFL
 
 
 class CheckVolumeBinding(VolumeBinding):
-    """Rejects nodes on which the pod's volumes cannot be bound, and reserves those of the chosen node.
+    """Rejects nodes on which the pod's volumes cannot be bound, and reserves the volumes of the chosen node.
 
-    Params: those of VolumeBinding, or the text of an error that every node fails with.
+    Params: the params of VolumeBinding, or the text of an error with which every node fails.
     """
 
     name = "CheckVolumeBinding"

@@ -53,7 +53,7 @@ class EvenSpec:
     """The constraints of one kind.
 
     Attributes:
-        namespace: the namespace of the pods that count; None for all.
+        namespace: the namespace of the pods to count; None for all.
         constraints: the constraints in the order of the pod.
         error: the error of an invalid constraint, or the empty string.
         node_selector: the selector of the nodes that count.
@@ -99,7 +99,7 @@ class _Selects(msgspec.Struct, frozen=True):
 
 
 def _counts(spec: EvenSpec, constraint: Constraint, cluster: ClusterState) -> Ints:
-    """Return int64[rows in use]: the pods on each node that a constraint counts."""
+    """Return int64[rows in use]: the number of pods on each node that a constraint counts."""
     key = ("even", spec.namespace, repr(constraint.selector))
     counter = cluster.matching_counter(key, _Selects(spec.namespace, constraint.selector))
     return counter.values[: cluster.nodes.count]
@@ -120,7 +120,7 @@ def _eligible(spec: EvenSpec, cluster: ClusterState) -> Bools:
 
 
 class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):
-    """Rejects nodes whose domain would have more than ``maxSkew`` pods above the emptiest one.
+    """Rejects nodes whose domain would exceed the emptiest domain by more than ``maxSkew`` pods.
 
     Params: per topology key (key, int64 bytes of pods per domain, bool bytes of domains that exist); empty if no node counts.
     """
@@ -282,7 +282,7 @@ def _change(spec: EvenSpec, constraint: Constraint, changes: PodChanges) -> tupl
 
 
 class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], FailingPriority[EvenSpec]):
-    """Prefers nodes in domains with few pods that the soft constraints count; without constraints all get 0."""
+    """Prefers nodes in domains with few pods that the soft constraints count; without constraints, all nodes get 0."""
 
     name = "EvenPodsSpreadPriority"
     reads = Reads.NODES

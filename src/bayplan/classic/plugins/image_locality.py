@@ -47,7 +47,7 @@ class ImageLocalityPriority(ScorePlugin[ImagesSpec]):
 
 
 class ImagesOnNode(ScoreRule):
-    """0 at 23 MiB to 10 at 1000 MiB of images, scaled by the number of nodes that have them."""
+    """Scores from 0 (23 MiB of the pod's images) to 10 (1000 MiB); sizes are scaled by the share of nodes with the image."""
 
     def __init__(self, names: tuple[str, ...], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -55,7 +55,7 @@ class ImagesOnNode(ScoreRule):
         self._nodes = cluster.nodes
 
     def score(self, row: int) -> int:
-        """Sum the images on the node."""
+        """Sum the scaled sizes of the pod's images on the node."""
         total, whole = 0, float(len(self._nodes))
         for name in self._names:
             image = self._nodes.images.get(name)

@@ -38,7 +38,7 @@ class OwnedTerms:
 
 @dataclass(frozen=True)
 class TermsSpec:
-    """A pod's own terms, and those of other pods that concern it."""
+    """A pod's own affinity terms, and the terms of other pods that match it."""
 
     key: Hashable
     namespace: str = field(compare=False)
@@ -65,7 +65,7 @@ def all_match(terms: Sequence[AffinityTerm], namespace: str, labels: dict[str, s
 
 
 def table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
-    """Return how many pods a term matches in each domain of its topology key."""
+    """Return the number of pods that a term matches in each domain of its topology key."""
     return tables_of_all((term,), cluster)[0][1]
 
 

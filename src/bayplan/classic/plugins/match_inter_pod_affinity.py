@@ -59,7 +59,7 @@ class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
         return RequiredTerms(spec, cluster)
 
     def reasons(self, spec: TermsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the common reason of affinity, then that of the violated rule."""
+        """Return the common reason of affinity, then the reason of the violated rule."""
         return (POD_AFFINITY_NOT_MATCH, REASONS[verdict])
 
 
@@ -110,7 +110,7 @@ class RequiredTerms(CountingRule):
             code = table.codes[row]
             if code >= 0 and table.values[code] > 0:
                 return _EXISTING
-        # The first pod of a group with affinity to itself may go anywhere.
+        # The first pod of a group with affinity to itself fits on any node.
         if not self._first_of_group:
             for number in range(len(self._wanted)):
                 table = self._wanted[number]

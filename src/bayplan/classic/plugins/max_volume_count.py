@@ -26,7 +26,7 @@ UNNAMED = 2 | ERROR_BIT
 
 
 class VolumeRoom:
-    """The number of volumes of a type on each node, and how many more fit."""
+    """The number of volumes of a type on each node, and the number of further volumes that fit."""
 
     def __init__(self, cluster: ClusterState, *, attach_volume_limit: bool) -> None:
         self._cluster = cluster

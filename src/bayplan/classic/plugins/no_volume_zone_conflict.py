@@ -29,7 +29,7 @@ FIRST_ERROR = 2
 
 
 class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes outside the zones and regions of bound volumes. Nodes without a zone pass, whatever the volumes are."""
+    """Rejects nodes outside the zones and regions of bound volumes. Nodes without a zone pass, regardless of the volumes."""
 
     name = "NoVolumeZoneConflict"
     reads = Reads.EVERYTHING

@@ -27,7 +27,7 @@ class PreferredSpec:
 
     Attributes:
         terms: the weight and labels of terms with label requirements; field requirements are ignored.
-        error: upstream's error for the first invalid term; every node then fails with it.
+        error: upstream's error for the first invalid term, with which every node then fails.
     """
 
     key: Hashable
@@ -55,7 +55,7 @@ class NodeAffinityPriority(FailingPriority[PreferredSpec]):
                 break
             expressions = term.preference.match_expressions
             if expressions:
-                # Valid by now, whatever the type says.
+                # Validated above: the type of the field allows more.
                 found = [Requirement(item.key, item.operator, item.values or ()) for item in expressions]  # type: ignore[arg-type]
                 terms.append((wrap_int64(term.weight), Selector(found)))
         return PreferredSpec((tuple((weight, terms_of.key) for weight, terms_of in terms), error), tuple(terms), error)

@@ -33,7 +33,7 @@ NOT_READY_SHIFT, NETWORK_SHIFT, MAX_REPEATS = 1, 5, 15
 
 
 class FlagSpec(msgspec.Struct, frozen=True):
-    """Whether the predicate checks nodes for this pod at all."""
+    """Whether the predicate checks nodes for this pod."""
 
     key: bool
 
@@ -46,7 +46,7 @@ class CheckNodeUnschedulable(FilterPlugin[FlagSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Check only pods without the toleration."""
+        """Return a spec that skips the check for pods that tolerate the taint of cordoned nodes."""
         found = any(tolerates(item, UNSCHEDULABLE_TAINT, comparison_operators=False) for item in pod.spec.tolerations)
         return FlagSpec(not found)
 
@@ -66,7 +66,7 @@ class ConditionPredicate(FilterPlugin[FlagSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Check every pod."""
+        """Return a spec that checks every pod."""
         return FlagSpec(True)
 
     def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:
@@ -96,7 +96,7 @@ class CheckNodeCondition(ConditionPredicate):
         return verdict_of(packed, NODE_NOT_READY) if packed else 0
 
     def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return each reason as often as its condition occurs."""
+        """Return the reason of each failing condition; a reason repeats if its condition does."""
         return (
             *(NODE_NOT_READY,) * (verdict >> NOT_READY_SHIFT & MAX_REPEATS),
             *(NODE_NETWORK_UNAVAILABLE,) * (verdict >> NETWORK_SHIFT & MAX_REPEATS),
@@ -105,7 +105,7 @@ class CheckNodeCondition(ConditionPredicate):
 
 
 class PressurePredicate(ConditionPredicate):
-    """Base of the predicates about pressure; the last condition of a type counts."""
+    """Base of the predicates about pressure conditions; the last condition of a type counts."""
 
     condition = ""
     reason = ""

@@ -26,7 +26,7 @@ NO_SPEC = NoSpec()
 
 
 class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
-    """Rejects nodes that lack any of some labels; or, inverted, those that have any. Argument: `LabelsPresence`."""
+    """Rejects nodes that lack any of some labels or, inverted, nodes that have any of them. Argument: `LabelsPresence`."""
 
     name = "CheckNodeLabelPresence"
     reads = Reads.NODES
@@ -50,7 +50,7 @@ class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
 
 
 class NodeLabelPriority(ScorePlugin[NoSpec]):
-    """Scores 10 for nodes that have a label, or for those that lack it. Argument: `LabelPreference`."""
+    """Scores 10 for nodes that have a label, or for nodes that lack it. Argument: `LabelPreference`."""
 
     name = "NodeLabelPriority"
     reads = Reads.NODES

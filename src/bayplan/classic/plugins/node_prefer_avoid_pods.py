@@ -100,7 +100,7 @@ def avoided_controllers(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _field(value: object, name: str) -> object:
-    """Return a field as Go's decoder finds it: by its name, or else ignoring case."""
+    """Return a field like Go's decoder: by its name, or else ignoring case."""
     if not isinstance(value, dict):
         return None
     if name in value:

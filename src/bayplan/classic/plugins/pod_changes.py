@@ -18,7 +18,7 @@ class PodChanges(msgspec.Struct):
 
     Attributes:
         removed: the pods that ran there and were removed, by key; including those that were added back.
-        restored: those of them that were added back.
+        restored: the removed pods that were added back.
         nominated: the pods that were added because they are nominated to the node.
     """
 
@@ -36,5 +36,5 @@ class CountingRule(FilterRule):
     """The rule of a predicate that counts pods beyond the node itself. It is not refreshed while pods are moved in a trial."""
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
-        """Return the verdict on one row after changes there."""
+        """Return the verdict on a row whose pods a trial has moved. Every subclass implements it."""
         raise TypeError(f"{type(self).__name__} lacks filter_changed()")

@@ -37,7 +37,7 @@ class ResourceRequest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FitSpec:
-    """The requests of a pod; empty if it requests nothing at all, which fits wherever one more pod is allowed."""
+    """The requests of a pod; empty if it requests nothing: then it fits on every node that allows one more pod."""
 
     key: tuple[tuple[int, int], ...]
     requests: tuple[ResourceRequest, ...] = field(compare=False)

@@ -23,7 +23,7 @@ def owners_version(catalog: ObjectCatalog) -> tuple[int, ...]:
 
 
 def services_of(namespace: str, labels: Labels, catalog: ObjectCatalog) -> list[Service]:
-    """Return the services that select a pod; one without a selector selects none, one with an empty selector all."""
+    """Return the services that select a pod. A service without a selector selects no pods, with an empty selector all pods."""
     return [
         service
         for service in _by_name(Service, namespace, catalog)

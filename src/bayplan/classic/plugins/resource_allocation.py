@@ -49,7 +49,7 @@ class WeighedResource(msgspec.Struct, frozen=True):
 
 
 class AllocationSpec(msgspec.Struct, frozen=True):
-    """The resources with the pod's requests."""
+    """The scored resources, each with the pod's request and its weight."""
 
     key: tuple[WeighedResource, ...]
 
@@ -159,7 +159,7 @@ def _shape_problem(shape: tuple[tuple[int, int], ...]) -> str:
 class ResourceAmounts(ScoreRule):
     """Base of the rules: the requested amount of each resource including the pod, and the capacity.
 
-    Both are 0 for a resource that nodes do not count.
+    Both are 0 for resources that nodes do not count.
 
     Args:
         resources: the resources that are weighed.

@@ -120,7 +120,7 @@ class ServiceSpreadingPriority(SelectorSpreadPriority):
 
 
 class ServiceAntiAffinity(SpreadPriority):
-    """Prefers nodes whose value of a label has few pods of the pod's first service. Argument: the label."""
+    """Prefers nodes whose value of a label has few pods of the pod's first Service. Argument: the label."""
 
     name = "ServiceAntiAffinity"
 
@@ -143,7 +143,7 @@ class OwnedPods(ScoreRule):
 
     Attributes:
         domains: intp[capacity], a number for the zone or the label's value of each node; 0 for nodes without one.
-        count_of_domains: one more than the largest of them.
+        count_of_domains: the largest number plus one.
     """
 
     def __init__(self, pods: OwnerPods, cluster: ClusterState) -> None:
@@ -184,7 +184,7 @@ class OwnedPods(ScoreRule):
 
 
 class SpreadByZone(OwnedPods):
-    """10 for the fewest: one third by node, two thirds by zone if the node is in one."""
+    """Scores 10 for the fewest pods: one third by node and two thirds by zone, if the node is in a zone."""
 
     def bind(self) -> None:
         """Number the zones of the nodes."""
@@ -220,7 +220,7 @@ class SpreadByZone(OwnedPods):
 
 
 class SpreadByLabel(OwnedPods):
-    """10 if no pod shares the label's value, 0 if all do, and 0 for nodes without the label."""
+    """Scores 10 if no pod has the node's label value, 0 if all pods have it, and 0 for nodes without the label."""
 
     def __init__(self, pods: OwnerPods, label: str, cluster: ClusterState) -> None:
         super().__init__(pods, cluster)
@@ -233,7 +233,7 @@ class SpreadByLabel(OwnedPods):
         self.count_of_domains = len(column.values) + 1
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return how many pods there are on feasible nodes, and how many of them at each value of the label."""
+        """Return the number of pods on feasible nodes, and the number for each value of the label."""
         pods = 0
         for row in range(self.columns.count):
             if feasible[row]:

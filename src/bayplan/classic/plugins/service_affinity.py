@@ -34,7 +34,7 @@ class ServiceAffinitySpec:
     """Namespace and labels of the pod, and the values of the rule's labels in its node selector.
 
     Attributes:
-        same: the selector of the pods with all labels of this one.
+        same: the selector of the pods with all labels of this pod.
         selected: the labels of the rule that are in the node selector.
     """
 
@@ -46,7 +46,7 @@ class ServiceAffinitySpec:
 
 
 class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[ServiceAffinitySpec]):
-    """Rejects nodes with other values of the labels than the node of another pod of the service has.
+    """Rejects nodes whose values of the labels differ from those of the node of another pod of the Service.
 
     Upstream uses any such pod; this rule uses the first by namespace and name. Params: (label, value) pairs.
     """
@@ -85,7 +85,7 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
         return bool(services_of(spec.namespace, spec.labels, cluster.catalog))
 
     def wanted(self, spec: ServiceAffinitySpec, node: Node | None) -> dict[str, str]:
-        """Return the labels of the node selector, and those of the other pod's node."""
+        """Return the labels in the node selector, and the labels of the other pod's node."""
         wanted = dict(spec.selected)
         if node is not None:
             for label in self._labels:

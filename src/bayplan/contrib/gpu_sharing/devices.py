@@ -36,10 +36,10 @@ class DeviceTable:
         alive: all unfinished pods of the cluster, by key.
 
     Attributes:
-        free: int64[rows, GPUs], 0 for GPUs that a node lacks.
+        free: int64[rows, GPUs], the free amounts; 0 for GPUs that a node lacks.
         counts: int64[rows], the number of GPUs.
         models: int64[rows], positions in `model_names`.
-        kinds: int64[rows, kinds], how many pods of each kind are on a node: pods that share a GPU, then pods of 1, 2, ... GPUs.
+        kinds: int64[rows, kinds], the number of pods of each kind on a node: pods that share a GPU, pods with 1, 2, ... GPUs.
         model_names: all models seen.
     """
 
@@ -85,7 +85,7 @@ class DeviceTable:
         return gpus_of(node)[1] if node is not None else ""
 
     def free_before(self, pod: Pod, row: int) -> list[int]:
-        """Return what is free of each GPU of a row without one of its pods."""
+        """Return the free amount of each GPU of a row without one of its pods."""
         key = pod_key(pod)
         node = self.state.nodes.nodes[row]
         count = gpus_of(node)[0] if node is not None else 0
@@ -102,7 +102,7 @@ class DeviceTable:
             self._resize(len(self.free), count)
         free = [GPU_SIZE_MILLI] * count
         self.kinds[row] = 0
-        # By name: the order in which they came changes when a dry run puts them back.
+        # By name: the order of arrival changes when a dry run adds them again.
         for _, info in sorted(self.state.pods_on[row].items()) if node is not None else ():
             request = self._take(free, info.key, info.pod)
             if request.count:
@@ -115,13 +115,13 @@ class DeviceTable:
         self.models[row] = self._model_number(model)
 
     def _take(self, free: list[int], key: str, pod: Pod) -> GpuRequest:
-        """Take the GPUs of a pod from what is free; return its request."""
+        """Subtract the GPUs of a pod from the free amounts; return its request."""
         request = gpu_request(pod)
         if isinstance(request, str) or not request.count:
             return GpuRequest()
         known = self._assignments.get(key)
         if known is None or known[0] != pod.metadata.uid:
-            # None if it does not fit: other schedulers may have put more on the node than there is.
+            # None if it does not fit: other schedulers may have overcommitted the node.
             known = (pod.metadata.uid, assigned_gpus(pod) or tuple(tightest(free, request) or ()))
             self._assignments[key] = known
         numbers = known[1]

@@ -85,9 +85,9 @@ class FGD(GpuPolicy):
         return [int(scores.argmax())]
 
     def _best(self, measure: FragmentationMeasure, spec: GpuSpec, cpu: Ints, free: Ints, allowed: Bools) -> Ints:
-        """Return the score of each way to place a pod: int64[nodes, ways], -1 if it has no room.
+        """Return the score of each way to place a pod: int64[nodes, ways], -1 for ways without room.
 
-        The ways are the GPUs for a pod that shares one; for other pods there is one way, the GPUs with the least room that fit.
+        The ways are the GPUs for a pod that shares one. Other pods have one way: the GPUs with the least room that fit.
         """
         request = spec.request
         before = measure.amounts(cpu, free, allowed)

@@ -30,7 +30,7 @@ TypicalPods: TypeAlias = tuple[tuple[int, GpuRequest, float], ...]
 
 
 def typical_pods(pods: Iterable[Pod], *, popularity: float = POPULARITY) -> TypicalPods:
-    """Return the most common kinds of pods that together make up at least a share of all of them."""
+    """Return the most common kinds of pods that together are at least a given share of all pods."""
     kinds: Counter[tuple[int, GpuRequest]] = Counter()
     known: dict[tuple[int, str], tuple[int, GpuRequest]] = {}
     for pod in pods:
@@ -47,7 +47,7 @@ def typical_pods(pods: Iterable[Pod], *, popularity: float = POPULARITY) -> Typi
 
 
 def most_common(kinds: Mapping[tuple[int, GpuRequest], float], popularity: float = POPULARITY) -> TypicalPods:
-    """Return the most common kinds with their shares; among equally common ones the larger first."""
+    """Return the most common kinds with their shares; among equally common kinds, the larger first."""
 
     def order(item: tuple[tuple[int, GpuRequest], float]) -> tuple[float, int, int, int, tuple[str, ...]]:
         (cpu_milli, request), count = item

@@ -56,7 +56,7 @@ class GpuNodes:
     Attributes:
         cpu: int64, free CPU in milli.
         free: int64[rows, GPUs], free milli of each GPU.
-        counts: int64, how many GPUs there are.
+        counts: int64, the number of GPUs of each node.
         models: positions in `DeviceTable.model_names`.
         kinds: int64[rows, kinds], see `DeviceTable.kinds`.
     """
@@ -75,7 +75,7 @@ class GpuNodes:
 
 
 class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSpec]):
-    """Filters, scores and reserves GPUs; subclasses give `score_nodes`, and `choose` if they choose GPUs in their own way.
+    """Filters, scores and reserves GPUs; subclasses implement `score_nodes`, and override `choose` to choose GPUs differently.
 
     Nodes that the filters reject may get any score.
     """
@@ -94,7 +94,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return ()
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return the scores of nodes; rows in which the pod has no room may get any."""
+        """Return the scores of nodes; scores of nodes without room for the pod are ignored."""
         raise TypeError(f"{type(self).__name__} lacks score_nodes()")
 
     def choose(
@@ -104,9 +104,9 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
 
         Args:
             pod: the pod.
-            cpu_milli: free CPU of the node without it.
+            cpu_milli: the free CPU of the node without the pod.
             model: the model of the node's GPUs.
-            free: free milli of each GPU without it.
+            free: the free milli of each GPU without the pod.
             request: the pod's GPUs.
         """
         return tightest(free, request)
@@ -114,13 +114,13 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
     # Pods and nodes.
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the annotations that ask for GPUs."""
+        """Return the annotations that request GPUs."""
         annotations = pod.metadata.annotations
         found = tuple(annotations.get(name, "") for name in (GPU_COUNT, GPU_MILLI, GPU_MODEL))
         return found if any(found) else None
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GpuSpec:
-        """Read the GPUs that a pod asks for, and its CPU."""
+        """Read the GPU and CPU requests of a pod."""
         request = gpu_request(pod)
         problem = request if isinstance(request, str) else ""
         found = GpuRequest() if isinstance(request, str) else request
@@ -235,7 +235,7 @@ def check_fields(plugin: str, arguments: object, names: Sequence[str]) -> Mappin
     """Return the arguments of a plugin as a mapping.
 
     Raises:
-        ConfigurationError: they are not an object, or have an unknown field.
+        ConfigurationError: the arguments are not an object, or have an unknown field.
     """
     if arguments is None:
         return {}
@@ -250,12 +250,12 @@ def check_fields(plugin: str, arguments: object, names: Sequence[str]) -> Mappin
 
 
 def free_milli(nodes: GpuNodes) -> Ints:
-    """Return the sum of what is free on the GPUs of each node."""
+    """Return the sum of the free amounts on the GPUs of each node."""
     total: Ints = nodes.free.sum(axis=1)
     return total
 
 
 def whole_gpus(nodes: GpuNodes) -> Ints:
-    """Return how many GPUs of each node are entirely free."""
+    """Return the number of entirely free GPUs of each node."""
     found: Ints = (nodes.free == GPU_SIZE_MILLI).sum(axis=1)
     return found

@@ -16,7 +16,7 @@ from bayplan.state.arrays import Ints
 
 
 class Random(GpuPolicy):
-    """Scores all nodes equally, so that the scheduler's seeded choice decides; a part of a GPU is placed on a random one.
+    """Scores all nodes equally, so that the scheduler's seeded choice decides; a pod that shares a GPU gets a random one.
 
     Arguments: ``seed``, the seed for the choice of GPUs.
     """

@@ -46,8 +46,8 @@ class DryRun:
         self._plan = plan
         self._priority = plan.priority
         self._changed_rows = ChangedRows(plan, nominations)
-        # The victims of each row, or why it is no candidate (an int: the failure of a filter, or `_NO_VICTIMS`); and whether
-        # neither (0), the victims (1) or the latter (2) are cached.
+        # The victims of each row, or why it is not a candidate (an int: the failure of a filter, or `_NO_VICTIMS`); and what is
+        # cached for it: nothing (0), its victims (1), or why it is not a candidate (2).
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
         self.table = new_table(0)
@@ -66,7 +66,7 @@ class DryRun:
     ) -> Shortlist:
         """Dry-run rows until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
-        While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
+        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the others.
 
         Args:
             rows: intp.

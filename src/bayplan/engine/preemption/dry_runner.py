@@ -24,7 +24,7 @@ PLAN = "Plan"
 class DryRunner:
     """Dry-runs preemption on the columns of the cluster (`bayplan.framework.preemption.dry_runs.DryRuns`).
 
-    Created before the plugins that use it; `connect` passes what exists only after them.
+    It is created before the plugins that use it; `connect` passes what is created after them.
 
     Args:
         cluster: the state.
@@ -65,7 +65,7 @@ class DryRunner:
         return [pod for pod in pods if pod is not None]
 
     def in_visiting_order(self, rows: Bools | None) -> Index:
-        """Return the nodes whose rows are set, or all nodes, in the order in which the scheduler visits them."""
+        """Return the rows that `rows` selects (None: all), in the order in which the scheduler visits the nodes."""
         order = self._cluster.nodes.tree.order(self._cluster.nodes.row_of)
         return order if rows is None else order[rows[order]]
 

@@ -6,10 +6,10 @@ repository, although the schema says cores), that of containers and machines in 
 are before the trace.
 
 - `batch_task`: `instance_num` pods each, from `create_timestamp` to `modify_timestamp`, if the task had ended by then.
-- `batch_instance`, if given: the instances of these tasks with times of their own. Only the last attempt counts (`seq_no` is
-  `total_seq_no`). Rows without job and task, of which the trace has some, are left out.
-- `container_event`: a pod from `Create` on, until `Remove`.
-- `server_event`: `add` is a node; errors of machines are not modelled.
+- `batch_instance`, if given: the instances of these tasks, each with its own times. Only the last attempt counts (`seq_no` is
+  `total_seq_no`). The trace has some rows without job and task; they are ignored.
+- `container_event`: a pod from `Create` to `Remove`.
+- `server_event`: `add` adds a node; machine errors are not modelled.
 """
 
 from __future__ import annotations
@@ -160,12 +160,12 @@ class Reader(TraceReader):
         self.kept.add(parent.instance(f"{name}-{number_of}", start_ns, end_ns))
 
     def _end(self, table: CsvTable, start_ns: int, end: str, status: str, column: str) -> int | None:
-        """Return the end of a row, in nanoseconds; None: it had not ended."""
+        """Return the end of a row in nanoseconds; None if it had not ended."""
         end_ns = table.time_ns(end, column)
         return end_ns if end_ns and end_ns >= start_ns and status in ENDED else None
 
     def _shape(self, table: CsvTable, cpu: str, memory: str, *, cores: float) -> Shape:
-        """Return the shape of a row; `cores`: what one of `plan_cpu` is."""
+        """Return the shape of a row; `cores`: the number of cores in one unit of `plan_cpu`."""
 
         def make() -> Shape:
             share = table.amount(memory or "0", "plan_mem")

@@ -4,9 +4,9 @@ Source: https://github.com/alibaba/clusterdata (cluster-trace-v2018, schema.md: 
 have no header). CPU is in hundredths of a core, memory in hundredths of the largest machine (`machine.memory`); -1 and 101 are
 invalid. Times are in seconds; 0 is before or after the eight days.
 
-- `batch_task`: `instance_num` pods each, which arrive at `start_time` and run until `end_time`. A task that has no end, or
-  an earlier one, had not ended. The dependencies in task names are not modelled: `start_time` already follows from them.
-- `batch_instance`, if given: the instances of these tasks, each with times of its own, instead of equal pods. Only the last
+- `batch_task`: `instance_num` pods each, which arrive at `start_time` and run until `end_time`. A task without an end, or with
+  an end before its start, had not ended. The dependencies in task names are not modelled: `start_time` already follows from them.
+- `batch_instance`, if given: the instances of these tasks, each with its own times, instead of equal pods. Only the last
   attempt of an instance counts.
 - `container_meta`: a pod from the first row of a container on (0 is before the trace), until a row with `stopped`.
 - `machine_meta`: the first row of a machine is a node.
@@ -102,7 +102,7 @@ class Reader(TraceReader):
         arrival_ns, end_ns = min(known.arrival_ns, time_ns), known.end_ns
         if status == "stopped":
             end_ns = max(end_ns or 0, time_ns)
-        # Rows of a container need not be in the order of time.
+        # The rows of a container may be in any order.
         run_time_ns = None if end_ns is None else max(end_ns - arrival_ns, 0)
         self._containers[name] = Task(
             name=name, job=known.job, shape=known.shape, arrival_ns=arrival_ns, end_ns=end_ns, run_time_ns=run_time_ns
@@ -152,7 +152,7 @@ class Reader(TraceReader):
     def _times(
         self, table: CsvTable, start: str, end: str, status: str, kept: KeptTasks
     ) -> tuple[int, int | None] | None:
-        """Return arrival and end of a row, None if it never started or is beyond the horizon of `kept`."""
+        """Return the arrival and end of a row; None if it never started or is beyond the horizon of `kept`."""
         start_ns = table.time_ns(start, "start_time")
         if start_ns is not None and start_ns >= kept.horizon_ns:
             return None
@@ -164,7 +164,7 @@ class Reader(TraceReader):
         return start_ns, end_ns if end_ns and end_ns >= start_ns else None
 
     def _shape(self, table: CsvTable, cpu: str, memory: str, cpu_column: str, memory_column: str) -> Shape | None:
-        """Return the shape of a row, None if its memory is one of the invalid values."""
+        """Return the shape of a row; None if its memory is one of the invalid values."""
 
         def make() -> Shape:
             share = table.amount(memory or "0", memory_column) / PERCENT

@@ -5,12 +5,12 @@ files of their own). `plan_cpu` is in hundredths of a core, `plan_mem` in GiB, `
 instance. Empty amounts are 0. Times are in seconds since a hidden instant.
 
 - `pai_task_table`: `inst_num` pods each, which arrive at `start_time`, when the task was launched, and run until `end_time`.
-- `pai_job_table`, if given: tasks arrive when their job was submitted instead, before it waited.
-- `pai_instance_table`, if given: the instances of tasks, each with a run time of its own.
+- `pai_job_table`, if given: tasks arrive when their job was submitted, before it waited.
+- `pai_instance_table`, if given: the instances of tasks, each with its own run time.
 - `pai_machine_spec`: nodes.
 
-GPUs are requested as by `openb`, so that the same plugins share them. `gpu_type` of a task is what it got, not what it asked for,
-so it is a label and no constraint.
+GPUs are requested as in `openb`, so that the same plugins can share them. `gpu_type` of a task is the type that it got, not the
+type that it requested, so it becomes a label, not a constraint.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Reader(TraceReader):
         )
 
     def _end(self, table: CsvTable, start_ns: int, end: str) -> int | None:
-        """Return the end of a row; None: there is none, or one before the start."""
+        """Return the end of a row; None if it has none, or one before its start."""
         end_ns = table.time_ns(end, "end_time")
         return end_ns if end_ns and end_ns >= start_ns else None
 

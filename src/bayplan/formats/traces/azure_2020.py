@@ -1,12 +1,12 @@
 """Azure traces for packing 2020: requests for virtual machines of one zone in 14 days, as an SQLite database.
 
 Source: https://github.com/Azure/AzurePublicDataset (AzureTracesForPacking2020.md; `packing_trace_zone_a_v1.sqlite`). Amounts are
-shares of one machine, and depend on its kind (`machineId`, a generation of hardware): one kind is read, `machine.type` or the one
-that most types of virtual machines fit on, and its size is `machine`. The trace says nothing about how many machines there are.
+shares of one machine, and depend on its kind (`machineId`, a generation of hardware): one kind is read (`machine.type`, or the
+kind that most types of virtual machines fit on), and its size is `machine`. The trace does not have the number of machines.
 
-- `vm`: a pod from `starttime` until `endtime` (in days, both before the trace if negative; no end: not within 90 days).
+- `vm`: a pod from `starttime` until `endtime` (in days; negative: before the trace; no end: it runs beyond the 90 days).
   Priority 0 (high) is pod priority 1, priority 1 (low, may be evicted) is 0.
-- `vmType`: what it requests: CPU, memory, and in millionths of a machine `trace.bayplan.io/ssd`, `hdd` and `nic`. Virtual machines
+- `vmType`: its requests: CPU, memory, and in millionths of a machine `trace.bayplan.io/ssd`, `hdd` and `nic`. Virtual machines
   of types that the kind of machine does not offer are left out.
 """
 
@@ -59,7 +59,7 @@ class Reader(TraceReader):
         return {**super().made_machine(), **{_device(name): str(MILLIONTHS) for name in _DEVICES}}
 
     def _vm_types(self, database: sqlite3.Connection, file: str) -> dict[object, tuple[Shape, Shape]]:
-        """Return what types of virtual machines request on the chosen kind of machine, with high and with low priority."""
+        """Return the requests of each type of virtual machine on the chosen kind of machine, with high and with low priority."""
         rows = list(_rows(database, file, "vmType", _TYPE_COLUMNS))
         offered = Counter(str(row[1]) for row in rows)
         if not offered:
@@ -129,10 +129,10 @@ def _opened(file: InputFile) -> sqlite3.Connection:
 def _rows(
     database: sqlite3.Connection, file: str, table: str, columns: tuple[str, ...]
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the rows of a table, one by one.
+    """Yield the rows of a table.
 
     Raises:
-        InputError: no such table or column, or a broken file.
+        InputError: the table or column does not exist, or the file is broken.
     """
     try:
         yield from database.execute(f"SELECT {', '.join(columns)} FROM {table}")

@@ -4,8 +4,8 @@ Source: https://github.com/google/cluster-data (ClusterData2019.md, clusterdata_
 BigQuery exports them (``instance_events-000000000000.json.gz``; 64-bit numbers may be text), in any order. Amounts are shares of
 the largest machine of all cells (`machine`). Times are in microseconds; the trace begins at 600 s, 0 is before it, 2**63 - 1 after.
 
-- `instance_events`, read twice: first for what was submitted in the window, then for all events of what is kept. A pod arrives at
-  the first SUBMIT of an instance, with the request and priority of that event. It runs for the sum of the times from SCHEDULE to
+- `instance_events`, read twice: first to select the instances submitted in the window, then for all their events. A pod arrives
+  at the first SUBMIT of an instance, with the request and priority of that event. It runs for the sum of the times from SCHEDULE to
   EVICT, FAIL, FINISH, KILL or LOST; without an end it runs on. One that was never scheduled is deleted at its last end.
 - Reservations (alloc instances) are pods, too. Tasks within one are part of it, and left out.
 - `machine_events`: a machine that was added (ADD) before the end of the window is a node with its capacity at that time; REMOVE
@@ -61,7 +61,7 @@ class Resources(msgspec.Struct, gc=False):
 
 
 class EventKey(msgspec.Struct, gc=False):
-    """The part of an instance event that says whether it is needed; decoding only these fields is faster."""
+    """The fields of an instance event that determine whether it is needed; decoding only these is faster."""
 
     collection_id: int
     instance_index: int
@@ -129,7 +129,7 @@ class Reader(TraceReader):
         self._attributes = Attributes()
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read one file, or note it, since events are read twice; see `TraceReader.read`."""
+        """Read one file; files of events are only recorded, because they are read twice. See `TraceReader.read`."""
         self.began(file)
         if table == "machine_events":
             for machine in self._rows(file, MachineEvent):
@@ -168,7 +168,7 @@ class Reader(TraceReader):
         if not files:
             return
         selection = self.selection
-        # Whether something that was submitted before the window still ran, only its later events say.
+        # Only later events show whether an instance submitted before the window was still running.
         before = selection.running and selection.from_ns > 0
         first: FirstOnes[tuple[int, int]] = FirstOnes(None if before else selection.limit)
         from_us = 0 if before else selection.from_ns // _MICROSECOND_NS
@@ -244,10 +244,10 @@ class Reader(TraceReader):
         Args:
             file: the file to read.
             kind: the kind of its rows.
-            read_as: the table as which it was read before; rows that were invalid then are already counted.
+            read_as: the struct with which the file was read before; rows that were invalid then are already counted.
 
         Raises:
-            InputError: a line is not such a row; the error has file and line.
+            InputError: a line is not a valid row; with file and line.
         """
         decoder = msgspec.json.Decoder(kind, strict=False)
         earlier = None if read_as is None else msgspec.json.Decoder(read_as, strict=False)
@@ -292,7 +292,7 @@ def _is_valid(decoder: msgspec.json.Decoder[msgspec.Struct], line: bytes) -> boo
 
 
 def _times(events: list[tuple[int, int]]) -> tuple[int | None, int | None, int | None]:
-    """Return run time, deletion of an instance that never ran, and the end, of events in any order."""
+    """Return the run time, the deletion time of an instance that never ran, and the end time; events may be in any order."""
     total, since = 0, None
     scheduled, ended = False, None
     for time, number in sorted(events):

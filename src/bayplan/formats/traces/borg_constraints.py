@@ -1,7 +1,7 @@
 """Constraints of Borg's tasks as node affinity, and the attributes of machines that they name as labels.
 
 Source: https://github.com/google/cluster-data, `MachineConstraint` and `MachineAttribute` of clusterdata_trace_format_v3.proto.
-Names and values are hashes there, and not always valid in labels; then they are hashed again.
+Names and values are hashes; those that are not valid in labels are hashed again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Attributes:
 
 
 def _requirement(constraint: MachineConstraint) -> NodeSelectorRequirement | None:
-    """Return the requirement; None if it compares with a value that is not a whole number."""
+    """Return the requirement; None if it compares with a value that is not an integer."""
     key, relation = _key(constraint.name), RELATIONS.get(constraint.relation, "EQUAL")
     if relation in ("PRESENT", "NOT_PRESENT"):
         return NodeSelectorRequirement(key=key, operator="Exists" if relation == "PRESENT" else "DoesNotExist")

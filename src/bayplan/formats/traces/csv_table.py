@@ -1,4 +1,4 @@
-"""A table in CSV as a stream of rows, with the place of every value for errors."""
+"""A CSV table as a stream of rows, with the position of every value for errors."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class CsvTable:
     Args:
         name: the name of the file, for errors.
         stream: its bytes.
-        columns: the columns to read, in the published order. A first row that names all of them is a header, and then the order
-            of the file counts; without one, the file has exactly these columns in this order.
-        header: whether there must be one.
-        optional: columns that are read if a header names them, else empty; they follow `columns` in each row.
-        invalid: the function to call with the error about a row of another width; raises it, or counts it.
+        columns: the columns to read, in the published order. If the first row names all of them, it is a header, and the columns
+            may be in any order; otherwise the file has exactly these columns in this order.
+        header: whether a header is required.
+        optional: columns that may be missing in the header, and are then empty; they follow `columns` in each row.
+        invalid: the function to call with the error about a row with a wrong number of columns; it raises or counts the error.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class CsvTable:
 
     @property
     def where(self) -> str:
-        """File and line of the row at hand."""
+        """File and line of the current row."""
         return f"{self.name}:{self.line}"
 
     @property
     def line(self) -> int:
-        """Line of the row at hand, from 1."""
+        """Line of the current row, from 1."""
         return self._reader.line_num
 
     def rows(self) -> Iterator[list[str]]:
-        """Yield the rows below a header, each with the values of the columns in their order; empty lines are left out.
+        """Yield the rows after the header, each with its values in the order of `columns`; empty lines are skipped.
 
         Raises:
             InputError: the text is not CSV or not UTF-8, the header or the number of columns is wrong, or there are no rows.
@@ -99,13 +99,13 @@ class CsvTable:
             raise InputError("table", where=self.name, wanted="at least one row", got=got)
 
     def refusal(self, column: str, got: str, *, wanted: str) -> RowError:
-        """Return the error about a value of the row at hand."""
+        """Return the error about a value of the current row."""
         return RowError(f"column {column}", where=self.where, wanted=wanted, got=repr(got))
 
     # --- values -------------------------------------------------------------------------------------------------------
 
     def whole(self, text: str, column: str) -> int:
-        """Return a whole number from 0 to `MAX_AMOUNT`; ``8.0`` is one."""
+        """Return an integer from 0 to `MAX_AMOUNT`; ``8.0`` is accepted."""
         if text.isdigit() and text.isascii() and len(text) <= 12:
             return int(text)
         number = _number(text)
@@ -121,7 +121,7 @@ class CsvTable:
         return number
 
     def time_ns(self, text: str, column: str) -> int | None:
-        """Return a time in seconds as nanoseconds, None if there is none; it may be before the trace."""
+        """Return a time in seconds as nanoseconds; None if the text is empty. It may be before the trace."""
         if text.isdigit() and text.isascii() and len(text) <= 9:
             return int(text) * SECOND_NS
         if not text:
@@ -150,7 +150,7 @@ class CsvTable:
             yield lines
 
     def _start(self, values: list[str]) -> tuple[int, _Picked | None]:
-        """Return the number of columns, and what picks those to read, from the first row."""
+        """Return the number of columns, and the function that picks the columns to read, from the first row."""
         names = [value.strip() for value in values]
         if set(self.columns) <= set(names):
             self.names = names
@@ -171,7 +171,7 @@ class CsvTable:
 
 
 def _number(text: str) -> float:
-    """Return a number, or NaN if the text is not one. Underscores between digits, which Python allows, are not."""
+    """Return a number, or NaN if the text is not a number. Unlike in Python, underscores between digits are not allowed."""
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:
@@ -179,7 +179,7 @@ def _number(text: str) -> float:
 
 
 class _Picked:
-    """Picks columns of rows; a column after the last is empty."""
+    """Picks columns of rows; a column beyond the last is empty."""
 
     def __init__(self, order: list[int]) -> None:
         self._order = order

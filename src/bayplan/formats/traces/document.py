@@ -1,4 +1,4 @@
-"""A Trace file: which files are a trace, what is kept of it, and the size of machines that it has shares of."""
+"""A Trace file: the files of a trace, the selected part, and the size of the machine that amounts are shares of."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def read_document(document: Document, folder: str) -> Trace:
         folder: the folder of its file, which paths are relative to.
 
     Raises:
-        InputError: anything is wrong with it, with file and line, or with the files that it names.
+        InputError: the document is invalid (with file and line), or the files that it names are.
     """
     found = read_typed(document, TraceDocument, kind=KIND, api_version=API_VERSION)
     try:

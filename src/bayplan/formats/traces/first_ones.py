@@ -1,4 +1,4 @@
-"""The first ones of many that come in any order, each perhaps several times: at most twice as many in memory."""
+"""The earliest keys of a stream in any order, in which keys may repeat; memory holds at most about twice as many."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class FirstOnes(Generic[Key]):
     """The keys with the earliest times; the time of a key is its earliest one.
 
     Args:
-        limit: the maximum number; None: all.
-        slack: the number that is stored in addition to twice the limit before later ones are dropped.
+        limit: the maximum number of keys; None for all.
+        slack: the number of keys that are stored in addition to twice the limit before the latest are dropped.
 
     Attributes:
-        horizon: later times can't be among the first; None: any may.
+        horizon: keys with later times can't be among the first; None if any can.
     """
 
     def __init__(self, limit: int | None, *, slack: int = 1000) -> None:
@@ -26,7 +26,7 @@ class FirstOnes(Generic[Key]):
         self.horizon: int | None = None
 
     def add(self, key: Key, time: int) -> None:
-        """Add a time of a key. One that can't be among the first any more is not stored, unless a later call makes it earlier."""
+        """Add a time of a key. Keys that can't be among the first are not stored; a later call may add an earlier time."""
         if self.horizon is not None and time > self.horizon:
             return
         known = self._times.get(key)
@@ -36,13 +36,13 @@ class FirstOnes(Generic[Key]):
             self._prune(self._limit)
 
     def keys(self) -> Collection[Key]:
-        """Return the first ones, in the order in which they were added; of equal times those that came first."""
+        """Return the earliest keys, in the order in which they were added; among equal times, the first added count."""
         if self._limit is not None and len(self._times) > self._limit:
             self._prune(self._limit)
         return self._times.keys()
 
     def _prune(self, limit: int) -> None:
-        # Sorting is stable: of equal times those that were added first are kept.
+        # Sorting is stable: among equal times, the keys that were added first stay.
         kept = set(sorted(self._times, key=self._times.__getitem__)[:limit])
         self._times = {key: time for key, time in self._times.items() if key in kept}
         self.horizon = max(self._times.values(), default=-1)

@@ -1,4 +1,4 @@
-"""Tasks whose instances are in another table: kept first, then looked up for each row of that table."""
+"""Tasks whose instances are in another table: first selected, then looked up for each row of that table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.formats.traces.shapes import Shape
 
 
 class Parent(msgspec.Struct, frozen=True, gc=False):
-    """The data that instances inherit from their task; `arrival_ns`: its arrival, in the times of the trace."""
+    """The data that instances inherit from their task. `arrival_ns`: its arrival, in the time of the trace."""
 
     job: str
     shape: Shape
@@ -33,7 +33,7 @@ class Parent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Parents:
-    """The tasks that a selection keeps, by name.
+    """The selected tasks, by name.
 
     Args:
         selection: the tasks to select; its limit counts the instances that the tasks have.
@@ -47,7 +47,7 @@ class Parents:
         self._by_name: dict[str, Parent] | None = None
 
     def find(self, name: str) -> Parent | None:
-        """Return a task, None if it is not kept."""
+        """Return a task, or None if it is not selected."""
         if self._by_name is None:
             self._by_name = {
                 each.name: Parent(each.job, each.shape, each.arrival_ns, each.labels) for each in self.kept.rows()

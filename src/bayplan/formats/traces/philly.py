@@ -1,11 +1,11 @@
 """Philly: deep learning jobs on Microsoft's GPU clusters, August to December 2017.
 
 Source: https://github.com/msr-fiddle/philly-traces (README.md and its notebook). Jobs request GPUs only (`nvidia.com/gpu`): the
-trace has no CPUs and memory. Times are local ones without a zone, counted from 2017-08-07 00:00:00.
+trace has no CPUs and memory. Times are local, without a time zone, counted from 2017-08-07 00:00:00.
 
 - `cluster_job_log`: a JSON list of jobs, read job by job. A job that used several servers in its first attempt becomes a pod for
-  each of them, with as many GPUs; they are not started together. They arrive at `submitted_time` and run as long as all attempts
-  together ran; if the last one has no end, the job still ran. Jobs without an attempt have no GPUs, and are left out.
+  each of them, with as many GPUs; they are not started together. They arrive at `submitted_time` and run for the sum of all
+  attempts; if the last attempt has no end, the job still ran. Jobs without attempts have no GPUs and are ignored.
 - `cluster_machine_list`: nodes with GPUs; CPU and memory are those of `machine`. `single GPU mem` is a label.
 """
 
@@ -134,7 +134,7 @@ def _shape(gpus: int) -> Shape:
 
 
 def _run(job: LoggedJob, where: str) -> tuple[int | None, int | None]:
-    """Return how long all attempts ran, and when the last one ended; None: it still ran."""
+    """Return the total run time of all attempts, and the end of the last; None if it still ran."""
     total, end_ns = 0, None
     for attempt in job.attempts:
         begin_ns = _time_ns(attempt.start_time, where, "start_time")
@@ -164,10 +164,10 @@ def _time_ns(text: str | None, where: str, what: str) -> int | None:
 
 
 def json_items(file: InputFile) -> Iterator[tuple[int, object]]:
-    """Yield the items of a JSON list, with the line on which each begins; never more than a block of the file is in memory.
+    """Yield the items of a JSON list, with the first line of each; at most one block of the file is in memory.
 
     Raises:
-        InputError: no list, broken JSON, or an item over `MAX_JOB_BYTES`; with file and line.
+        InputError: the file is not a list, the JSON is broken, or an item exceeds `MAX_JOB_BYTES`; with file and line.
     """
     with open_stream(file) as stream:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -176,7 +176,7 @@ def json_items(file: InputFile) -> Iterator[tuple[int, object]]:
 
 
 class _Items:
-    """Cuts a JSON list into its items."""
+    """Splits a JSON list into its items."""
 
     def __init__(self, name: str, texts: Iterator[str]) -> None:
         self._name = name
@@ -204,7 +204,7 @@ class _Items:
             try:
                 item, end = self._decode(self._text, self._at)
             except (json.JSONDecodeError, RecursionError) as problem:
-                # An item may end in the next block.
+                # The item may continue in the next block.
                 if len(self._text) - self._at > MAX_JOB_BYTES or not self._more():
                     got = problem.msg.lower() if isinstance(problem, json.JSONDecodeError) else "deep nesting"
                     raise self._broken("whole JSON, a job of at most 16 MiB", got) from None

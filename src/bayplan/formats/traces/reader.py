@@ -21,10 +21,10 @@ from bayplan.formats.traces.streams import open_stream
 from bayplan.objects.node import Node, NodeStatus
 
 DEFAULT_MACHINE = MachineSize.of(cpu="64", memory="256Gi", gpus=0, pods=1000)
-"""The machine that shares are of, unless a Trace file has one. Published traces hide the real sizes; ratios stay right."""
+"""The default size of the machine that amounts are shares of. Published traces hide real sizes; ratios are still right."""
 
 MAX_CACHED_SHAPES = 100_000
-"""Shapes by the text of their columns; more are made again, so that a trace with all amounts different needs no memory."""
+"""Maximum number of cached shapes, so that a trace in which all amounts differ does not use up memory."""
 
 Columns = Sequence[str]
 RowHandler = Callable[[CsvTable, list[str]], None]
@@ -36,9 +36,9 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         selection: the tasks to select.
         machine: the size of a machine, for amounts that are shares of one.
-        machine_type: the kind of machine that shares are of, for traces with several; "" for the most common one.
-        nodes: the number of machines, drawn from those of the trace or generated if it has none; None: those of the trace.
-        skip_invalid: leave out rows that can't be read, and count them, instead of refusing the file.
+        machine_type: the kind of machine that amounts are shares of, for traces with several; "" for the most common kind.
+        nodes: the number of machines, drawn from the trace or generated if it has none; None for all machines of the trace.
+        skip_invalid: whether to skip and count rows that can't be read, instead of refusing the file.
     """
 
     selection: Selection = Selection()
@@ -58,9 +58,9 @@ class TraceReader(ABC):
     Attributes:
         name: the name of the format, in Trace files.
         title: the title of the trace, for people.
-        tables: the tables that are read, in reading order, with their columns (none: no CSV).
-        unused: tables of the trace that have nothing for a scheduler, with what they have.
-        kept: the tasks so far.
+        tables: the tables that are read, in reading order, with their columns (empty if not CSV).
+        unused: the tables of the trace that contain nothing for a scheduler, with their content.
+        kept: the selected tasks so far.
         nodes: the machines so far.
         skipped: the number of rows left out, by file and reason.
     """
@@ -87,14 +87,14 @@ class TraceReader(ABC):
         """Read one file.
 
         Raises:
-            InputError: it can't be read; a bad row, with file, line and column.
+            InputError: the file can't be read, or has a bad row; with file, line and column.
         """
 
     def finish(self) -> Trace:
         """Return the trace, after the last file.
 
         Raises:
-            InputError: fewer machines than asked for.
+            InputError: the trace has fewer machines than `ReadOptions.nodes`.
         """
         trace = Trace(format=self.title, nodes=self._chosen_nodes(), pods=timed_pods(self.kept.tasks()))
         trace.files = self._files
@@ -117,7 +117,7 @@ class TraceReader(ABC):
         """Call `handle` for each row of a table; see `CsvTable`.
 
         Raises:
-            InputError: see `CsvTable.rows`, and what `handle` raises.
+            InputError: see `CsvTable.rows`; `handle` may raise more.
         """
         self._files.append(file.name)
         with open_stream(file) as stream:
@@ -129,13 +129,13 @@ class TraceReader(ABC):
                     self.refuse_or_skip(problem)
 
     def refuse_or_skip(self, problem: RowError) -> None:
-        """Raise the error about a row, or count it if invalid rows are left out."""
+        """Raise the error about a row, or count it if invalid rows are skipped."""
         if not self.options.skip_invalid:
             raise problem
         self.skip("rows that can't be read")
 
     def skip(self, what: str) -> None:
-        """Count something of the file at hand that is left out."""
+        """Count something that is skipped in the current file; `what`: a description, in the plural."""
         self.skipped[self._files[-1], what] += 1
 
     def began(self, file: InputFile) -> None:
@@ -143,7 +143,7 @@ class TraceReader(ABC):
         self._files.append(file.name)
 
     def shape(self, key: Hashable, make: Callable[[], Shape]) -> Shape:
-        """Return the shape of a row, made once for each key (the text of its columns)."""
+        """Return the shape of a row, created once for each key (the text of its columns)."""
         found = self._shapes.get(key)
         if found is None:
             if len(self._shapes) >= MAX_CACHED_SHAPES:
@@ -152,12 +152,12 @@ class TraceReader(ABC):
         return found
 
     def add_machine(self, name: str, amounts: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Add a machine of the trace as a node, with room for as many pods as the options say."""
+        """Add a machine of the trace as a node; the options have its maximum number of pods."""
         offered = {**amounts, "pods": str(self.options.machine.pods)}
         self.nodes.append(machine(name, offered.items(), labels, self._statuses))
 
     def made_machine(self) -> Mapping[str, str]:
-        """Return what a machine has if the trace has none and a number of nodes is given."""
+        """Return the amounts of a generated machine, for traces without machines and a given number of nodes."""
         size = self.options.machine
         return {"cpu": f"{size.cpu_milli}m", "memory": str(size.memory_bytes)}
 

@@ -1,4 +1,4 @@
-"""The way in for traces: which table of which trace a file is, and all files of one trace together."""
+"""The entry point for traces: recognise the trace and table of each file, and read all files of one trace."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TraceTable(NamedTuple):
 
 
 def recognised(file: InputFile) -> TraceTable | None:
-    """Return which table of a trace a file is, by its name, and by its first row; None if it has the name of a manifest.
+    """Return the table of a file, recognised by its name and first row; None if it has the name of a manifest.
 
     Raises:
         InputError: the file is a table that Bayplan does not read, is not a table of a trace, or is unreadable.
@@ -78,10 +78,10 @@ def recognised(file: InputFile) -> TraceTable | None:
 
 
 def read_trace(files: Sequence[tuple[InputFile, TraceTable]], options: ReadOptions | None = None) -> Trace:
-    """Return the trace of files, each with the table that it is; tables are read in the order that the reader needs.
+    """Read the trace of some files, each with its table; tables are read in the order that the reader needs.
 
     Raises:
-        InputError: files of different traces, or what the reader refuses.
+        InputError: the files are of different traces, or the reader refuses one.
     """
     (first, (reader_type, _)), *others = files
     for file, (other, _) in others:
@@ -97,7 +97,7 @@ def read_trace(files: Sequence[tuple[InputFile, TraceTable]], options: ReadOptio
 
 
 def _by_columns(file: InputFile, head: bytes, named: Sequence[TraceTable]) -> TraceTable:
-    """Return the table of a CSV file: one of those with its name by their number of columns, else any by its header."""
+    """Return the table of a CSV file: of the tables with its name, by the number of columns; else of all, by the header."""
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
     columns = [name.strip() for name in first.split(",")]
     for each in named:

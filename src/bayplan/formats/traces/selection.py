@@ -1,4 +1,4 @@
-"""Which tasks of a trace are kept: a window of time, a sample of jobs, the first ones; memory grows with these only."""
+"""The selection of tasks of a trace: a time window, a sample of jobs, a limit. Memory grows only with the selected tasks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bayplan.base.errors import InputError
 from bayplan.formats.traces.shapes import Shape
 
 MAX_PODS = 2_000_000
-"""Maximum number of pods of a trace without a limit; more need over 2 GB as objects, and far more in a simulation."""
+"""Maximum number of pods of a trace without a limit; more would need over 2 GB as objects, and far more in a simulation."""
 
 NEVER_NS = 2**63 - 1
-"""After any time of a trace."""
+"""Later than any time in a trace."""
 
 NO_LABELS: Mapping[str, str] = {}
 
@@ -29,12 +29,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         job: the job of the pods, or "".
         shape: the requests of each pod.
         arrival_ns: the time of arrival since the start of the trace; before it if negative.
-        run_time_ns: the run time of each; None: until `gone_at_ns`, or without an end.
-        gone_at_ns: the time when they are deleted, also if they still wait; None: never.
-        end_ns: the time when they left the traced cluster; None: not within the trace.
+        run_time_ns: the run time of each pod; None: until `gone_at_ns`, or without an end.
+        gone_at_ns: the time when the pods are deleted, even if they still wait; None: never.
+        end_ns: the time when the pods left the traced cluster; None: not within the trace.
         instances: the number of instances in the row.
-        count: the number of them that are kept.
-        labels: the labels of each pod; shared by tasks with equal ones.
+        count: the number of selected instances.
+        labels: the labels of each pod; tasks with equal labels share them.
     """
 
     name: str
@@ -54,10 +54,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         from_ns, until_ns: the window; None: to the end of the trace. Times are counted from `from_ns` afterwards.
-        running: keep tasks that arrived before the window and had not ended yet; they arrive at its start.
-        sample: the share of jobs, each drawn by a hash of its name and the seed, whatever the order of the rows.
+        running: whether to include tasks that arrived before the window and had not ended; they arrive at its start.
+        sample: the share of jobs, drawn by a hash of name and seed, so that the order of rows does not matter.
         seed: the seed of the sample, and of drawn machines.
-        limit: keep the tasks that arrive first, until they have this many pods; None: all, up to `MAX_PODS`.
+        limit: the maximum number of pods, of the tasks that arrive first; None: all, up to `MAX_PODS`.
     """
 
     from_ns: int = 0
@@ -68,13 +68,13 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
 
     def in_window(self, arrival_ns: int, end_ns: int | None) -> bool:
-        """Return whether a task with this arrival and end has a part in the window."""
+        """Return whether a task with this arrival and end overlaps the window."""
         if self.until_ns is not None and arrival_ns >= self.until_ns:
             return False
         return arrival_ns >= self.from_ns or (self.running and (end_ns is None or end_ns > self.from_ns))
 
     def shifted(self, task: Task) -> Task:
-        """Return a task of the window with times since its start; one that runs already has the rest of its run time."""
+        """Return a task of the window with times relative to its start; a task that already runs has its remaining run time."""
         arrival_ns = max(task.arrival_ns - self.from_ns, 0)
         gone_at_ns = None if task.gone_at_ns is None else task.gone_at_ns - self.from_ns
         run_time_ns = task.run_time_ns
@@ -101,20 +101,20 @@ class Sample:
 
 
 def drawn(name: str, seed: int) -> int:
-    """Return a number from 0 to 2**64 - 1 that depends on a name and a seed only."""
+    """Return a number from 0 to 2**64 - 1 that depends only on a name and a seed."""
     key = seed.to_bytes(16, "big", signed=True)
     return int.from_bytes(blake2b(name.encode(), digest_size=8, key=key, person=b"bayplan.traces").digest(), "big")
 
 
 class KeptTasks:
-    """The tasks that are kept, at most as many as a selection allows.
+    """The selected tasks, at most as many as the selection's limit allows.
 
     Args:
         selection: the tasks to select.
 
     Attributes:
         pods: the number of pods so far.
-        horizon_ns: what arrives then or later can't be kept any more; most rows of a long trace need not be read any further than
+        horizon_ns: tasks that arrive at this time or later can't be selected, so most rows of a long trace only need to be read up
             to their arrival (`benchmarks/bench_traces.py`: 2 to 4 times as fast).
     """
 
@@ -122,15 +122,15 @@ class KeptTasks:
         self.selection = selection
         self.pods = 0
         self.horizon_ns = NEVER_NS if selection.until_ns is None else selection.until_ns
-        # The last arrival is the first of the heap; of equal ones the last row.
+        # The heap's first item is the latest arrival; among equal arrivals, the last row.
         self._heap: list[tuple[int, int, Task]] = []
         self._rows = 0
 
     def add(self, task: Task) -> None:
-        """Keep a task if it is in the window and within the limit.
+        """Add a task if it is in the window and within the limit.
 
         Raises:
-            InputError: there are too many pods without a limit.
+            InputError: there is no limit, and there are more than `MAX_PODS` pods.
         """
         selection = self.selection
         if not selection.in_window(task.arrival_ns, task.end_ns):
@@ -155,7 +155,7 @@ class KeptTasks:
             self.horizon_ns = -heap[0][0]
 
     def rows(self) -> list[Task]:
-        """Return what is kept as it was added, in that order; of the last task only as many pods as the limit leaves."""
+        """Return the selected tasks in the order in which they were added; the last has only as many pods as the limit allows."""
         limit = self.selection.limit
         if limit is not None and self.pods > limit:
             arrival, row, last = self._heap[0]
@@ -164,5 +164,5 @@ class KeptTasks:
         return [task for _, _, task in sorted(self._heap, key=lambda entry: -entry[1])]
 
     def tasks(self) -> list[Task]:
-        """Return what is kept like `rows`, with times since the start of the window."""
+        """Return the tasks of `rows` with times relative to the start of the window."""
         return [self.selection.shifted(task) for task in self.rows()]

@@ -1,4 +1,4 @@
-"""Pods and machines of a trace: amounts, constraints, priority; as typed pods and nodes that share all they can."""
+"""Pods and machines of a trace: amounts, constraints and priority, as typed pods and nodes that share equal parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
 NAMESPACE = "default"
 JOB = "trace.bayplan.io/job"
-"""Annotation of a pod: the job that it belongs to, as the trace has it."""
+"""Annotation of a pod: the name of its job in the trace."""
 
 MILLI = 1000
 _VALID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -97,17 +97,17 @@ class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cpu_text(cores: float) -> str:
-    """Return a request of cores, in thousandths; one above 0 is at least 1."""
+    """Return a request of cores, in thousandths; a request above 0 is at least 1."""
     return f"{_at_least_one(cores * MILLI)}m"
 
 
 def mebibytes_text(amount: float) -> str:
-    """Return a request of memory in MiB; one above 0 is at least 1."""
+    """Return a request of memory in MiB; a request above 0 is at least 1."""
     return f"{_at_least_one(amount)}Mi"
 
 
 def share_text(share: float, whole: int) -> str:
-    """Return a share of an amount as a whole number; one above 0 is at least 1."""
+    """Return a share of an amount as an integer; a share above 0 is at least 1."""
     return str(_at_least_one(share * whole))
 
 
@@ -116,9 +116,9 @@ def _at_least_one(amount: float) -> int:
 
 
 def gpu_amounts(percent: float) -> tuple[Amounts, tuple[tuple[str, str], ...]]:
-    """Return requests and annotations for a percentage of GPUs: 50 is half of one, 800 are eight.
+    """Return the requests and annotations for a percentage of a GPU: 50 is half a GPU, 800 is eight GPUs.
 
-    As in `openb`: a share requests thousandths only, whole GPUs a count, too. What is neither is divided evenly.
+    As in `openb`, a share of a GPU requests only thousandths, whole GPUs also a count. Any other amount is divided evenly.
     """
     if percent <= 0:
         return (), ()
@@ -136,9 +136,9 @@ def machine(
     """Return a node; nodes with equal amounts share their status.
 
     Args:
-        name: the name of the trace.
+        name: the name in the trace.
         amounts: the amounts of the machine.
-        labels: more than those of every node; empty ones are left out.
+        labels: labels in addition to those of every node; empty values are omitted.
         shared: the statuses so far.
     """
     name = object_name(name)
@@ -154,7 +154,7 @@ def machine(
 
 
 def object_name(text: str) -> str:
-    """Return a name of the trace as Kubernetes allows it: small letters, digits and ``-``; unchanged if it is allowed."""
+    """Return a name of the trace in a form valid in Kubernetes: lowercase letters, digits and ``-``; unchanged if it is valid."""
     if _VALID.fullmatch(text) and len(text) <= _MAX_NAME:
         return text
     return _ODD.sub("-", text.lower()).strip("-")[:_MAX_NAME] or "x"

@@ -1,4 +1,4 @@
-"""Files as streams of whole lines: plain, gzip or Zstandard, a block at a time, with a maximum length of a line."""
+"""Files as streams of whole lines: plain, gzip or Zstandard, one block at a time, with a maximum line length."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bayplan.formats.bounded_reading import ByteStream
 from bayplan.formats.files import InputFile
 
 BLOCK_BYTES = 2**20
-"""Bytes that are read at once."""
+"""Number of bytes read at once."""
 
 MAX_LINE_BYTES = 2**24
-"""Longest line of a table, so that a file without lines ends with an error, not without memory."""
+"""Maximum length of a line, so that a file without line breaks causes an error instead of using up memory."""
 
 HEAD_BYTES = 2**16
-"""Bytes at the start of a file by which its table is recognised."""
+"""Number of bytes at the start of a file that are read to recognise its table."""
 
 _GZIP = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -29,7 +29,7 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 @contextmanager
 def open_stream(file: InputFile) -> Iterator[ByteStream]:
-    """Open a file and unpack it while it is read; gzip and Zstandard are recognised by their first bytes.
+    """Open a file and decompress it while it is read; gzip and Zstandard are recognised by their first bytes.
 
     Raises:
         InputError: the file can't be opened, or standard input was given.
@@ -58,7 +58,7 @@ def open_stream(file: InputFile) -> Iterator[ByteStream]:
 
 
 def read_head(file: InputFile) -> bytes:
-    """Return the first bytes of a file, unpacked.
+    """Return the first bytes of a file, decompressed.
 
     Raises:
         InputError: see `open_stream`.
@@ -71,7 +71,7 @@ def blocks(stream: ByteStream, name: str, *, size: int = BLOCK_BYTES) -> Iterato
     """Yield the bytes of a stream, at most `size` at a time.
 
     Raises:
-        InputError: the file can't be read or unpacked.
+        InputError: the file can't be read or decompressed.
     """
     while True:
         try:
@@ -84,7 +84,7 @@ def blocks(stream: ByteStream, name: str, *, size: int = BLOCK_BYTES) -> Iterato
 
 
 def line_blocks(stream: ByteStream, name: str) -> Iterator[bytes]:
-    """Yield the bytes of a stream in blocks that end where a line ends; the last one may lack its line feed.
+    """Yield the bytes of a stream in blocks of whole lines; the last line may lack its line feed.
 
     Raises:
         InputError: a line is longer than `MAX_LINE_BYTES`, or see `blocks`.

@@ -38,7 +38,7 @@ class Conversion:
 
 
 def convert_extender(old: Document, path: str, note: Note) -> Document:
-    """Return an extender as v1; `path` is its position, for notes."""
+    """Return an extender in v1 form. `path`: its position, for notes."""
     new: Document = {("enableHTTPS" if name == "enableHttps" else name): value for name, value in old.items()}
     timeout = new.get("httpTimeout")
     if isinstance(timeout, int):

@@ -223,7 +223,7 @@ class _StructReader:
             self.remarks.setdefault(text, Remark(text, steps, f"{what} field", of_key=True))
 
     def refused(self, node: JsonNode, go_type: GoType, absent: object, *, literal: str = "") -> object:
-        """Record a value of the wrong type, which null never is; return what is read in its place."""
+        """Record a value of the wrong type, unless it is null; return the value to use instead."""
         if node is not None:
             self.type_error = self.type_error or self.mismatch(node, go_type, literal)
         return absent

@@ -117,7 +117,7 @@ def _plugin_names(plugins: Plugins) -> set[str]:
 
 
 def _merged_plugins(default_multi_point: PluginSet, declared: Plugins) -> Plugins:
-    """Merge every declared set with the default one, which is empty except for ``multi_point``."""
+    """Merge every declared set with the default set, which is empty except for ``multi_point``."""
     merged = {
         point: _merged_set(default_multi_point if point == "multi_point" else PluginSet(), getattr(declared, point))
         for point in declared.__struct_fields__
@@ -126,10 +126,10 @@ def _merged_plugins(default_multi_point: PluginSet, declared: Plugins) -> Plugin
 
 
 def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
-    """Merge: defaults keep their positions, a declared entry of the same name replaces one of them, the rest is appended."""
+    """Merge two sets: defaults keep their positions, declared entries replace defaults of the same name, others are appended."""
     disabled = tuple(Plugin(plugin.name) for plugin in declared.disabled)
     names = {plugin.name for plugin in disabled}
-    # Of several entries with the same name, the last one replaces; the others stay and are rejected later.
+    # If several entries have the same name, the last one replaces the default; validation rejects the others later.
     positions = {plugin.name: position for position, plugin in enumerate(declared.enabled)}
     enabled: list[Plugin] = []
     replaced: set[int] = set()

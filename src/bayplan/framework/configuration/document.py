@@ -38,7 +38,7 @@ _NO_PLUGINS = PluginSet()
 
 
 class Plugins(Struct, frozen=True):
-    """A plugin set for every extension point, and one for all of them (``multiPoint``)."""
+    """A plugin set for every extension point, and a set for all of them (``multiPoint``)."""
 
     pre_enqueue: PluginSet = _NO_PLUGINS
     queue_sort: PluginSet = _NO_PLUGINS
@@ -66,7 +66,7 @@ class PluginConfig(Struct, frozen=True):
 
 
 class KubeSchedulerProfile(Struct, frozen=True):
-    """A profile as declared. ``scheduler_name`` is None if it was not given; defaulting sets it."""
+    """A profile as declared. ``scheduler_name`` is None if it is missing; defaulting sets it."""
 
     scheduler_name: Annotated[str | None, Wire(v1_pointer=True)] = None
     percentage_of_nodes_to_score: Int32 | None = None

@@ -62,7 +62,7 @@ def encode_list(items: tuple[object, ...], *, names: str = "json") -> JsonValue:
 def _is_empty(value: object, go_type: GoType) -> bool:
     if isinstance(go_type, Pointer):
         return value is None
-    # Go's encoder omits no structs, which durations are.
+    # Go's encoder never omits structs, and a duration is a struct.
     return not isinstance(go_type, Duration) and value in (False, 0, "", b"", (), {})
 
 
@@ -93,6 +93,6 @@ def _encode(value: object, go_type: GoType, names: str) -> JsonValue:
 
 
 def _whole(value: float) -> int | float:
-    """Return a number as Go encodes it: integral values below 1e21 without point and exponent."""
+    """Return a number as Go encodes it: integral values below 1e21 without decimal point and exponent."""
     text = json_float(value)
     return value if "." in text or "e" in text else int(text)

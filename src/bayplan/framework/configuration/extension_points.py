@@ -40,7 +40,7 @@ class ExtensionPoint(StrEnum):
 
     @property
     def has_weights(self) -> bool:
-        """Whether the weights of plugins count here."""
+        """Whether plugins have weights at this extension point."""
         return self in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
 
 

@@ -44,7 +44,7 @@ def _shown(value: object) -> str:
 
 
 class Path:
-    """The path of a field, which formats errors about it; `path["profiles"][0]` is the path of a part.
+    """The path of a field; formats errors about it. `path["profiles"][0]` is the path of a part.
 
     The path of a plugin's arguments at build time is empty.
     """
@@ -76,6 +76,6 @@ class Path:
         return f"{self.text}: Duplicate value: {_shown(value)}"
 
     def not_supported(self, value: object, supported: Sequence[str]) -> str:
-        """Return the error for a value that is not one of the supported ones."""
+        """Return the error for an unsupported value."""
         choices = ", ".join(map(quote, supported))
         return f"{self.text}: Unsupported value: {_shown(value)}: supported values: {choices}"

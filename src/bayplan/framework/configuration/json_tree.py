@@ -45,7 +45,7 @@ def kind_of(node: JsonNode) -> str:
 
 
 def plain_value(node: JsonNode) -> JsonValue:
-    """Convert a tree to dicts, lists and numbers; of duplicate keys, the last one counts."""
+    """Convert a tree to dicts, lists and numbers; of duplicate keys, the last counts."""
     if isinstance(node, JsonObject):
         return {key: plain_value(item) for key, item in node.pairs}
     if isinstance(node, list):

@@ -80,7 +80,7 @@ PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "MatchInterPodAffinity": ("InterPodAffinity",),
         "EvenPodsSpread": ("PodTopologySpread",),
         "CheckNodeUnschedulable": ("NodeUnschedulable",),
-        # Conditions of nodes are taints now, which every Policy obeys.
+        # Node conditions are taints today, and every profile filters by taints.
         "CheckNodeCondition": ("TaintToleration",),
         "CheckNodeMemoryPressure": ("TaintToleration",),
         "CheckNodeDiskPressure": ("TaintToleration",),

@@ -181,11 +181,11 @@ class _Arguments:
             self.merge(name, given)
 
     def merge(self, name: str, args: Document) -> None:
-        """Merge arguments into those of a plugin."""
+        """Merge arguments into a plugin's existing arguments."""
         self.entries[name] = {**self.entries.get(name, {}), **args}
 
     def strategy(self, names: Sequence[str]) -> Document | None:
-        """Return the scoring strategy of NodeResourcesFit that corresponds to these plugins; the last of several counts."""
+        """Return the scoring strategy of NodeResourcesFit that corresponds to these plugins; if several do, the last counts."""
         found: Document | None = None
         for name in names:
             given = self._strategies.get(name, {})
@@ -204,7 +204,7 @@ def affinity_of_labels(args: Document) -> Document:
 
 
 def affinity_of_expressions(required: Sequence[Document], preferred: Sequence[Document]) -> Document:
-    """Return the node affinity with one term of required expressions, and a preferred term of each other one."""
+    """Return the node affinity with one term of all required expressions, and a preferred term for each preferred expression."""
     affinity: Document = {}
     if required:
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
@@ -218,7 +218,7 @@ def affinity_of_expressions(required: Sequence[Document], preferred: Sequence[Do
 
 
 def label_expressions(present: JsonValue, absent: JsonValue) -> list[Document]:
-    """Return the expressions about labels that nodes must have, and that they must not have."""
+    """Return the expressions for labels that nodes must have, and for labels that they must not have."""
     return [
         {"key": label, "operator": operator}
         for labels, operator in ((present, "Exists"), (absent, "DoesNotExist"))

@@ -59,7 +59,7 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def percentage_of_nodes_to_score(self) -> int:
-        """The percentage for profiles without one of their own; 0 means adaptive."""
+        """The percentage for profiles without their own percentage; 0 means adaptive."""
         return self.declared.percentage_of_nodes_to_score or 0
 
     def profile(self, scheduler_name: str) -> ProfileConfiguration | None:
@@ -72,8 +72,8 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     def effective_document(self) -> dict[str, JsonValue]:
         """Return the configuration as ``kube-scheduler --write-config-to`` writes it.
 
-        Unlike the declared one, it omits arguments of plugins that are not enabled, sorts the others by name, and gives extenders
-        without a timeout the default one.
+        Unlike the declared configuration, it omits arguments of disabled plugins, sorts all others by name, and has the default
+        timeout for extenders without one.
         """
         profiles = []
         for declared, built in zip(self.declared.profiles, self.profiles, strict=True):
@@ -96,7 +96,7 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
         return replace(self, profiles=profiles)
 
     def without_plugins(self, names: Collection[str]) -> "SchedulerConfiguration":
-        """Return the configuration with plugins switched off at all extension points of all profiles."""
+        """Return the configuration with some plugins disabled at all extension points of all profiles."""
         profiles = tuple(
             replace(
                 profile,
@@ -115,7 +115,7 @@ class Examination(msgspec.Struct, frozen=True):
 
     Attributes:
         stage: the step that rejected it; None if it is valid.
-        error: the error of that step, as upstream joins it.
+        error: the error of that step, joined as upstream does.
         messages: the individual validation messages.
         declared: the file with its defaults, unless decoding failed.
         configuration: the whole configuration, if it passed every step.
@@ -143,10 +143,10 @@ def load_configuration(
 
     Args:
         source: YAML or JSON, or plain data: dicts, lists and scalars.
-        where: its name in errors, e.g. the file name.
-        feature_gates: the enabled gates; by default those of the release.
-        extension_points_of: the function that returns the extension points of a plugin; by default, of the in-tree ones. A
-            registry knows those of custom ones (`Registry.extension_points_for_configuration`).
+        where: the name of the configuration in errors, e.g. the file name.
+        feature_gates: the feature gates; by default those of the release.
+        extension_points_of: the function that returns the extension points of a plugin; by default, of in-tree plugins. For
+            custom plugins, use `Registry.extension_points_for_configuration`.
         check_tls: checks the certificates of extenders; without it they are not checked.
         plugin_names: names of custom plugins, for suggestions.
 

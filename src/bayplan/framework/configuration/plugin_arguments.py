@@ -133,7 +133,7 @@ class NodeResourcesFitArgs(Struct, frozen=True):
 
 
 class PodTopologySpreadArgs(Struct, frozen=True):
-    """The constraints of pods that declare none: those of the system, or a list."""
+    """The constraints of pods without any: the system's defaults, or a list."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: Annotated[str, _DEFAULTING_TYPE, Wire(empty=SYSTEM_DEFAULTING)] = ""

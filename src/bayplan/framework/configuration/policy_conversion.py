@@ -140,7 +140,7 @@ def _strategy(name: str, ratio: JsonValue) -> Document:
 
 
 def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Document:
-    """Return plugin sets with just these filters and scores; None leaves the default ones."""
+    """Return plugin sets with only these filters and scores; None for the default ones."""
     if filters is None or scores is None:
         return _narrowed(filters, scores)
     names = dict.fromkeys((*_ALWAYS, *filters, *scores, *_AFTERWARDS))
@@ -156,7 +156,7 @@ def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Docume
 
 
 def _narrowed(filters: list[str] | None, scores: dict[str, int] | None) -> Document:
-    """Return plugin sets in which one point runs the plugins of a Policy, and the other the default ones."""
+    """Return plugin sets in which one extension point runs the plugins of a Policy, and the other the default plugins."""
     names: list[JsonValue] = [{"name": name} for name in filters or ()]
     for name, weight in (scores or {}).items():
         names.append({"name": name, "weight": weight})

@@ -36,7 +36,7 @@ class TextPositions:
     def place(self, steps: Sequence[Step], *, of_key: bool = False) -> Place:
         """Return the position of a field or, if it is missing, of its closest existing parent.
 
-        The position of a scalar is its own, that of an object or list is its key. `of_key`: always use the key.
+        The position of a scalar is its value, the position of an object or list is its key. `of_key`: always use the key.
         """
         if self._root is None:
             return Place(0, 0, path_of(steps))
@@ -54,7 +54,7 @@ class TextPositions:
         return _place(key if key is not None else node, path_of((*written, *steps[len(written) :])))
 
     def on_line(self, line: int) -> Place:
-        """Return the first field whose key is on a line; if there is none, only the line."""
+        """Return the first field whose key is on a line, or else only the line."""
         for steps, key, _ in self.fields():
             if key.start_mark.line + 1 == line:
                 return _place(key, path_of(steps))
@@ -69,7 +69,7 @@ class TextPositions:
         return next((steps for steps, _, value in self.fields() if wanted(steps, value)), None)
 
     def value_at(self, steps: Sequence[Step]) -> str:
-        """Return the spelling of the scalar at a path, or "" if there is none."""
+        """Return the scalar at a path as written, or "" if there is none."""
         node = self._root
         for step in steps:
             found = _child(node, step) if node is not None else None
@@ -90,7 +90,7 @@ class TextPositions:
     def remove(self, line: int, column: int) -> bool:
         """Remove the field or element whose key or value begins at a position; return False if there is none.
 
-        An element with a wrong `name` is removed entirely: what is left of it would be another problem.
+        An element with a wrong `name` is removed entirely: the rest of it would be another problem.
         """
         elements: dict[int, tuple[yaml.CollectionNode, int]] = {}
         for parent, index in self._parts():

@@ -35,7 +35,7 @@ class ConfigurationProblem(msgspec.Struct, frozen=True):
     """One problem.
 
     Attributes:
-        message: upstream's, without the path if it begins with one.
+        message: upstream's message, without the path at its beginning, if any.
         place: the position in the text.
         hint: the likely correct spelling of a misspelt name, or "".
     """
@@ -204,7 +204,7 @@ class _Finder:
             if steps[: len(profile)] == profile and steps[-1] == "name" and "enabled" in steps and value.value == name
         ]
         for wanted in (point, "multiPoint"):
-            # If there are several, the last: the duplicate is rejected.
+            # Of duplicate entries, report the last: it is the one that is rejected.
             for steps in reversed(places):
                 if wanted in steps:
                     return steps

@@ -50,8 +50,8 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
 
     Attributes:
         scheduler_name: the name in ``spec.schedulerName`` of its pods.
-        percentage_of_nodes_to_score: None: use that of the whole configuration; 0: adaptive.
-        plugins: the plugins for every extension point (a snake-case name, see `ExtensionPoint`), the plugins in execution order.
+        percentage_of_nodes_to_score: None for the percentage of the whole configuration; 0 for adaptive.
+        plugins: by extension point (a snake-case name, see `ExtensionPoint`), its plugins in execution order.
         plugin_arguments: arguments by plugin, in name order, for the enabled plugins that have any: typed ones for the
             in-tree plugins, plain data (as in the file) for others.
     """
@@ -68,9 +68,9 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
     def with_plugin(
         self, name: str, weight: int, extension_points: Collection[str], declared: KubeSchedulerProfile
     ) -> "ProfileConfiguration":
-        """Return a profile in which a plugin runs at all its extension points, after the others, as ``multiPoint`` would enable it.
+        """Return a profile in which a plugin runs at all its extension points, after the others, as if enabled with ``multiPoint``.
 
-        Two points have room for only one: at queueSort it replaces the other plugin, at bind it goes first. A profile whose
+        queueSort has only one plugin, which it replaces; at bind it runs first. A profile whose
         configuration names the plugin is returned unchanged, because it decides where the plugin runs. Arguments come from its
         `declared` pluginConfig.
         """
@@ -117,7 +117,7 @@ def build_profiles(
 def _check_against(
     built: list[ProfileConfiguration], profile: KubeSchedulerProfile, following: ProfileConfiguration
 ) -> None:
-    """Check that a profile sorts the queue like the first one, and has a unique name."""
+    """Check that a profile sorts the queue like the first profile, and has a unique name."""
     name = following.scheduler_name
     if profile.plugins is None:
         raise BuildError(f"plugins required for profile with scheduler name {quote(name)}")
@@ -180,7 +180,7 @@ def _needed(plugins: Plugins) -> set[str]:
 def _arguments(
     profile: KubeSchedulerProfile, implemented: Collection[str], feature_gates: FeatureGates
 ) -> dict[str, EffectiveArguments]:
-    """Return the arguments of the required plugins, validated as the plugins themselves do."""
+    """Return the arguments of the required plugins, with the validation that the plugins themselves do."""
     given: dict[str, PluginArguments | RawArguments | None] = {}
     for entry in profile.plugin_config:
         if entry.name in given:
@@ -241,8 +241,8 @@ def _with_multi_point(
 ) -> tuple[str, ...]:
     """Add the plugins of ``multiPoint`` that implement the point.
 
-    Order: the point's own entries that are also in ``multiPoint``, in their own order; the plugins of ``multiPoint``; the other
-    own entries.
+    Order: first the point's own entries that are also in ``multiPoint``, then the plugins of ``multiPoint``, then all other own
+    entries.
     """
     own = [plugin.name for plugin in declared.enabled]
     disabled = {plugin.name for plugin in declared.disabled}
@@ -282,7 +282,7 @@ def _check_counts(scheduler_name: str, at_points: Mapping[ExtensionPoint, tuple[
 def _weights(
     plugins: Plugins, implemented: Mapping[str, Collection[str]], point: ExtensionPoint, what: str
 ) -> dict[str, int]:
-    """Return the weight of every plugin that scores here: that of the point, else of ``multiPoint``; 0 becomes 1."""
+    """Return the weight of every Score plugin: from the extension point, else from ``multiPoint``; 0 becomes 1."""
     weights: dict[str, int] = {}
     total = 0
     for plugin in (*plugin_set_at(plugins, point).enabled, *plugins.multi_point.enabled):

@@ -32,7 +32,7 @@ class Scalar(msgspec.Struct, frozen=True):
 
 
 class Duration(msgspec.Struct, frozen=True):
-    """A ``metav1.Duration``: a Go duration text, nanoseconds here."""
+    """A ``metav1.Duration``: a Go duration string in files, nanoseconds here."""
 
 
 class Base64(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
         embedded: name of the embedded struct that the field belongs to upstream; it appears in type errors.
         nil: the default in v1, for an unset pointer.
         empty: the default in v1, in place of an empty value.
-        v1_pointer: whether the field is a pointer in v1 only, as one with a default in `nil` is.
+        v1_pointer: whether the field is a pointer only in v1, like fields whose default is set if they are nil.
         always: whether it is written even if it is empty.
     """
 
@@ -133,7 +133,7 @@ _FIELDS: dict[type[object], tuple[StructField, ...]] = {}
 def fields_of(struct: type[object], **annotations: object) -> tuple[StructField, ...]:
     """Return the fields of a struct in upstream's order.
 
-    `annotations` replace those of fields of a Kubernetes API type, which lack the details of this wire format; give them once,
+    `annotations` replace those of fields of a Kubernetes API type, which lack the details of this wire format; pass them once,
     before the type is used.
     """
     found = _FIELDS.get(struct)

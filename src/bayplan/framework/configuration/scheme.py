@@ -177,7 +177,7 @@ def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> tuple[Struct, 
 def _decode_nested(
     document: KubeSchedulerConfiguration, texts: list[str], remarks: list[Remark]
 ) -> KubeSchedulerConfiguration:
-    """Decode the arguments of plugins with typed arguments; add the remarks about all of them."""
+    """Decode the arguments of plugins with typed arguments; add the strict errors about all of them."""
     profiles = []
     for number, profile in enumerate(document.profiles):
         entries = []

@@ -18,7 +18,7 @@ _UNKNOWN_KIND = re.compile(r'no kind "([^"]*)" is registered')
 
 
 def suggestion(message: str, path: str, value_at: Callable[[Sequence[Step]], str], plugins: Collection[str]) -> str:
-    """Return the likely correct spelling of a misspelt name; "" if the message is about something else or no name is similar.
+    """Return the likely correct spelling of a misspelt name; "" if the message is not about a name, or no name is similar.
 
     Args:
         message: upstream's.

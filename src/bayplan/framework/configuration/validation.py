@@ -136,7 +136,7 @@ def _removed(path: Path, plugin: str, api_version: str) -> str:
 
 
 def _common_queue_sort(path: Path, profiles: Sequence[KubeSchedulerProfile]) -> Iterator[str]:
-    """Check that all profiles sort the queue in the same way: literally, before any default is merged in."""
+    """Check that the queueSort settings of all profiles are equal, before defaults are merged in."""
     first = _queue_sort(profiles[0])
     name = first.enabled[0].name if first.enabled else ""
     if len(first.enabled) > 1:

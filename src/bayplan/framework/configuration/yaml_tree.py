@@ -111,7 +111,7 @@ def read_yaml(text: bytes) -> YamlDocument:
 
 
 class _Composer:
-    """Builds nodes from the parser's events, lazily: what follows the first document is not parsed."""
+    """Builds nodes from the parser's events, lazily: text after the first document is not parsed."""
 
     def __init__(self, text: bytes) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -263,7 +263,7 @@ def _is_merge(node: _Node) -> bool:
 
 
 def _resolve(tag: str, text: str) -> tuple[str, _Scalar]:
-    """Return the tag and the value of a scalar with this explicit tag ("" for none)."""
+    """Return the tag and the value of a scalar with an explicit tag ("" if it has none)."""
     if tag not in _RESOLVABLE:
         return tag, text
     value = text if tag == _STR else resolve(text)
@@ -286,7 +286,7 @@ def _key_type(key: _Scalar) -> str:
 
 
 def _go_syntax(value: "_Value") -> str:
-    """Format a value like ``%#v``, as far as keys need it."""
+    """Format a value like Go's ``%#v``, for the types that keys can have."""
     if isinstance(value, str):
         return quote(value)
     if value is None:

@@ -1,4 +1,4 @@
-"""The account of a search for victims, for decision records: the candidate nodes, their victims, and why other nodes are none."""
+"""The account of a search for victims, for decision records: candidates, their victims, and why other nodes are none."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class CandidateAccount(msgspec.Struct, frozen=True):
     """A node on which preemption could have made room.
 
     Attributes:
-        node: its name.
+        node: the node's name.
         victims: most important first.
-        pdb_violations: the number of them that a disruption budget protects.
+        pdb_violations: the number of victims that a disruption budget protects.
         priority_sum: the sum of all victims' priorities.
         lost_by: the criterion (see `CRITERIA`) by which another candidate was better; "" for the best.
     """
@@ -84,7 +84,7 @@ def account_of(
 
     Args:
         potential: the rows (intp) of potential candidates.
-        found: the result of the dry runs; None if there were none.
+        found: the result of the dry runs; None without dry runs.
         left: the candidates left by extenders.
         chosen: the chosen node, or "".
         names: node names by row.

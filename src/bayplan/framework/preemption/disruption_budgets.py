@@ -11,7 +11,7 @@ from bayplan.state.pod_info import PodClass, PodInfo
 
 
 class DisruptionBudgets:
-    """The budgets of a cluster, recompiled when one of them changes.
+    """The disruption budgets of a cluster, recompiled when any of them changes.
 
     Args:
         catalog: the catalog with the budgets.
@@ -38,7 +38,7 @@ class DisruptionBudgets:
         """Return for each pod whether evicting it violates a budget, when the pods are evicted in this order.
 
         A pod that the API server already counts as disrupted (`disrupted_pods`) costs nothing. A pod counts against every
-        budget that selects it, even after one is exhausted.
+        budget that selects it, even if another budget is exhausted.
         """
         self._compile()
         left = list(self._allowed)

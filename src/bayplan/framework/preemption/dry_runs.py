@@ -1,4 +1,4 @@
-"""The engine's interface for preemption: dry runs without potential victims."""
+"""The interface that preemption uses: dry runs, nominations and random choices. The engine implements it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class DryRuns(Protocol):
-    """The engine, as preemption sees it."""
+    """The engine's interface for preemption."""
 
     @property
     def cluster(self) -> ClusterState:
@@ -30,15 +30,15 @@ class DryRuns(Protocol):
         ...
 
     def in_visiting_order(self, rows: Bools | None) -> Index:
-        """Return the nodes whose rows are set, or all nodes, in the order in which the scheduler visits them."""
+        """Return the rows that `rows` selects (None: all), in the order in which the scheduler visits the nodes."""
         ...
 
     def find_candidates(
         self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int, start: int = 0
     ) -> Shortlist:
-        """Dry-run preemption by a pod on rows, in this order from place `start` round, until `wanted` candidates are found.
+        """Dry-run preemption by a pod on `rows`, from index `start` on and around, until `wanted` candidates are found.
 
-        While all candidates so far violate budgets, the search continues; at most `wanted` of those stay, after the others.
+        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the others.
         """
         ...
 

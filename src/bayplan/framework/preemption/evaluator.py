@@ -34,7 +34,7 @@ _ERROR, _UNSCHEDULABLE = Code.ERROR, Code.UNSCHEDULABLE
 
 
 class Evaluator:
-    """Finds the node where a pod should preempt others.
+    """Finds the node where a pod should preempt other pods.
 
     Args:
         dry_runs: the engine.
@@ -59,7 +59,7 @@ class Evaluator:
     def preempt(
         self, pod: Pod, diagnosis: Diagnosis, state: CycleState, *, offset: int | None = None
     ) -> tuple[PostFilterResult | None, Status]:
-        """Return the node for the pod and the pods to evict from it.
+        """Return the node for a pod, and the pods to evict from it.
 
         None leaves the pod's nomination unchanged; a result without a node clears it.
 
@@ -81,7 +81,7 @@ class Evaluator:
         shortlist: Shortlist | None = None
         left: Shortlist | None = None
         chosen = ""
-        # Recorders call it before the cluster changes.
+        # Called by recorders, if any, before the cluster changes.
         diagnosis.preemption = lambda: account_of(rows, shortlist, left, chosen, nodes.names, len(nodes))
         if len(rows):
             # Upstream starts at a random node, so that preemption does not always disturb the same ones.
@@ -105,9 +105,9 @@ class Evaluator:
         return found, SUCCESS
 
     def why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
-        """Return why a pod must not preempt others, or "".
+        """Return why a pod must not preempt other pods, or "".
 
-        A pod with terminating victims waits until they are gone, unless filters rejected its node for good.
+        A pod with terminating victims waits until they are gone, unless filters rejected its node as unresolvable.
         """
         if pod.spec.preemption_policy == NEVER:
             return NEVER_PREEMPTS
@@ -132,7 +132,7 @@ class Evaluator:
         return self._dry_runs.in_visiting_order(diagnosis.rows_with(_UNSCHEDULABLE))
 
     def number_of_candidates(self, count: int) -> int:
-        """Return how many candidates are enough among `count` potential nodes."""
+        """Return the number of candidates at which the search among `count` potential nodes ends."""
         wanted = count * self.min_candidate_nodes_percentage // 100
         return min(max(wanted, self.min_candidate_nodes_absolute), count)
 
@@ -141,7 +141,7 @@ class Evaluator:
         return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted, start)
 
     def candidates_everywhere(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> Sequence[Candidate]:
-        """Return every node where the pod could preempt others, even beyond the number needed; for explanations and comparisons."""
+        """Return every node where the pod could preempt others, not only as many as needed; for explanations and comparisons."""
         rows = self.potential_nodes(diagnosis)
         if self.why_not_eligible(pod, diagnosis) or not len(rows):
             return ()

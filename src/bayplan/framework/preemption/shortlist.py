@@ -36,7 +36,7 @@ def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> Non
         table: int64[places, criteria].
         place: the row of the table.
         victims: sorted by importance, never empty.
-        violations: the number of them that a disruption budget protects.
+        violations: the number of victims that a disruption budget protects.
     """
     first, priorities = victims[0], 0
     for number in range(len(victims)):
@@ -76,7 +76,7 @@ class Shortlist:
         return victims
 
     def violations_at(self, number: int) -> int:
-        """Return how many of them a disruption budget protects."""
+        """Return the number of victims that a disruption budget protects."""
         return int(self.table[self.places[number], 0])
 
     def compared(self) -> Ints:

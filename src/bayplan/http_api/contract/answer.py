@@ -48,7 +48,7 @@ def whole(items: Sequence[object]) -> Extent:
 
 
 class Facet(Answer, frozen=True, kw_only=True):
-    """A value, and the number of matching items that have it."""
+    """A value, and the number of matching items with it."""
 
     value: str
     count: int

@@ -15,7 +15,7 @@ class Root(Answer, frozen=True, kw_only=True):
     Attributes:
         build: the build ID of the compiled modules.
         instance: different after each start.
-        links: paths by name.
+        links: the paths by name.
     """
 
     version: str
@@ -48,8 +48,8 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
     """A reason why pods wait.
 
     Attributes:
-        pods: how many have it among their reasons.
-        mainly: the number of these for which it rejects most nodes.
+        pods: the number of pods with this reason among theirs.
+        mainly: the number of these pods for which it rejects the most nodes.
     """
 
     text: str
@@ -58,7 +58,7 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
 
 
 class QueueStatus(QueueCounts, frozen=True, kw_only=True):
-    """Number of pods in each tier, and when the next backoff ends; null if none does or it isn't known."""
+    """Number of pods in each tier, and the time when the next backoff ends; null if no pod is in backoff, or if unknown."""
 
     next_retry_at: Instant | None
 
@@ -75,9 +75,9 @@ class FailedPlugin(Answer, frozen=True, kw_only=True):
     """A failure of a plugin.
 
     Attributes:
-        plugin: its name.
+        plugin: the plugin's name.
         point: the extension point, e.g. ``Filter``.
-        message: what happened.
+        message: the error.
     """
 
     plugin: str
@@ -96,7 +96,7 @@ class SourceFacts(Answer, frozen=True, kw_only=True):
     """A source cluster that this one follows, in short.
 
     Attributes:
-        kind: the command that syncs it.
+        kind: the command that syncs the source.
         state: listing, following, done or stopped.
         sentence: the same in words.
     """
@@ -135,13 +135,13 @@ class SourceRow(SourceFacts, frozen=True, kw_only=True):
 
 
 class SourceList(ListAnswer, frozen=True, kw_only=True):
-    """The source clusters that this one follows; at most one."""
+    """The source clusters that are synced to this cluster; at most one."""
 
     items: list[SourceRow]
 
 
 class Overview(Answer, frozen=True, kw_only=True):
-    """Whether anything is wrong, and what.
+    """A summary of the cluster and its problems.
 
     Attributes:
         version: changes with pods, nodes and decisions.

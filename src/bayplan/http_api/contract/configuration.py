@@ -58,7 +58,7 @@ class Validation(Answer, frozen=True, kw_only=True):
         stage: the check that failed; null if the configuration is valid.
         effective, extension_points: the effective form and the extension points of a valid configuration.
         difference: the differences from the configuration in use, one per line.
-        will: what applying it would cause.
+        will: the effect of applying the configuration.
     """
 
     stage: str | None
@@ -84,7 +84,7 @@ class PluginRow(Answer, frozen=True, kw_only=True):
 
     Attributes:
         points: extension points that it implements.
-        enabled: those at which some profile runs it.
+        enabled: the extension points at which some profile runs it.
         file: the file of a custom plugin.
         documentation: URL of the documentation of a built-in plugin.
     """

@@ -10,14 +10,14 @@ class DecisionSummary(Answer, frozen=True, kw_only=True):
 
     Attributes:
         number: the number of the decision since the start of the server.
-        at: when.
+        at: the time of the decision.
         namespace, name: the namespace and name of the pod.
         attempt: 1-based number of the pod's attempt.
         outcome: scheduled, unschedulable, error or skipped.
         node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in the record.
-        margin: how many points the chosen node was ahead of the runner-up; null if there is none or it isn't known.
+        margin: the points by which the chosen node was ahead of the runner-up; null without a runner-up, or if unknown.
         runner_up: the best node outside the tie set, or "".
-        tier: the tier of the queue that the pod came from.
+        tier: the queue tier from which the pod was popped.
         woken_by: the event that moved it to the active queue.
         annotated: whether another scheduler decided.
         text: the decision in a sentence.
@@ -102,7 +102,7 @@ class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last"
         from_at, to_at: the same as times.
         oldest, newest: numbers of the decisions in memory.
         bins: number of parts.
-        lanes: the counts.
+        lanes: the counts in each part.
         numbers: the number of the first decision in each part.
     """
 
@@ -118,7 +118,7 @@ class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last"
 
 
 class NodeLane(Answer, frozen=True, kw_only=True):
-    """Pods on one node in each part of a span: running at its end, placed in it, and gone in it."""
+    """Pods on one node in each part of a span: running at its end, placed during it, and removed during it."""
 
     node: str
     running: list[int]
@@ -167,7 +167,7 @@ class DecisionsChanged(Answer, frozen=True, kw_only=True):
     Attributes:
         version: number of the next decision.
         oldest: the number of the oldest full record.
-        items: the newest ones.
+        items: the newest decisions.
         left_out: number of decisions since the last frame that are not among the items.
     """
 

@@ -50,7 +50,7 @@ class Imported(Answer, frozen=True, kw_only=True):
 
     Attributes:
         loaded: number of objects by kind.
-        replaced: how many of them replaced an existing object.
+        replaced: the number of objects that replaced an existing object.
         unknown_fields: fields that the release does not have, by file, line and object.
         total: number of objects.
     """

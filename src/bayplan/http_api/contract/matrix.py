@@ -49,7 +49,7 @@ class MatrixRow(Answer, frozen=True, kw_only=True):
         total: weighted score; null if it wasn't scored.
         tie: whether it is in the tie set.
         plugin: the plugin that rejected it, or "".
-        gap: what is missing, in words.
+        gap: the missing resources, in words.
         pre_filters: index of a status by PreFilter plugin.
         filters: index of a status by filter; null if the filter wasn't run.
         raw, normalized, weighted: by scorer; null if the node wasn't scored.
@@ -139,7 +139,7 @@ class MatrixFacts(Answer, frozen=True, kw_only=True):
         nodes: number of nodes.
         winner: the chosen node, or "".
         runner_up: the best node outside the tie set, or "".
-        margin: the points between them.
+        margin: the difference of their points.
         pre_filters, filters: names, in the order of the rows' lists.
         total, offset, limit: the number of rows, and the offset and limit of the page.
         sentence: the decision in words.
@@ -189,7 +189,7 @@ Matrix = RowMatrix | ColumnMatrix
 
 
 class NoMatrix(Answer, frozen=True, kw_only=True, tag_field="form", tag="none"):
-    """An attempt without a full record; `why` gives the reason. Without any attempt the number is -1."""
+    """An attempt without a full record; `why` gives the reason. The number is -1 if the pod has no attempts."""
 
     number: int
     kept: NotKept = False

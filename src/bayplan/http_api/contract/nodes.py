@@ -25,7 +25,7 @@ class NodeFacts(Answer, frozen=True, kw_only=True):
         allocatable, requested, free: amounts by resource.
         shares: requested of allocatable, by resource.
         most_pods: the maximum number of pods.
-        taints: as kubectl writes them.
+        taints: the taints, as kubectl writes them.
     """
 
     name: str
@@ -46,8 +46,8 @@ class NodeRow(NodeFacts, frozen=True, kw_only=True):
     """A node in a table.
 
     Attributes:
-        pods: number of pods on it.
-        blocks: the largest of them, if requested.
+        pods: the number of pods on the node.
+        blocks: the largest blocks, if requested.
     """
 
     pods: int
@@ -66,7 +66,7 @@ class NodeList(ListAnswer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with the nodes.
-        facets: if requested.
+        facets: the facets, if requested.
     """
 
     version: int
@@ -103,8 +103,8 @@ class NodePage(NodeFacts, frozen=True, kw_only=True):
     Attributes:
         version: changes with the nodes.
         sentence: a description, with its free capacity.
-        pods: a page of those on it.
-        pods_total: number of pods on it.
+        pods: a page of the pods on the node.
+        pods_total: the number of pods on the node.
         rejected: why waiting pods were rejected.
         rejected_is_exact: False if not all were examined.
         rejected_missing: the failure of a plugin that could not give its reason, or "".
@@ -163,7 +163,7 @@ class CellsChanged(Answer, frozen=True, kw_only=True):
     Attributes:
         version, layout, metric: as in `Cells`.
         known: whether some node offers the resource.
-        whole: whether it contains all nodes or only those that changed.
+        whole: whether it contains all nodes or only the changed ones.
         names, cells, flags: the names, cells and flags of the nodes, as in `CellGroup`.
     """
 

@@ -15,7 +15,7 @@ class PodRow(Answer, frozen=True, kw_only=True):
     Attributes:
         status: waiting, gated, placed, terminating or finished.
         node: its name, or "".
-        why: why it waits, or how far its node was ahead of the others.
+        why: why the pod waits, or how far its node was ahead of the other nodes.
         cpu, memory: requests in milli-CPU and bytes.
         workload: kind, namespace and name of its owner, or "".
     """
@@ -62,7 +62,7 @@ class PodFacts(Answer, frozen=True, kw_only=True):
 
     Attributes:
         cpu, memory: requests in milli-CPU and bytes.
-        requests: all of them, by resource.
+        requests: the requests by resource.
         imported: whether it was imported with its node set.
         created_at: the creation time in its metadata.
         bound_at, ended_at: null if it isn't bound, or hasn't ended.
@@ -114,15 +114,15 @@ class PodPage(Answer, frozen=True, kw_only=True):
 
     Attributes:
         sentence: its node, or why it waits.
-        short: the same without the pod's name.
+        short: the same sentence without the pod's name.
         message: the message of a waiting pod, in upstream's words.
         status: as in `PodRow`, or ``deleted``.
         deleted: whether it has been deleted.
         pod: its properties.
-        attempts: all, the newest last.
+        attempts: all attempts, the newest last.
         rejections: the rejections in the newest attempt.
         events: Kubernetes events.
-        queue: its entry in the queue, if any.
+        queue: the pod's entry in the queue, if any.
         manifest: the object, null if it has been deleted.
         manifest_text: the same as YAML.
     """
@@ -142,7 +142,7 @@ class PodPage(Answer, frozen=True, kw_only=True):
 
 
 class PodTotals(Answer, frozen=True, kw_only=True):
-    """Number of pods excluding finished ones, and number with each status."""
+    """The number of pods excluding finished ones, and the number with each status."""
 
     pods: int
     placed: int
@@ -167,7 +167,7 @@ class PodChanged(Answer, frozen=True, kw_only=True):
         exists: whether the pod is known.
         deleted: whether it has been deleted.
         sentence, short, status, node: as in `PodPage`.
-        attempts: number of attempts. All of these only if it exists.
+        attempts: number of attempts. Present only if the pod exists, like `sentence`, `short`, `status` and `node`.
     """
 
     version: str

@@ -13,8 +13,8 @@ class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
     """Why pods wait, the reasons with the most pods that nothing else blocks first.
 
     Attributes:
-        sentence: how many pods wait, and the first reason; "" if no pod that was judged waits.
-        judged, waiting: number of pods that were judged, and of those that wait.
+        sentence: the number of waiting pods, and the first reason; "" if none of the evaluated pods waits.
+        judged, waiting: the number of pods that were evaluated, and the number of waiting pods.
         assumptions: the assumptions that the answer makes.
     """
 
@@ -30,10 +30,10 @@ class Capacity(Answer, frozen=True, kw_only=True):
 
     Attributes:
         sentence: the answer in one line.
-        copies, mixes, reached_limit, stopped_by, message, runs_out: as there.
+        copies, mixes, reached_limit, stopped_by, message, runs_out: as in `CapacityAnswer`.
         workloads, groups, victims: rows.
         seeds: copies by seed, if several were requested.
-        assumptions: the assumptions that it makes.
+        assumptions: the assumptions that the answer makes.
     """
 
     sentence: str
@@ -54,9 +54,9 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     """The effects of changes.
 
     Attributes:
-        id: the ID of a kept answer; "" otherwise.
-        fork: the fork of a kept answer, which starts from the changed cluster; "" otherwise.
-        name: a label for people.
+        id: the ID of a stored answer; "" otherwise.
+        fork: the fork of a stored answer, which starts from the changed cluster; "" otherwise.
+        name: a label for users.
         at: when it was answered, by the clock.
         changes, configuration, reschedule: as requested.
         sentence: the answer in one line.
@@ -64,7 +64,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
         pods: the numbers of pods on both sides.
         counts: pods by kind of difference.
         differences: the worst first.
-        left_out: number of differences beyond those.
+        left_out: the number of differences that are not included.
         measures, evictions: rows.
         assumptions: the assumptions that the answer makes.
     """
@@ -98,6 +98,6 @@ class WhatIfSummary(Answer, frozen=True, kw_only=True):
 
 
 class WhatIfList(ListAnswer, frozen=True, kw_only=True):
-    """The kept ones, the oldest first."""
+    """The stored what-ifs, the oldest first."""
 
     items: list[WhatIfSummary]

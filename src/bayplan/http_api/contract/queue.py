@@ -29,7 +29,7 @@ class QueueRow(Answer, frozen=True, kw_only=True):
         retry_at: when its backoff ends; null unless it backs off.
         rejected_by: plugins that rejected it or hold it back.
         message: the message of the plugin that holds it back, or empty.
-        wakes_on: labels of the events that make those plugins reconsider it.
+        wakes_on: the labels of the events after which those plugins retry the pod.
     """
 
     namespace: str

@@ -97,7 +97,7 @@ class ComparisonCounts(Answer, frozen=True, kw_only=True):
 
 
 class ComparedFigure(Answer, frozen=True, kw_only=True):
-    """A figure in both runs."""
+    """A figure of both runs."""
 
     name: str
     a: int

@@ -1,4 +1,4 @@
-"""DynamicResources: pods that claim devices run where these can be allocated. `plugin` is the plugin itself.
+"""DynamicResources: pods with claims for devices run on nodes where these can be allocated. `plugin` has the plugin itself.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/, KEP-4381 (structured parameters),
 KEP-4816 (alternatives), KEP-4815 (partitions), KEP-5055 (device taints), KEP-5075 (shared capacity), KEP-5004 (extended

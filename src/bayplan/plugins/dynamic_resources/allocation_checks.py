@@ -1,4 +1,4 @@
-"""Check requests against classes and devices before devices are chosen, with the texts of what is wrong."""
+"""Check requests against classes and devices before devices are chosen, with upstream's error texts."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class RequestChecks:
         self._selectable: dict[tuple[int, int], bool] = {}
 
     def check_request(self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool]) -> list[CheckedWish]:
-        """Return what would serve a request, alternatives in order.
+        """Return the checked request, or its checked alternatives in order.
 
         Raises:
-            AllocationFailed: the request asks for what is not supported, a class is missing, or all devices can't be known.
+            AllocationFailed: the request is not supported, a class is missing, or not all devices of a pool are known.
         """
         key = claim.key
         if request.first_available and not self.features.prioritized_list:
@@ -83,7 +83,7 @@ class RequestChecks:
     def _everything(
         self, claim: ResourceClaim, checked: CheckedWish, pools: Sequence[Pool], where: str
     ) -> tuple[PoolDevice, ...]:
-        """Return all devices that a request for all of them means; every pool must be known for that."""
+        """Return the devices for a request with allocation mode All; every pool must be complete."""
         found = []
         for pool in pools:
             for flag, text in ((pool.incomplete, "being updated"), (pool.invalid, "invalid")):

@@ -21,7 +21,7 @@ from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 
 SHARES = uuid.UUID("6b1f1a5e-7d0f-5c38-9d5e-0b4a3f6f2c11")
-"""Namespace of share identifiers: derived from their contents, so that equal runs give equal identifiers."""
+"""Namespace of share IDs, which are hashes of the content, so that equal runs have equal IDs."""
 
 
 def allocation_of(
@@ -30,7 +30,7 @@ def allocation_of(
     """Return the allocation of a claim on a node.
 
     Raises:
-        AllocationFailed: a slice has a node selector of a form that can't be passed on.
+        AllocationFailed: a slice has a node selector that can't be copied into an allocation.
     """
     return AllocationResult(
         devices=DeviceAllocationResult(
@@ -62,7 +62,7 @@ def _result(
 
 
 def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[DeviceAllocationConfiguration]:
-    """Iterate over the parameters of classes, each class once, then those of the claim."""
+    """Iterate over the parameters of the classes, each class once, then over those of the claim."""
     by_class: dict[str, list[DeviceAllocationConfiguration]] = {}
     for wish in chosen.wishes:
         name, request = wish.device_class.metadata.name, wish.wish.full_name

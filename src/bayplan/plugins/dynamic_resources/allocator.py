@@ -1,7 +1,7 @@
 """Choose devices for claims on one node: the first solution of an exhaustive search in a fixed order.
 
 Claims, requests and devices are tried in the order in which they are written, pools and slices by name. Devices within one request
-are tried in combinations, not in permutations. Upstream gives up after some seconds, this search after `MAX_STEPS` steps.
+are tried in combinations, not permutations. Upstream gives up after some seconds, this search after `MAX_STEPS` steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_DEVICES = 32
 """Maximum number of devices per claim."""
 
 MAX_STEPS = 1_000_000
-"""Devices tried before a search ends as if upstream's time for it had run out."""
+"""Maximum number of devices to try; then the search ends like upstream's when it times out."""
 
 
 Undo: TypeAlias = list[Callable[[], object]]
@@ -39,7 +39,7 @@ class SearchTimedOut(Exception):
 
 
 class Outcome(Enum):
-    """The outcome of a part of the search: solved, no solution, or more devices than a claim can hold."""
+    """The outcome of a part of the search: solved, no solution, or too many devices for a claim."""
 
     SOLVED = 1
     UNSOLVED = 2
@@ -51,8 +51,8 @@ class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         wish: the request that it was chosen for.
-        shared: whether others may use it, too.
-        consumed: what this takes of its capacities then.
+        shared: whether other claims may use it, too.
+        consumed: if shared, the consumed amounts of its capacities.
     """
 
     wish: CheckedWish
@@ -62,17 +62,17 @@ class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
 
 
 class ChosenClaim(msgspec.Struct, frozen=True, eq=False):
-    """A claim's part of a solution: its devices, and for each request what it was served with (None: nothing was chosen)."""
+    """A claim's part of a solution: its devices, and for each request the chosen alternative (None: nothing was chosen)."""
 
     devices: tuple[ChosenDevice, ...]
     wishes: tuple[CheckedWish, ...]
 
 
 class Allocator:
-    """One search. Make a new one for every node.
+    """One search. Create a new object for every node.
 
     Args:
-        checks: what wishes and devices are checked with; knows the node.
+        checks: the checks of requests and devices for the node.
         pools: the pools of the node, in order.
         claims: the claims to allocate, in order.
     """
@@ -91,7 +91,7 @@ class Allocator:
         self._taking: dict[DeviceId, list[int]] = {}
         self._consuming: dict[DeviceId, Amounts] = {}
         self._steps = 0
-        # The devices that requests are served from, pool after pool, slice after slice.
+        # The available devices, by pool and slice.
         self._candidates = [
             (device, pool)
             for pool in pools
@@ -102,10 +102,10 @@ class Allocator:
         self._pool_of = {device.id: pool for device, pool in self._candidates}
 
     def allocate(self) -> tuple[ChosenClaim, ...] | None:
-        """Return the devices for each claim, or None if there is no solution.
+        """Return the chosen devices for each claim, or None if there is no solution.
 
         Raises:
-            AllocationFailed: a claim, class or slice is wrong.
+            AllocationFailed: a claim, class or slice is invalid.
             SearchTimedOut: the search took too long.
         """
         for number, claim in enumerate(self._claims):
@@ -136,10 +136,10 @@ class Allocator:
             constraints.append(constraint)
         self._constraints.append(constraints)
 
-    # The search. Each function serves its request and everything after it.
+    # The search. Each function allocates its request and everything after it.
 
     def _request(self, claim: int, request: int) -> Outcome:
-        """Serve a request with the first of its alternatives that leads to a solution."""
+        """Allocate a request with its first alternative that leads to a solution."""
         if claim == len(self._claims):
             return Outcome.SOLVED
         wishes = self._wishes[claim]
@@ -161,7 +161,7 @@ class Allocator:
         return Outcome.TOO_MANY if too_many else Outcome.UNSOLVED
 
     def _devices(self, claim: int, request: int, wish: CheckedWish, taken: int, start: int) -> Outcome:
-        """Choose the devices of a request from number `taken` on, none that stands before place `start`."""
+        """Choose the remaining devices of a request, `taken` of which are chosen, from the available devices from `start` on."""
         wants_all = wish.wish.asked.allocation_mode == ALL
         if wants_all and not wish.everything:
             return Outcome.UNSOLVED
@@ -194,7 +194,7 @@ class Allocator:
         return Outcome.UNSOLVED
 
     def _everything(self, claim: int, request: int, wish: CheckedWish, taken: int) -> Outcome:
-        """Take the next device of a request for all devices; there is no other choice."""
+        """Take the next device of a request with allocation mode All; there is no alternative."""
         device = wish.everything[taken]
         self._step()
         undo = self._take(claim, wish, device, self._pool_of[device.id], must=True)
@@ -223,7 +223,7 @@ class Allocator:
         return fits(device.source.capacity, wish.wish.capacity, self._use.consumed(device.id), consuming)
 
     def _take(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
-        """Take a device if it is free, untainted and meets the constraints; return the calls that give it back, or None.
+        """Take a device if it is free, tolerated and meets the constraints; return the calls that undo this, or None.
 
         Raises:
             AllocationFailed: with `must`, if a constraint is not satisfied.

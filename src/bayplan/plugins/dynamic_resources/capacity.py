@@ -1,4 +1,4 @@
-"""Consumable capacity: how much of a device's capacities a request consumes, and whether it fits (KEP-5075)."""
+"""Consumable capacity: the amounts of a device's capacities that a request consumes, and whether they fit (KEP-5075)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def fits(
     consumed: Mapping[str, Quantity],
     consuming: Mapping[str, Quantity],
 ) -> bool:
-    """Return whether a device can serve a request.
+    """Return whether a device has enough capacity for a request.
 
     Args:
         capacities: the capacities of the device.
         requests: the requested amounts; a capacity that the device lacks cannot be satisfied.
-        consumed: the amounts that allocations consume of the device.
-        consuming: the amounts that the search consumed so far.
+        consumed: the amounts that existing allocations consume.
+        consuming: the amounts that the search has consumed so far.
     """
     if any(name not in capacities for name in requests):
         return False
@@ -39,12 +39,12 @@ def fits(
 
 
 def consumptions(capacities: Mapping[str, DeviceCapacity], requests: ResourceList) -> Amounts:
-    """Return what a request consumes of each capacity of a device."""
+    """Return the amount that a request consumes of each capacity of a device."""
     return {name: consumption(capacity, requests.get(name)) for name, capacity in capacities.items()}
 
 
 def consumption(capacity: DeviceCapacity, requested: str | int | float | None) -> Quantity:
-    """Return the consumption of a capacity: the policy's default or everything if nothing is requested, else rounded up."""
+    """Return the consumption of a capacity: the request, rounded up; without a request, the policy's default or all of it."""
     policy = capacity.request_policy
     if requested is None:
         return parse_quantity(policy.default if policy is not None and policy.default is not None else capacity.value)
@@ -60,7 +60,7 @@ def consumption(capacity: DeviceCapacity, requested: str | int | float | None) -
 
 
 def _rounded_up(amount: Quantity, valid: CapacityRequestPolicyRange) -> Quantity:
-    """Round an amount up to a range: at least the minimum, beyond it in whole steps."""
+    """Round an amount up to a range: at least the minimum and, if there is a step, a whole number of steps above it."""
     least = parse_quantity(valid.min if valid.min is not None else "0")
     if amount < least:
         return least
@@ -73,7 +73,7 @@ def _rounded_up(amount: Quantity, valid: CapacityRequestPolicyRange) -> Quantity
 
 
 def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
-    """Return whether the policy does not allow an amount; it always allows its default, as written."""
+    """Return whether the policy forbids an amount; it always allows its default in the form in which it is written."""
     if policy is None:
         return False
     if policy.default is not None and _is_same(amount, parse_quantity(policy.default)):
@@ -84,7 +84,7 @@ def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
 
 
 def _is_same(amount: Quantity, default: Quantity) -> bool:
-    """Return whether two quantities are the same to Go's ``==``: of one format and scale, and held without a pointer."""
+    """Return whether Go's ``==`` holds for two quantities: equal amount, format and scale, and no pointer in either."""
     if amount.is_decimal or default.is_decimal:
         return False
     return (amount.unscaled, amount.scale, amount.format) == (default.unscaled, default.scale, default.format)

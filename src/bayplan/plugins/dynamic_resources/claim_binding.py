@@ -1,6 +1,6 @@
 """Updates of claims: add allocation and user when a pod is bound, clear the status when a claim is deallocated.
 
-And the conditions that devices must meet before their pod is bound (KEP-5007).
+Also the conditions that devices must meet before their pod is bound (KEP-5007).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def bound_claim(claim: ResourceClaim, pod: Pod, now_ns: int, *, timestamp: bool)
     Args:
         claim: the claim with its allocation.
         pod: the new user.
-        now_ns: the instant.
-        timestamp: whether it is noted in an allocation that has none.
+        now_ns: the current time.
+        timestamp: whether to record it in an allocation without a timestamp.
 
     Raises:
-        BindingFailed: the claim is being deleted, or has as many users as it can have.
+        BindingFailed: the claim is being deleted, or already has the maximum number of users.
     """
     metadata, status = claim.metadata, claim.status
     if metadata.deletion_timestamp is not None:
@@ -99,7 +99,7 @@ def binding_failed(claim: ResourceClaim) -> bool | None:
 
 
 def failed_condition(claim: ResourceClaim) -> Condition | None:
-    """Return the condition that says that a device of a claim has failed, or None."""
+    """Return the condition that reports a failed device of a claim, or None."""
     allocation = claim.status.allocation
     for result in allocation.devices.results if allocation is not None else ():
         status = _status_of(claim, result)
@@ -110,7 +110,7 @@ def failed_condition(claim: ResourceClaim) -> Condition | None:
 
 
 def is_awaited(claim: ResourceClaim) -> bool:
-    """Return whether a claim's devices have conditions to meet before its pod is bound."""
+    """Return whether a claim's devices must meet conditions before its pod is bound."""
     allocation = claim.status.allocation
     return allocation is not None and any(result.binding_conditions for result in allocation.devices.results)
 

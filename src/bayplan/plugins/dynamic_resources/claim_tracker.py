@@ -1,4 +1,4 @@
-"""The claims as the scheduler knows them: those of the cluster, newer versions that it wrote itself, and allocations in flight.
+"""The claims as the scheduler sees them: claims of the cluster, newer versions that it wrote itself, and allocations in flight.
 
 Reserve chooses devices long before the API gets the allocation. Until PreBind has written it, it is *in flight*: no other pod
 may use the claim or its devices. What PreBind wrote replaces the claim until the cluster has a newer version. Both are in
@@ -16,7 +16,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 
 
 def uid_of(claim: ResourceClaim) -> str:
-    """Return what identifies a claim: its UID, or its key if it has no UID."""
+    """Return the identifier of a claim: its UID, or its key if it has no UID."""
     return claim.metadata.uid or claim.key
 
 
@@ -25,8 +25,8 @@ class InFlightClaim(msgspec.Struct, frozen=True):
 
     Attributes:
         claim: the claim with the allocation.
-        sharers: how many pods wait for the allocation.
-        written_as: the key under which a claim is being created; "" before that, and for claims that the cluster has.
+        sharers: the number of pods that wait for the allocation.
+        written_as: the key of a claim that is being created; "" before that, and for claims that exist in the cluster.
         version: the version of all claims when its creation began.
     """
 
@@ -58,12 +58,12 @@ class ClaimTracker:
         return (catalog.version(ResourceClaim), catalog.version(InFlightClaim), catalog.version(AssumedClaim))
 
     def get(self, key: str) -> ResourceClaim | None:
-        """Return a claim by its key, assumed or as the cluster has it."""
+        """Return a claim by its key: the assumed version if there is one, else that of the cluster."""
         claim = self._catalog.get(ResourceClaim, key)
         return None if claim is None else self._latest(claim)
 
     def all(self) -> Iterator[ResourceClaim]:
-        """Iterate over all claims, assumed ones in the place of those of the cluster."""
+        """Iterate over all claims; assumed versions replace those of the cluster."""
         for claim in self._catalog.all(ResourceClaim):
             yield self._latest(claim)
 
@@ -103,9 +103,9 @@ class ClaimTracker:
         return (uid_of(entry.claim) for entry in list(self._catalog.all(InFlightClaim)))
 
     def claim_in_flight(self, uid: str) -> tuple[ResourceClaim | None, str]:
-        """Return a claim in flight with its allocation, or None, and the key that it is being written under, if any.
+        """Return a claim in flight with its allocation, or None; and the key under which it is being created, if any.
 
-        Ends the flight of a claim that has appeared in the cluster.
+        A claim that has appeared in the cluster is no longer in flight.
         """
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:
@@ -121,21 +121,21 @@ class ClaimTracker:
         return None if entry is None or self._is_known(entry) else entry.claim.status.allocation
 
     def _is_known(self, entry: InFlightClaim) -> bool:
-        """Return whether a claim that was being written has appeared in the cluster, even if it is gone again."""
+        """Return whether a claim that was being created has appeared in the cluster, even if it was deleted since."""
         if not entry.written_as:
             return False
         written = self._catalog.written(ResourceClaim, entry.version)
         return written is None or entry.written_as in written
 
     def write(self, uid: str, key: str) -> None:
-        """Record the key of a claim in flight that is being created; it is in flight until the cluster has a claim of that key."""
+        """Record the key of a claim in flight that is being created; it stays in flight until it exists in the cluster."""
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is not None:
             version = self._catalog.version(ResourceClaim)
             self._catalog.put(uid, msgspec.structs.replace(entry, written_as=key, version=version))
 
     def signal(self, claim: ResourceClaim) -> None:
-        """Record an allocation in flight for one more pod; if the claim already has one, that one stays."""
+        """Record an allocation in flight for one more pod; an existing allocation of the claim is not replaced."""
         uid = uid_of(claim)
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:
@@ -146,7 +146,7 @@ class ClaimTracker:
     def release(self, uid: str, *, force: bool = False) -> bool:
         """Remove one pod from an allocation in flight; return whether the allocation is no longer in flight.
 
-        That is the case after the last pod, and with `force`.
+        It ends with the last pod, or with `force`.
         """
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:

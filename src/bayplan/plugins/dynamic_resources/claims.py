@@ -1,4 +1,4 @@
-"""The resource claims of a pod, the reasons why it can't use one, and which events may help it then (KEP-4247)."""
+"""The resource claims of a pod, the reasons why it can't use one, and the events that may help it then (KEP-4247)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class ClaimsUnusable(Exception):
 
 
 def claim_of(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
-    """Return the name of the claim behind an entry of a pod, and whether the pod must own it.
+    """Return the name of the claim for an entry of a pod's spec, and whether the pod must own it.
 
     The name is None if the entry's template needs no claim.
 
     Raises:
-        ClaimsUnusable: the claim of a template has not been made yet, or the entry says nothing.
+        ClaimsUnusable: the claim of a template has not been created yet, or the entry is empty.
     """
     metadata = pod.metadata
     if entry.resource_claim_name is not None:
@@ -41,7 +41,7 @@ def pod_claims(pod: Pod, tracker: ClaimTracker) -> Sequence[ResourceClaim]:
     """Return the claims of a pod in the order of its spec.
 
     Raises:
-        ClaimsUnusable: one does not exist, is being deleted, or was made for another pod.
+        ClaimsUnusable: a claim does not exist, is being deleted, or was created for another pod.
     """
     metadata = pod.metadata
     found = []
@@ -71,7 +71,7 @@ def is_reserved_for(pod: Pod, claim: ResourceClaim) -> bool:
 
 
 class ClaimHints:
-    """The hints, for the claims of a cluster."""
+    """The queueing hints about claims."""
 
     def __init__(self, tracker: ClaimTracker) -> None:
         self._tracker = tracker

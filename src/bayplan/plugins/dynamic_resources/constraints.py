@@ -1,4 +1,4 @@
-"""Constraints of a claim: attributes that its devices share, or in which they all differ."""
+"""Constraints of a claim: attributes that must be equal for all its devices, or different for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Constraint:
     """One constraint of a claim, with the devices that have been chosen so far.
 
     Args:
-        requests: the requests it is about, with their alternatives; none: all.
+        requests: the requests that it applies to, with their alternatives; empty for all.
         attribute: the fully qualified name.
     """
 
@@ -44,7 +44,7 @@ class Constraint:
 
 
 class MatchAttribute(Constraint):
-    """All devices have the attribute, with one value."""
+    """All devices have the attribute, with the same value."""
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
         super().__init__(requests, attribute)
@@ -66,9 +66,9 @@ class MatchAttribute(Constraint):
 
 
 class DistinctAttribute(Constraint):
-    """All devices have the attribute, each with a value of its own.
+    """All devices have the attribute, each with a different value.
 
-    As upstream does it, one value is remembered per request: of several devices of one request only the last counts.
+    Like upstream, this stores one value per request: of several devices for one request only the last counts.
     """
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
@@ -86,7 +86,7 @@ class DistinctAttribute(Constraint):
 
 
 def make_constraint(constraint: DeviceConstraint, *, distinct: bool) -> Constraint | None:
-    """Return a constraint without devices, or None for one of an unknown kind."""
+    """Return a constraint without devices; None for an unknown kind."""
     if constraint.match_attribute is not None:
         return MatchAttribute(constraint.requests, constraint.match_attribute)
     if constraint.distinct_attribute is not None and distinct:
@@ -95,7 +95,7 @@ def make_constraint(constraint: DeviceConstraint, *, distinct: bool) -> Constrai
 
 
 def find_attribute(device: PoolDevice, name: str) -> DeviceAttribute | None:
-    """Return an attribute by its full name; the driver's own may be written without domain."""
+    """Return an attribute by its full name; the domain may be omitted for the driver's own attributes."""
     attributes = device.source.attributes
     found = attributes.get(name)
     if found is not None:
@@ -111,6 +111,6 @@ def is_equal(attribute: DeviceAttribute, other: DeviceAttribute) -> bool | None:
     for field in ("string_value", "int_value", "bool_value", "version_value"):
         value = getattr(attribute, field)
         if value is not None:
-            # Versions are equal if they are written alike.
+            # Versions are equal if they are equal strings.
             return bool(value == getattr(other, field))
     return None

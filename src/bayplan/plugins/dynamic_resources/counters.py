@@ -12,8 +12,8 @@ NOTHING = Quantity(0)
 class CounterUse:
     """The counters consumed by a search, in addition to those consumed by allocations.
 
-    Pools are identified by name alone, without the driver, as upstream does: if two drivers have pools of the same name, the
-    counters of the first one evaluated count for both.
+    As upstream does, pools are identified only by name, without the driver: if two drivers have pools of the same name, the
+    counters of the pool that is evaluated first count for both.
     """
 
     def __init__(self, use: DeviceUse) -> None:
@@ -22,7 +22,7 @@ class CounterUse:
         self._drawn: dict[str, CounterSets] = {}
 
     def draw(self, device: PoolDevice, pool: Pool) -> bool:
-        """Consume a device's counters; return whether they are sufficient, else nothing is consumed."""
+        """Consume a device's counters; return False and consume nothing if they are insufficient."""
         name = pool.id[1]
         available = self._available.get(name)
         if available is None:
@@ -48,7 +48,7 @@ class CounterUse:
                 mine[counter] = mine[counter] - amount
 
     def _left(self, pool: Pool) -> CounterSets:
-        """Return what allocated devices leave of a pool's counters; negative if too much was allocated."""
+        """Return the remaining amounts of a pool's counters; negative if too much was allocated."""
         left = {name: dict(counters) for name, counters in pool.counter_sets.items()}
         for slice_ in (*pool.slices, *pool.elsewhere):
             for device in slice_.devices:

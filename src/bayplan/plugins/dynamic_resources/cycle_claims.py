@@ -1,6 +1,6 @@
 """The claims of one pod in one state of the cluster, as found by PreFilter.
 
-The same object serves all cycles of a pod until something that it depends on changes; cached verdicts are valid just as long.
+All cycles of a pod use the same object until something that it depends on changes; cached verdicts are valid as long.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from bayplan.state.arrays import Codes, Index
 
 
 class Variant(msgspec.Struct, frozen=True, eq=False):
-    """The claims to allocate on one kind of nodes.
+    """The claims to allocate on nodes of one kind.
 
     Attributes:
-        signature: identifies what they request.
+        signature: identifies their requests.
         requests: the requests of the special claim, or None if it needs no devices.
     """
 
@@ -34,12 +34,13 @@ class Variant(msgspec.Struct, frozen=True, eq=False):
 
 
 class NodeVerdicts(NamedTuple):
-    """The verdicts on all nodes at a version of them.
+    """The verdicts on all nodes.
 
     Attributes:
-        codes: uint16[capacity].
-        kinds: intp[capacity], the kind of each node; -1 if it lacks a resource that has no device class, either.
-        lacking: the resources for which the nodes of each kind need devices.
+        version: the versions of nodes and device allocations for which they were computed.
+        codes: uint16[capacity], the verdicts.
+        kinds: intp[capacity], the kind of each node; -1 if it lacks a resource for which there is no device class.
+        lacking: for each kind, the resources that its nodes can only provide as devices.
     """
 
     version: tuple[int, int, int]
@@ -54,10 +55,10 @@ class CycleClaims:
     Attributes:
         token: identifies everything this depends on.
         pod: the pod.
-        claims: those of the pod's spec, then the special one for extended resources.
+        claims: the claims of the pod's spec, then the special claim for extended resources.
         special: the special claim, or None.
         resources: the extended resources that the pod requests, with amounts.
-        available_on: per claim the nodes that can use its allocation; None: all.
+        available_on: for each claim, the nodes that can use its allocation; None for all.
         unready: claims whose devices can't be bound, because of their conditions or a timeout.
         expires_ns: when the next device times out; None: never.
         answer: the result of PreFilter.
@@ -91,11 +92,11 @@ class CycleClaims:
         return any(claim.status.allocation is None for claim in self.claims)
 
     def to_allocate(self) -> Iterator[tuple[int, ResourceClaim]]:
-        """Iterate over the claims without allocation, with their places."""
+        """Iterate over the claims without allocation, with their indexes."""
         return ((place, claim) for place, claim in enumerate(self.claims) if claim.status.allocation is None)
 
     def verdict(self, text: str, *, fatal: bool = False) -> int:
-        """Return the verdict for a text: an Error, or a rejection that no other pod's leaving lifts."""
+        """Return the verdict for a text: an Error, or a rejection that preemption cannot resolve."""
         bits = ERROR_BIT if fatal else UNRESOLVABLE_BIT
         if text not in self._texts:
             self._texts.append(text)
@@ -106,7 +107,7 @@ class CycleClaims:
         return self._texts[verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)]
 
     def preference_of_allocated(self) -> int:
-        """Return what the claims that are allocated already add to the score of every node."""
+        """Return the score that already allocated claims add on every node."""
         return sum(
             preference(claim, {result.request for result in claim.status.allocation.devices.results})
             for claim in self.claims

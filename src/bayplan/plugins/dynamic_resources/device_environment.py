@@ -1,4 +1,4 @@
-"""Compile an expression over ``device``, and ask it about devices."""
+"""Compile CEL expressions over ``device``, and evaluate them for devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEVICE_FIELDS: Mapping[str, CelType] = {
     "attributes": map_of(STRING, map_of(STRING, ANY)),
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
 }
-"""What ``device`` has."""
+"""The fields of ``device``."""
 
 
 class DeviceProgram:
@@ -39,7 +39,7 @@ class DeviceProgram:
         """Return whether a device of a driver meets the expression.
 
         Raises:
-            RunProblem: it fails on this device.
+            RunProblem: the expression fails on this device.
         """
         with RECURSION_LIMIT.raised():
             result = run(self._code, {"device": self._value(driver, device)})
@@ -88,10 +88,10 @@ class DeviceProgram:
 def compile_device_expression(expression: str, *, list_attributes: bool = False) -> DeviceProgram:
     """Compile an expression over ``device``.
 
-    Expressions that are stored know everything that any feature brings; with `list_attributes` attributes may be lists.
+    As for stored expressions, the functions of all features are available. With `list_attributes`, attributes may be lists.
 
     Raises:
-        CompileProblem: it is none, or does not say yes or no.
+        CompileProblem: the expression is invalid, or its result is not a bool.
     """
     with RECURSION_LIMIT.raised():
         return _compile(expression, list_attributes=list_attributes)
@@ -110,13 +110,13 @@ def _compile(expression: str, *, list_attributes: bool) -> DeviceProgram:
 
 
 def _split(name: str, driver: str) -> tuple[str, str]:
-    """Return domain and identifier of a name; the driver's is the domain of those without."""
+    """Return the domain and identifier of a name; the domain is the driver's by default."""
     domain, separator, identifier = name.partition("/")
     return (domain, identifier) if separator else (driver, name)
 
 
 def _by_domain(found: Mapping[str, Mapping[str, object]]) -> CelMap:
-    """Return maps by domain; one that is not there is empty."""
+    """Return maps by domain; unknown domains are empty maps."""
     return CelMap.of_texts({domain: CelMap.of_texts(dict(items)) for domain, items in found.items()}, EMPTY)
 
 

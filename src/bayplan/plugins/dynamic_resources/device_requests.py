@@ -1,4 +1,4 @@
-"""Requests for devices: exact ones and alternatives of a prioritised list, in one form."""
+"""Requests for devices: exact requests and the alternatives of prioritised lists, in the same form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Wish(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         name: the name of the request or the alternative.
         parent: the request's name if this is an alternative, else "".
-        asked: the request itself.
+        asked: the exact request, or the alternative.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Wish(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def admin_access(self) -> bool | None:
-        """Return whether admin access is requested; None for alternatives, which can't."""
+        """Return whether admin access is requested; None for alternatives, which do not support it."""
         return self.asked.admin_access if isinstance(self.asked, ExactDeviceRequest) else None
 
     @property
@@ -49,11 +49,11 @@ def wishes_of(request: DeviceRequest) -> tuple[Wish, ...]:
 
 
 class CheckedWish(msgspec.Struct, frozen=True, eq=False):
-    """A wish that can be worked on.
+    """A checked wish, ready for allocation.
 
     Attributes:
         count: the number of devices.
-        everything: the devices of a request for all devices.
+        everything: the devices, if the allocation mode is All.
     """
 
     wish: Wish

@@ -1,4 +1,4 @@
-"""The allocated devices, and the consumed capacity of shared ones; counted claim by claim."""
+"""The allocated devices, and the consumed capacity of shared devices, updated claim by claim."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PoolId: TypeAlias = tuple[str, str]
 """Driver, pool."""
 
 Amounts: TypeAlias = dict[str, Quantity]
-"""Amounts by name of a capacity."""
+"""Amounts by capacity name."""
 
 
 class DeviceUse:
@@ -25,18 +25,18 @@ class DeviceUse:
 
     Args:
         tracker: the source of claims.
-        consumable_capacity: whether devices can be shared; else every allocated device is taken as a whole.
+        consumable_capacity: whether devices can be shared; otherwise every device is allocated as a whole.
 
-    A refresh looks at the claims that were written since the last one.
+    `refresh` reads the claims that were written since the last call.
     """
 
     def __init__(self, tracker: ClaimTracker, *, consumable_capacity: bool) -> None:
         self._tracker = tracker
         self._consumable_capacity = consumable_capacity
         self._seen: tuple[int, int, int] | None = None
-        # By "/" and the key, or "=" and the UID of one in flight.
+        # By "/" and key, or for claims in flight by "=" and UID.
         self._claims: dict[str, ResourceClaim] = {}
-        # By the keys under which claims in flight are being written, their UIDs.
+        # The UIDs of claims in flight by the keys under which they are being created.
         self._written_as: dict[str, str] = {}
         self._dedicated: Counter[DeviceId] = Counter()
         self._shares: Counter[DeviceId] = Counter()
@@ -50,7 +50,7 @@ class DeviceUse:
             return
         changed = tracker.changed_since(seen) if seen is not None else None
         if changed is None:
-            # Keys that were counted and are gone are looked up, too.
+            # Also look up counted keys that no longer exist.
             keys = [claim.key for claim in tracker.all()]
             uids = list(tracker.in_flight())
             keys += [key[1:] for key in self._claims if key.startswith("/")]
@@ -66,7 +66,7 @@ class DeviceUse:
             self._replace("=" + uid, flying)
             if written_as:
                 self._written_as[written_as] = uid
-        # Ending flights has moved it.
+        # The version has changed if claims are no longer in flight.
         self._seen = tracker.version
 
     def take_changed_pools(self) -> Iterable[PoolId]:
@@ -117,7 +117,7 @@ class DeviceUse:
         return device in self._capacities
 
     def consumed(self, device: DeviceId) -> Amounts:
-        """Return a new mapping with what is in use of the capacities of a shared device."""
+        """Return the consumed capacities of a shared device as a new mapping."""
         total: Amounts = {}
         for amounts in self._capacities.get(device, {}).values():
             for name, amount in amounts.items():
@@ -126,7 +126,7 @@ class DeviceUse:
 
 
 def _taking(claim: ResourceClaim) -> Iterator[DeviceRequestAllocationResult]:
-    """Iterate over what a claim takes; with admin access it takes nothing."""
+    """Iterate over the devices that a claim occupies; with admin access, none."""
     allocation = claim.status.allocation
     for result in allocation.devices.results if allocation is not None else ():
         if not result.admin_access:

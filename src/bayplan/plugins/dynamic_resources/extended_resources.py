@@ -1,4 +1,4 @@
-"""Extended resources backed by devices: the claim that a pod gets for them, which differs from node to node (KEP-5004)."""
+"""Extended resources backed by devices: the special claim for them, whose requests depend on the node (KEP-5004)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bayplan.objects.resource_names import is_dra_extended
 from bayplan.plugins.dynamic_resources.device_requests import EXACT_COUNT
 
 IN_MEMORY_NAME = "<extended-resources>"
-"""The name of the special claim until the API gives it one; no real claim can be called so."""
+"""The name of the special claim until the API generates one; real claims can't have this name."""
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 
@@ -35,7 +35,7 @@ class NodeRequests(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         requests: the requests of the special claim on these nodes.
-        mappings: which request serves which resource of which container.
+        mappings: the request for each resource of each container.
     """
 
     requests: tuple[DeviceRequest, ...]
@@ -43,7 +43,7 @@ class NodeRequests(msgspec.Struct, frozen=True, eq=False):
 
 
 def asked_resources(pod: Pod) -> dict[str, int]:
-    """Return the extended resources that a pod asks for, and how much; amounts of 0 are left out."""
+    """Return the extended resources that a pod requests, with amounts above 0."""
     found = {}
     for name, quantity in pod_requests(pod, RequestOptions()).items():
         if is_dra_extended(name) and quantity.sign() != 0:
@@ -52,7 +52,7 @@ def asked_resources(pod: Pod) -> dict[str, int]:
 
 
 def owners_of_special_claim(claim: ResourceClaim) -> list[tuple[str, str]]:
-    """Return the names and UIDs of the pods that a claim was made for as their special one, each once; none for other claims."""
+    """Return the names and UIDs of the pods whose special claim this is, without duplicates; empty for other claims."""
     metadata = claim.metadata
     if metadata.annotations.get(ANNOTATION) != "true":
         return []
@@ -60,7 +60,7 @@ def owners_of_special_claim(claim: ResourceClaim) -> list[tuple[str, str]]:
 
 
 def find_special_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
-    """Return the special claim that an earlier attempt made for a pod, or None."""
+    """Return the special claim that an earlier attempt created for a pod, or None."""
     owner = (pod.metadata.name, pod.metadata.uid)
     return next((claim for claim in claims if owner in owners_of_special_claim(claim)), None)
 
@@ -87,10 +87,10 @@ def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> 
 
 
 def node_requests(pod: Pod, resources: Iterable[str], class_of: Callable[[str], DeviceClass | None]) -> NodeRequests:
-    """Return the requests for the resources that a node can't serve otherwise.
+    """Return the device requests for the resources that a node does not have itself.
 
-    Containers that run at the same time each get their own devices. Init containers run before: they use the same devices, and
-    share one additional request, sized for the one that needs most.
+    Containers that run at the same time each get their own devices. Init containers run before them: they use the same devices,
+    and share one additional request with the size that the largest of them needs.
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     inits = len(pod.spec.init_containers)
@@ -114,7 +114,7 @@ def node_requests(pod: Pod, resources: Iterable[str], class_of: Callable[[str], 
 
 
 def mappings_of(pod: Pod, claim: ResourceClaim) -> tuple[ContainerExtendedResourceRequest, ...]:
-    """Return which request of a pod's special claim stands for what of which container; its requests' names say for what."""
+    """Return the mapping of the special claim's requests to resources of containers, derived from the names of the requests."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     classes: dict[str, DeviceClass] = {}
     for request in claim.spec.devices.requests:
@@ -161,7 +161,7 @@ def _request(
     device_class: str,
     reusable: Sequence[DeviceRequest | None],
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """Return the request of one container for a resource, less what it can use of others' (None: nothing more)."""
+    """Return the request of one container for a resource, minus reusable devices of other requests (None: no more needed)."""
     wanted = _whole_amount(container.resources.requests, resource)
     mappings: list[ContainerExtendedResourceRequest] = []
     if not wanted:
@@ -190,7 +190,7 @@ def _count(request: DeviceRequest) -> int:
 
 
 def _whole_amount(requests: Mapping[str, str | int | float], resource: str) -> int:
-    """Return the requested amount of a resource; 0 if it is not a whole number."""
+    """Return the requested amount of a resource; 0 if it is not an integer."""
     written = requests.get(resource)
     if written is None:
         return 0

@@ -1,4 +1,4 @@
-"""Which parts of device allocation are switched on."""
+"""The enabled features of device allocation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayplan.framework.feature_gates import FeatureGates
 
 
 class AllocationFeatures(msgspec.Struct, frozen=True):
-    """The optional parts of device allocation, each behind feature gates of its own. Defaults are those of the release."""
+    """The optional features of device allocation, each with its own feature gates. Defaults are those of the release."""
 
     admin_access: bool = True
     prioritized_list: bool = True
@@ -20,7 +20,7 @@ class AllocationFeatures(msgspec.Struct, frozen=True):
 
     @property
     def is_oldest(self) -> bool:
-        """Return whether upstream would use its oldest allocator, as it does without the newest features.
+        """Return whether upstream would use its oldest allocator: it does so if the newest features are off.
 
         It does not support distinctAttribute, capacity requests, or devices that bind to their node.
         """
@@ -28,7 +28,7 @@ class AllocationFeatures(msgspec.Struct, frozen=True):
 
 
 def allocation_features(gates: FeatureGates) -> AllocationFeatures:
-    """Return the features that the gates of a scheduler switch on."""
+    """Return the features that a scheduler's gates enable."""
     return AllocationFeatures(
         admin_access=gates.enabled("DRAAdminAccess"),
         prioritized_list=gates.enabled("DRAPrioritizedList"),
@@ -37,6 +37,6 @@ def allocation_features(gates: FeatureGates) -> AllocationFeatures:
         binding_conditions=gates.enabled("DRADeviceBindingConditions")
         and gates.enabled("DRAResourceClaimDeviceStatus"),
         consumable_capacity=gates.enabled("DRAConsumableCapacity"),
-        # Selectors know lists; the allocator that would let constraints compare them is never asked for by the scheduler.
+        # Selectors support lists; the scheduler never requests the allocator whose constraints could compare lists.
         list_attributes=gates.enabled("DRAListTypeAttributes"),
     )

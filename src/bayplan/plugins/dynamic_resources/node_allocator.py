@@ -1,4 +1,4 @@
-"""Allocate claims on nodes: what claims of one kind would get on each node, searched again only where something changed."""
+"""Allocate claims on nodes: the devices for claims of one kind on each node, searched again only on changed nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import RowLog
 
 MAX_PREFERENCE = 8
-"""The most alternatives a request can have: the first one is worth this much, each further one less."""
+"""The maximum number of alternatives of a request, and the score of the first; each further alternative scores one less."""
 
 
 def prefers(claims: Iterable[ResourceClaim]) -> bool:
@@ -41,7 +41,7 @@ def prefers(claims: Iterable[ResourceClaim]) -> bool:
 
 
 def preference(claim: ResourceClaim, taken: Collection[str]) -> int:
-    """Return the score of a claim whose chosen requests and alternatives have these full names."""
+    """Return the score of a claim with these chosen requests and alternatives (full names)."""
     return sum(
         MAX_PREFERENCE - place
         for request in claim.spec.devices.requests
@@ -55,11 +55,11 @@ SOLVED = 0
 UNSOLVED = 1
 INVALID = 2
 FAILED = 3
-"""The search fails with a text that names the claim: search again to get it."""
+"""The search fails with a text that names the claim: the text requires another search."""
 
 
 class InvalidPools(Exception):
-    """Nothing was found, and a pool of the node is invalid: only this node is out. Caught in this package."""
+    """There is no solution, and a pool of the node is invalid: only this node is rejected. Caught in this package."""
 
 
 class NodeSolutions:
@@ -79,7 +79,7 @@ class NodeSolutions:
         self._epoch = self._position = -1
 
     def refresh(self, claims: Sequence[ResourceClaim], nodes: Sequence[Node | None], capacity: int) -> None:
-        """Search again where something changed, for claims of this kind."""
+        """Search again on changed nodes, for claims of this kind."""
         searcher = self._searcher
         rows = searcher.log.since(self._position) if self._epoch == searcher.epoch else None
         self._epoch, self._position = searcher.epoch, searcher.log.end
@@ -113,7 +113,7 @@ class NodeSolutions:
 
 
 MAX_SOLUTIONS = 100_000
-"""Solutions that are cached, of all nodes and kinds of claims together. One takes about 500 bytes."""
+"""Maximum number of cached solutions, of all nodes and kinds of claims together. A solution takes about 500 bytes."""
 
 Asked = TypeVar("Asked", ExactDeviceRequest, DeviceSubRequest)
 
@@ -130,9 +130,9 @@ class NodeAllocator:
         taint_rules: whether rules can taint devices.
 
     Attributes:
-        log: rows whose node or devices changed.
-        epoch: moves when that may be all rows.
-        searches: how many searches were made.
+        log: the rows whose node or devices changed.
+        epoch: changes when all rows may have changed.
+        searches: the number of searches.
     """
 
     def __init__(
@@ -153,19 +153,19 @@ class NodeAllocator:
         self._pools = PoolCatalog((), partitionable_devices=features.partitionable_devices)
         self._node_position = -1
         self._pools_at: dict[int, tuple[PoolId, ...]] = {}
-        # Dictionaries, as sets have no order.
+        # Dictionaries, because sets have no defined order.
         self._rows_with: dict[PoolId, dict[int, None]] = {}
         self._solutions: OrderedDict[bytes, NodeSolutions] = OrderedDict()
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Return what moves whenever classes, slices or rules may have changed."""
+        """Return a value that changes whenever classes, slices or taint rules may have changed."""
         catalog = self._catalog
         rules = catalog.version(DeviceTaintRule) if self._taint_rules else 0
         return (catalog.version(DeviceClass), catalog.version(ResourceSlice), rules)
 
     def refresh(self) -> None:
-        """Read what changed in the cluster. Call it before asking about nodes."""
+        """Read the changes of the cluster. Call it before `solutions` and `search`."""
         version = self.version
         rows: list[int] | None = None
         if version != self._seen:
@@ -220,9 +220,9 @@ class NodeAllocator:
         self._pools = PoolCatalog(self._slices.values(), partitionable_devices=self.features.partitionable_devices)
 
     def signature(self, claims: Sequence[ResourceClaim]) -> bytes:
-        """Return what claims ask for; claims with one signature have the same solutions.
+        """Return an encoding of the requests of claims; claims with equal signatures have the same solutions.
 
-        Classes count by what they select and configure, not by their names.
+        Device classes are included with their selectors and configuration, not by name.
         """
         numbers: dict[str, int] = {}
         specs = [_with_numbered_classes(claim.spec.devices, numbers) for claim in claims]
@@ -233,7 +233,7 @@ class NodeAllocator:
         return _encode((specs, classes))
 
     def solutions(self, claims: Sequence[ResourceClaim], signature: bytes) -> NodeSolutions:
-        """Return what claims would get on each node as things are now; claims with one signature share it."""
+        """Return the current solutions for claims on all nodes; claims with equal signatures share them."""
         found = self._solutions.get(signature)
         if found is None:
             found = self._solutions[signature] = NodeSolutions(self)
@@ -245,10 +245,10 @@ class NodeAllocator:
         return found
 
     def search(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[ChosenClaim, ...] | None:
-        """Return what each claim would get on a node, or None if it can't serve them all.
+        """Return the devices for each claim on a node, or None if not all claims can be allocated.
 
         Raises:
-            AllocationFailed: a claim, class or slice is wrong.
+            AllocationFailed: a claim, class or slice is invalid.
             InvalidPools: there is no solution, and the node has an invalid pool.
             SearchTimedOut: the search took too long.
         """
@@ -265,7 +265,7 @@ class NodeAllocator:
 
 
 def _with_numbered_classes(devices: DeviceClaim, numbers: dict[str, int]) -> DeviceClaim:
-    """Return what a claim asks for with numbers in place of the names of classes; new names get the next numbers."""
+    """Return a claim's requests with numbers instead of class names; new names get the next numbers."""
 
     def numbered(asked: Asked) -> Asked:
         name = asked.device_class_name

@@ -1,4 +1,4 @@
-"""Filter and Score: whether each node can serve a pod's claims, and what would be allocated there."""
+"""Filter and Score: whether a pod's claims can be allocated on each node, and which devices would be allocated."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ class NodeFilter:
     """Evaluates the claims of a pod on nodes.
 
     Args:
-        cluster: whose nodes.
+        cluster: the state with the nodes.
         allocator: chooses devices; it must be up to date.
         classes: the device class of each extended resource.
 
     Attributes:
-        evaluations: how many times the verdicts on all nodes were computed. Rules ask for each row, so they are kept in the cycle.
+        evaluations: the number of times that the verdicts on all nodes were computed. Rules read them row by row, so they are
+            cached in the cycle's claims.
     """
 
     def __init__(self, cluster: ClusterState, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:
@@ -65,7 +66,7 @@ class NodeFilter:
             kinds, lacking = self._nodes_by_kind(cycle)
             codes: Codes = np.zeros(len(kinds), dtype=np.uint16)
             if cycle.special is not None and cycle.special.spec.devices.requests:
-                # The special claim is that of an earlier attempt.
+                # The special claim was created by an earlier attempt.
                 codes[:] = cycle.verdict(STALE_SPECIAL_CLAIM)
             else:
                 if (kinds < 0).any():
@@ -95,7 +96,7 @@ class NodeFilter:
                     codes[row] = cycle.verdict(NOT_AVAILABLE)
 
     def allocation(self, cycle: CycleClaims, row: int) -> tuple[Variant, tuple[ChosenClaim, ...]] | None:
-        """Return the claims to allocate on a node that passes, and what each would get; None if nothing needs to be."""
+        """Return the claims to allocate on a node that passes, and the devices for each; None if nothing must be allocated."""
         found = self.verdicts(cycle)
         kind = int(found.kinds[row])
         if kind < 0 or not cycle.wants_allocation or _needs_nothing(cycle, found.lacking[kind]):
@@ -104,11 +105,11 @@ class NodeFilter:
         return None if chosen is None else (self._variant(cycle, found.lacking[kind]), chosen)
 
     def unavailable(self, cycle: CycleClaims, node: Node, verdict: int) -> tuple[int, ...]:
-        """Return the places of the claims that led to a verdict on a node because they can't be used there."""
+        """Return the indexes of the claims that can't be used on a node and so led to its verdict."""
         return self._unavailable(cycle, node) if cycle.text_of(verdict) == NOT_AVAILABLE else ()
 
     def preferences(self, cycle: CycleClaims, raw: Ints) -> None:
-        """Write how far up in their lists the alternatives are that the nodes would give the claims."""
+        """Write each node's score for the rank of the alternatives that it would allocate."""
         raw[:] = 0
         if not cycle.wants_allocation or not prefers(cycle.claims):
             return
@@ -122,7 +123,7 @@ class NodeFilter:
     def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index, list[tuple[str, ...]]]:
         """Return intp[capacity], the kind of each node, and for each kind the resources for which its nodes need devices.
 
-        -1: a node lacks a resource that has no device class, either.
+        -1: the node lacks a resource for which there is no device class.
         """
         nodes = self._cluster.nodes
         kinds: Index = np.zeros(nodes.capacity, dtype=np.intp)
@@ -145,7 +146,7 @@ class NodeFilter:
         return kinds, lacking
 
     def _unavailable(self, cycle: CycleClaims, node: Node) -> tuple[int, ...]:
-        """Return the places of allocated claims that can't be used on a node, or whose devices don't become ready."""
+        """Return the indexes of allocated claims that can't be used on a node, or whose devices don't become ready."""
         found = []
         for place in range(len(cycle.claims)):
             selector = cycle.available_on[place]
@@ -176,7 +177,7 @@ class NodeFilter:
     def _search_failure(self, cycle: CycleClaims, node: Node, lacking: tuple[str, ...]) -> int:
         """Search again on a node where the search failed, and return the verdict, which names the claim.
 
-        The solutions don't name it, because claims of other names share them.
+        The solutions don't name it, because claims with other names share them.
         """
         try:
             self._allocator.search(node, self._variant(cycle, lacking).claims)
@@ -189,7 +190,7 @@ class NodeFilter:
 
 
 def _needs_nothing(cycle: CycleClaims, lacking: tuple[str, ...]) -> bool:
-    """Return whether a node has all that a pod without other claims asks for."""
+    """Return whether a node has all extended resources that a pod without claims requests."""
     return cycle.special is not None and not lacking and len(cycle.claims) == 1
 
 
@@ -237,10 +238,10 @@ class NoPreference(ScoreRule):
 
 
 class PreferredDevices(StretchedScoreRule):
-    """The rank of the alternatives that a node would give the claims of a pod.
+    """The rank of the alternatives that would be allocated for a pod's claims on a node.
 
     Args:
-        nodes: asks about nodes.
+        nodes: evaluates the claims on nodes.
         find_cycle: returns the claims of the current cycle, or None.
         cluster: the state.
     """
@@ -271,5 +272,5 @@ class PreferredDevices(StretchedScoreRule):
             self._filter.preferences(self._cycle, np.asarray(raw))
 
     def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Score all nodes: that costs little more than scoring some."""
+        """Score all nodes, which costs little more than scoring some."""
         self.score_all(raw)

@@ -60,10 +60,10 @@ KEPT_CYCLES = 256
 
 @dataclass(frozen=True, slots=True)
 class DynamicResourcesSpec:
-    """The pod of a cycle, as far as its claims matter.
+    """The pod of a cycle, if it has claims.
 
     Attributes:
-        key: empty for all pods without claims, which share all results; else one of this pod alone.
+        key: empty for pods without claims, which share all results; otherwise unique to this pod.
         pod: the pod, or None if it has no claims.
     """
 
@@ -108,7 +108,7 @@ class DynamicResources(
         )
         self._node_filter = NodeFilter(handle.cluster, self._allocator, classes)
         self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
-        # If the profile disables PreFilter, the points after it find no state.
+        # Whether the profile runs PreFilter: otherwise later extension points find no state.
         self._pre_filters = False
 
     def signs(self, spec: PodSpec) -> bool:
@@ -116,7 +116,7 @@ class DynamicResources(
         return bool(spec.resource_claims) or asks_extended(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return what distinguishes one pod with claims from another; None for pods without."""
+        """Return an identifier for each pod with claims; None for pods without."""
         if not pod.spec.resource_claims and not self._resources.any_backed(pod):
             return None
         return (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses)
@@ -141,7 +141,7 @@ class DynamicResources(
     # PreFilter and Filter.
 
     def pre_filter_reads(self, spec: DynamicResourcesSpec) -> Reads:
-        """Nothing is looked at for pods without claims."""
+        """For pods without claims, PreFilter reads nothing."""
         return Reads.NOTHING if spec.pod is None else Reads.OBJECTS
 
     def pre_filter(
@@ -184,7 +184,7 @@ class DynamicResources(
     # PostFilter.
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Deallocate a claim that keeps the pod from nodes; the pod itself stays unschedulable.
+        """Deallocate a claim because of which nodes were rejected; the pod itself stays unschedulable.
 
         Return an Error if PreFilter was not reached, as upstream does.
         """
@@ -203,7 +203,7 @@ class DynamicResources(
                 continue
             users = claim.status.reserved_for
             if not users or (len(users) == 1 and users[0].uid == pod.metadata.uid):
-                # Upstream chooses one of several at random.
+                # Upstream chooses among several claims at random.
                 state.write(UPDATES_KEY, (deallocated_claim(claim),))
                 return None, unschedulable("deallocation of ResourceClaim completed")
         if is_stale:
@@ -211,7 +211,7 @@ class DynamicResources(
         return None, unschedulable("still not schedulable")
 
     def _kept_from_nodes(self, cycle: CycleClaims, diagnosis: Diagnosis) -> list[int]:
-        """Return the places of claims that made this filter reject a node which those before it had let pass."""
+        """Return the indexes of the claims because of which this filter rejected nodes that passed all filters before it."""
         if self.name not in diagnosis.filters:
             return []
         mine = diagnosis.filters.index(self.name)
@@ -265,7 +265,7 @@ class DynamicResources(
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Undo what Reserve put in flight, and what PreBind wrote to the claims."""
+        """Release the allocations that Reserve recorded as in flight, and revert the claims that PreBind wrote."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is not None:
             for claim in reservation.claims.values():
@@ -277,14 +277,14 @@ class DynamicResources(
         state.delete(UPDATES_KEY)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return ``devices``: by claim of the pod's spec what was allocated for each of its requests."""
+        """Return ``devices``: for each claim of the pod's spec, the allocated devices of its requests."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is None:
             return {}
         devices: dict[str, object] = {}
         for claim in reservation.claims.values():
             if claim.metadata.name != IN_MEMORY_NAME and claim.status.allocation is not None:
-                # A pod may name a claim twice; then the first allocation is the one in flight.
+                # A pod may refer to a claim twice; then the first allocation is in flight.
                 devices.setdefault(
                     claim.key, [result_document(item) for item in claim.status.allocation.devices.results]
                 )
@@ -315,17 +315,17 @@ class DynamicResources(
             if claim.metadata.name != IN_MEMORY_NAME:
                 self._tracker.release(uid_of(claim), force=True)
             else:
-                # Nothing stands in for the special claim: it stays in flight until the cluster knows it.
+                # The special claim has no assumed version: it stays in flight until it exists in the cluster.
                 self._tracker.write(uid_of(claim), special_key)
         state.write(UPDATES_KEY, tuple(written))
         return SUCCESS
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
-        """Return the claims for the host to write: those of the pod after PreBind, one to deallocate after PostFilter."""
+        """Return the claims that the host must write: the pod's claims after PreBind, a claim to deallocate after PostFilter."""
         return state.read(UPDATES_KEY, tuple) or ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register claims, device classes, slices, nodes, and pods whose claims were made."""
+        """Register claims, device classes, slices, nodes, and pods whose claims were created."""
         changes = ActionType.ADD | ActionType.UPDATE
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
         return (

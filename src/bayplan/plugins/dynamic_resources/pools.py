@@ -17,7 +17,7 @@ PREVENTING = ("NoSchedule", "NoExecute")
 
 
 def rule_taints(rules: Sequence[DeviceTaintRule], slice_: ResourceSlice, device: str) -> tuple[DeviceTaint, ...]:
-    """Return the taints that rules give to a device of a slice. A rule without selector gives its own to all."""
+    """Return the taints that DeviceTaintRules give to a device of a slice. A rule without selector applies to all devices."""
     found = []
     spec = slice_.spec
     for rule in rules:
@@ -32,7 +32,7 @@ def rule_taints(rules: Sequence[DeviceTaintRule], slice_: ResourceSlice, device:
 
 
 def keeps_away(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
-    """Return whether some taint with an effect on scheduling is not tolerated."""
+    """Return whether a taint that affects scheduling is not tolerated."""
     return any(
         taint.effect in PREVENTING and not any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in taints
@@ -40,7 +40,7 @@ def keeps_away(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceTolera
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Return whether a toleration covers a taint: empty effect and key cover all; the operator decides about the value."""
+    """Return whether a toleration matches a taint: an empty effect or key matches all; the operator compares values."""
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator in ("", "Equal"):
@@ -59,9 +59,9 @@ class PoolDevice:
         id: driver, pool and name.
         source: the device.
         slice: the slice of the device.
-        consumes: what it draws from which counter sets, in order.
-        taints: its own, and those that rules gave it.
-        matches: the answers of selectors that were asked about it, by expression; kept as long as the device.
+        consumes: the amounts that it consumes of counter sets, in order.
+        taints: its own taints, and those of DeviceTaintRules.
+        matches: the cached results of selectors for this device, by expression.
     """
 
     __slots__ = ("consumes", "id", "matches", "slice", "source", "taints")
@@ -98,15 +98,15 @@ class PoolSlice:
 
 
 class Pool(msgspec.Struct, frozen=True, eq=False):
-    """A pool as a node sees it.
+    """A pool, with the devices that a node can use.
 
     Attributes:
         id: driver and name.
-        incomplete: slices are missing.
-        invalid: its slices contradict one another; nothing is allocated from either.
-        slices: those with devices for the node, by name.
-        elsewhere: other slices of the pool, needed to count what is drawn.
-        counter_sets: the counters that the devices draw from.
+        incomplete: whether slices are missing.
+        invalid: whether its slices contradict each other; nothing is allocated from an invalid or incomplete pool.
+        slices: the slices with devices for the node, by name.
+        elsewhere: the other slices of the pool, needed to count consumed counters.
+        counter_sets: the counters that the devices consume.
     """
 
     id: PoolId
@@ -125,7 +125,7 @@ class PoolCatalog:
 
     Args:
         slices: the slices of the cluster.
-        partitionable_devices: whether counters and per-device node selection are known.
+        partitionable_devices: whether counters and per-device node selection are supported.
     """
 
     def __init__(self, slices: Iterable[PoolSlice], *, partitionable_devices: bool) -> None:
@@ -144,7 +144,7 @@ class PoolCatalog:
                 self._on_node.setdefault(spec.node_name, []).append(slice_)
 
     def pools_of(self, node: Node) -> tuple[Pool, ...]:
-        """Return the pools that a node can use, by driver and name; those with binding conditions come last.
+        """Return the pools that a node can use, by driver and name; pools with binding conditions come last.
 
         Raises:
             ValueError: a node selector can't be read.
@@ -177,14 +177,14 @@ class PoolCatalog:
         return False
 
     def _pool(self, pool: PoolId, slices: list[PoolSlice]) -> Pool | None:
-        """Return a pool of the slices that are relevant to a node, or None if they are about to be replaced."""
+        """Return the pool of the slices that are relevant to a node; None if newer slices are about to replace them."""
         key = (pool, tuple(id(slice_) for slice_ in slices))
         if key in self._built:
             return self._built[key]
         spec = slices[0].source.spec.pool
         every: list[PoolSlice] | None = None
         if len(slices) != spec.resource_slice_count:
-            # The remaining slices may exist, for other nodes.
+            # The missing slices may be those of other nodes.
             every = []
             for slice_ in self._by_pool[pool]:
                 generation = slice_.source.spec.pool.generation
@@ -252,7 +252,7 @@ def _build(pool: PoolId, slices: list[PoolSlice], every: list[PoolSlice] | None,
 
 
 def _draws_on_known(counter_sets: CounterSets, slices: Sequence[PoolSlice]) -> bool:
-    """Return whether all counters that devices draw from exist."""
+    """Return whether all counters that devices consume exist."""
     return all(
         counter_set in counter_sets and counters.keys() <= counter_sets[counter_set].keys()
         for item in slices

@@ -1,4 +1,4 @@
-"""PreFilter's part: find a pod's claims and say whether they can be allocated at all."""
+"""PreFilter of DynamicResources: find a pod's claims, and check whether they can be allocated at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bayplan.state.resource_table import FIRST_RESOURCES
 
 
 class PodResources:
-    """The extended resources of pods. `classes` is None if devices don't serve any (a feature gate)."""
+    """The extended resources of pods. `classes` is None if the feature gate for serving them with devices is off."""
 
     __slots__ = ("_classes",)
 
@@ -33,7 +33,7 @@ class PodResources:
         self._classes = classes
 
     def any_backed(self, pod: Pod) -> bool:
-        """Return whether some device class serves a resource of which the pod requests more than 0."""
+        """Return whether a device class serves any resource of which the pod requests more than 0."""
         classes = self._classes
         if not classes or not asks_extended(pod.spec):
             return False
@@ -41,7 +41,7 @@ class PodResources:
 
 
 def asks_extended(spec: PodSpec) -> bool:
-    """Return whether a pod names extended resources that devices may serve; nearly none do."""
+    """Return whether a pod requests extended resources that devices may serve; few pods do."""
     listed = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
     if spec.overhead:
         listed.append(spec.overhead)
@@ -55,7 +55,7 @@ def asks_extended(spec: PodSpec) -> bool:
 
 
 class SpecialClaims:
-    """The special claims of a cluster by owner; reads the claims that were written since the last question."""
+    """The special claims of a cluster by owner, updated from the claims written since the last call."""
 
     def __init__(self, tracker: ClaimTracker) -> None:
         self._tracker = tracker
@@ -68,7 +68,7 @@ class SpecialClaims:
         self._refresh()
         keys = self._keys.get((pod.metadata.name, pod.metadata.uid), {})
         if len(keys) > 1:
-            # The first in the order in which they came.
+            # The first in order of arrival.
             return find_special_claim(pod, self._tracker.all())
         for key in keys:
             return self._tracker.get(key)
@@ -97,13 +97,13 @@ class SpecialClaims:
 
 
 class Preparation:
-    """Makes the claims of a cycle.
+    """Prepares the claims of a cycle.
 
     Args:
         catalog, tracker: the cluster's objects and claims.
-        resources: which pods have extended resources that devices stand for.
+        resources: the pods' extended resources that devices serve.
         features: the enabled features.
-        binding_timeout_ns: how long devices may take to become ready; None: no limit.
+        binding_timeout_ns: the time in which devices must become ready; None: no limit.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Preparation:
         self._binding_timeout_ns = binding_timeout_ns
 
     def prepare(self, cycle: CycleClaims, now_ns: int) -> None:
-        """Fill in the claims of a cycle, and what PreFilter answers."""
+        """Fill in the claims of a cycle and the result of PreFilter."""
         pod = cycle.pod
         try:
             claims = list(pod_claims(pod, self._tracker))
@@ -194,7 +194,7 @@ class Preparation:
         return None
 
     def _look_at_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
-        """Record the claims whose devices failed or took too long, and the next deadline of a claim."""
+        """Record the claims whose devices failed or exceeded their binding timeout, and the earliest deadline of all others."""
         unready = set[int]()
         for place, claim in enumerate(cycle.claims):
             failed = binding_failed(claim)

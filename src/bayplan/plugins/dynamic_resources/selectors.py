@@ -17,18 +17,18 @@ KEPT_PROGRAMS = 1024
 
 
 class AllocationFailed(Exception):
-    """Something is wrong with a claim, class or slice: the cycle ends. The text is upstream's. Caught in this package."""
+    """A claim, class or slice is invalid: the cycle ends. The text is upstream's. Caught in this package."""
 
 
 class Selectors:
-    """Compiled expressions of one scheduler."""
+    """The device selectors (CEL expressions) of one scheduler; each is compiled once."""
 
     def __init__(self, features: AllocationFeatures) -> None:
         self._features = features
         self._programs: dict[str, DeviceProgram | CompileProblem] = {}
 
     def match(self, selectors: Sequence[DeviceSelector], device: PoolDevice, owner: str) -> bool:
-        """Return whether a device meets all selectors; `owner` says whose they are, in error texts.
+        """Return whether a device meets all selectors; `owner` names their request or class in error texts.
 
         Raises:
             AllocationFailed: an expression can't be compiled, or fails on the device.
@@ -49,7 +49,7 @@ class Selectors:
     def _ask(self, expression: str, device: PoolDevice) -> bool | CompileProblem | RunProblem:
         program = self._programs.get(expression)
         if program is None:
-            # The language takes a while to import, and most runs have no devices.
+            # Importing CEL takes a while, and most runs have no devices.
             from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
             try:

@@ -1,6 +1,6 @@
 """The volumes of each CSI driver on each node, the limits, and the rows that use each volume; updated by changes.
 
-Columns are updated lazily, like `VolumeUse`: a reader pays for the rows and objects that changed since the last time.
+Columns are updated lazily, like `VolumeUse`: reading costs time proportional to the changes since the last read.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from bayplan.state.volume_use import moved_rows, pods_with_volumes
 
 NO_LIMIT = 1 << 62
 READ = (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)
-"""The objects that determine the volumes of pods, and the attached ones."""
+"""The kinds of objects that determine the volumes of pods and the attached volumes."""
 
 CLAIM, VOLUME = "claim:", "volume:"
 
 
 class OfPod(NamedTuple):
-    """The volumes of one pod on a node, and which claims and volumes were read for them."""
+    """The volumes of one pod on a node, and the claims and volumes that were read for them."""
 
     info: PodInfo
     names: CsiNames
@@ -44,12 +44,12 @@ class AttachedVolumes:
 
     Attributes:
         has_csi_node: bool[capacity], nodes with a CSINode.
-        limited: those whose CSINode has a limit for some driver.
-        limits: int64[capacity] per driver, `NO_LIMIT` where a node has none.
-        counts: int64[capacity] per driver, volumes of pods on the node and further volumes that are attached to it.
-        rows_of: the rows whose pods use a volume, by its unique name, and the number of these pods.
+        limited: bool[capacity], nodes whose CSINode has a limit for some driver.
+        limits: int64[capacity] per driver, `NO_LIMIT` if the node has no limit.
+        counts: int64[capacity] per driver, the volumes of pods on the node and other volumes attached to it.
+        rows_of: by unique name of a volume, the rows whose pods use it, with the number of these pods.
         errors: rows on which the volumes of a pod are unknown, with the reason.
-        version: changes if something changed in rows that the log of usage does not name.
+        version: changes when rows may have changed that are not in the usage log.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -61,7 +61,7 @@ class AttachedVolumes:
         self._versions: dict[type[Struct], int] = dict.fromkeys(READ, -1)
         self._nodes_seen = (-1, -1, -1)
         self._writes = -1
-        # By claim or volume, with prefixes that keep both apart, the rows whose pods read it, and how often.
+        # By claim or volume (distinguished by a prefix), the rows with pods that read it, and the number of reads.
         self._readers: dict[str, dict[int, int]] = {}
         self.has_csi_node: Bools = np.zeros(0, dtype=np.bool_)
         self.limited: Bools = np.zeros(0, dtype=np.bool_)
@@ -118,7 +118,7 @@ class AttachedVolumes:
             self._look_at(row)
 
     def _written(self, kind: type[Struct]) -> list[str] | None:
-        """Return which objects of a type were written since the last call, None for all."""
+        """Return the keys of the objects of a type written since the last call; None for all."""
         catalog, known = self._cluster.catalog, self._versions[kind]
         self._versions[kind] = catalog.version(kind)
         return catalog.written(kind, known) if known >= 0 else None
@@ -155,7 +155,7 @@ class AttachedVolumes:
                 limits[row] = item.allocatable.count
 
     def _read_attachments(self) -> None:
-        """Read which volumes are attached to nodes, whether pods use them or not."""
+        """Read the volumes that are attached to nodes, even if no pod uses them."""
         catalog, row_of = self._cluster.catalog, self._cluster.nodes.row_of
         self._attached = {}
         self._attached_volumes = {}
@@ -214,7 +214,7 @@ class AttachedVolumes:
 
 
 def _add(users: dict[str, dict[int, int]], key: str, row: int, change: int) -> bool:
-    """Count a user (1) or its end (-1) on a row; return whether it is the first or was the last there."""
+    """Add (1) or remove (-1) a user on a row; return whether it is the first, or was the last, user there."""
     rows = users.setdefault(key, {})
     count = rows[row] = rows.get(row, 0) + change
     if not count:

@@ -18,7 +18,7 @@ from bayplan.plugins.pod_claims import PodVolumes, claim_not_found, class_of_cla
 from bayplan.state.object_catalog import ObjectCatalog
 
 NOT_PROVISIONED = "\0"
-"""Begins the handles of volumes that don't exist yet; upstream has 32 random letters there."""
+"""Prefix of the handles of volumes that don't exist yet; upstream uses 32 random letters."""
 
 
 class CsiNames(msgspec.Struct, frozen=True):
@@ -26,9 +26,9 @@ class CsiNames(msgspec.Struct, frozen=True):
 
     Attributes:
         drivers: the driver by unique name (``driver/handle``).
-        error: why they are unknown, in upstream's words, or "".
+        error: why the volumes are unknown, in upstream's words, or "".
         flags: the flags of a verdict with that error.
-        migrates: whether nodes without CSINode may have other names for them.
+        migrates: whether the names may be different on nodes without CSINode.
     """
 
     drivers: dict[str, str] = msgspec.field(default_factory=dict)
@@ -43,8 +43,8 @@ def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, ne
     Args:
         volumes: the volumes of the pod.
         catalog: claims, volumes, classes.
-        migrated: whether the node has a CSINode: only then in-tree volumes go by their CSI drivers.
-        new_pod: whether the pod is the one to be scheduled, which needs all its claims; those of others may be missing.
+        migrated: whether the node has a CSINode: only then in-tree volumes have the names of their CSI drivers.
+        new_pod: whether the pod is being scheduled and needs all its claims; for other pods, claims may be missing.
     """
     found: dict[str, str] = {}
     migrates = False
@@ -83,7 +83,7 @@ def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, ne
 
 
 def _name_of_claim(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str, bool]:
-    """Return driver and handle of a claim's volume, empty if it is not a matter of CSI, and whether that depends on `migrated`."""
+    """Return driver and handle of a claim's volume (empty if it is not a CSI volume), and whether they depend on `migrated`."""
     volume = catalog.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
         return _name_by_class(claim, catalog, migrated=migrated)
@@ -101,7 +101,7 @@ def _name_of_claim(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migr
 
 
 def _name_by_class(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str, bool]:
-    """Return the driver that will make a claim's volume, a handle that no volume has, and whether that depends on `migrated`."""
+    """Return the driver that will provision a claim's volume, a handle that no volume has, and whether `migrated` matters."""
     storage_class = catalog.get(StorageClass, class_of_claim(claim))
     if storage_class is None:
         return "", "", False

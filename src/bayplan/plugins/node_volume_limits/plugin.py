@@ -34,7 +34,7 @@ NO_DRIVERS: Mapping[str, str] = MappingProxyType({})
 class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes that would have to attach more volumes of a driver than they can.
 
-    Params: what the pod wants on nodes without CSINode and on those with one (`Wanted`).
+    Params: the pod's volumes on nodes without CSINode, and on nodes with one (`Wanted`).
     """
 
     name = "NodeVolumeLimits"
@@ -64,7 +64,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod, shared=self._pre_filters)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Pods without claims and migratable volumes are skipped whatever the cluster holds."""
+        """Pods without claims and migratable volumes are skipped, regardless of the cluster."""
         return Reads.OBJECTS if _may_count(spec) else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
@@ -75,7 +75,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return PreFilterResult(self.examine(spec))
 
     def examine(self, spec: PodVolumes) -> tuple[Wanted, Wanted]:
-        """Return what a pod wants on nodes without CSINode and on those with one."""
+        """Return a pod's volumes on nodes without CSINode, and on nodes with one."""
         self.attached.follow()
         catalog = self.handle.cluster.catalog
         names = csi_names(spec, catalog, migrated=True, new_pod=True)
@@ -112,13 +112,13 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return AttachableVolumes(self, spec, cluster)
 
     def missing_driver(self, row: int, needed: Iterable[str]) -> int:
-        """Return the verdict about a node that lacks one of some drivers; 0 if it has them all."""
+        """Return the verdict on a node that lacks one of some drivers; 0 if it has them all."""
         installed = self.attached.drivers_of(row)
         missing = next((driver for driver in needed if driver not in installed), None)
         return 0 if missing is None else self.verdict_of(f"{missing} CSI driver is not installed on the node", 0)
 
     def verdict_of(self, text: str, flags: int) -> int:
-        """Return the verdict that stands for a text."""
+        """Return the verdict that represents a text."""
         return min(self._texts.setdefault(text, len(self._texts) + FIRST_TEXT), LAST_TEXT) | flags
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return (next(text for text, other in self._texts.items() if min(other, LAST_TEXT) == number),)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register CSINodes that come or raise limits, pods that leave, claims that come, attachments that end."""
+        """Register CSINodes that are added or raise limits, deleted pods, added claims, and deleted VolumeAttachments."""
         hints = self._hints
         return (
             (ClusterEvent(EventResource.CSI_NODE, ActionType.ADD), None),
@@ -151,12 +151,12 @@ def _may_count(spec: PodVolumes) -> bool:
 
 
 class Wanted:
-    """The volumes that a pod wants a node to attach. Equal values get the same verdict from every node.
+    """The volumes that a node would have to attach for a pod. Equal values have equal verdicts on every node.
 
     Attributes:
-        counts: per driver how many volumes.
-        in_use: the unique names of those that some pod on a node uses; they are not attached a second time there.
-        problem: the verdict about all nodes if the volumes are unknown, else 0.
+        counts: the number of volumes by driver.
+        in_use: the unique names of volumes that pods on some node already use; they are not attached there again.
+        problem: the verdict on all nodes if the volumes are unknown, else 0.
         needed: drivers that must be installed.
         drivers: the driver by unique name, for pods that are moved temporarily; not compared.
     """
@@ -193,8 +193,8 @@ class DriverLimit:
 
     Args:
         limits, counts: int64[capacity].
-        fresh: how many of the pod's volumes no pod on a node uses.
-        in_use: per other volume the rows whose pods use it.
+        fresh: the number of the pod's volumes that no pod on any node uses.
+        in_use: for each other volume, the rows whose pods use it.
     """
 
     def __init__(self, limits: Ints, counts: Ints, fresh: int, in_use: list[dict[int, int]]) -> None:
@@ -204,7 +204,7 @@ class DriverLimit:
         self._in_use = in_use
 
     def exceeded(self, row: int) -> bool:
-        """Return whether the node in a row would have too many volumes, if the pod brings any."""
+        """Return whether the node in a row would exceed its limit; False if the pod adds no volumes there."""
         wanted = self._fresh
         for number in range(len(self._in_use)):
             rows = self._in_use[number]
@@ -214,7 +214,7 @@ class DriverLimit:
 
 
 class AttachableVolumes(FilterRule):
-    """`EXCEEDED`, or the number of a text: what is wrong with the volumes, or which driver is missing."""
+    """`EXCEEDED`, or the number of a text about invalid volumes or a missing driver."""
 
     def __init__(self, plugin: NodeVolumeLimits, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -228,14 +228,14 @@ class AttachableVolumes(FilterRule):
         self._has_errors = self._needs_drivers = self._in_use = False
 
     def refresh(self) -> bool:
-        """Update the columns; return whether written objects affect other rows than the logs name."""
+        """Update the columns; return whether written objects affect rows that are not in the logs."""
         self._look()
         moved = self._version != self._attached.version
         self._version = self._attached.version
         return moved
 
     def after_changes(self, params: Params | None) -> None:
-        """Read the volumes of the pods that are on nodes now."""
+        """Read the volumes of all pods currently on nodes."""
         self._look()
 
     def after_undo(self, params: Params | None) -> None:
@@ -248,12 +248,12 @@ class AttachableVolumes(FilterRule):
         found: Any = self.params if self.params is not None else self._plugin.examine(self._spec)
         plain: Wanted = found[0]
         migrated: Wanted = found[1]
-        # A pod of unknown volumes on a node is an error, if the new pod brings volumes.
+        # A pod with unknown volumes on the node is an error if the new pod adds volumes.
         self._has_errors = bool(attached.errors) and bool(migrated.counts)
         was_in_use, self._in_use = self._in_use, not attached.rows_of.keys().isdisjoint(migrated.drivers)
         known = self._version == attached.version and plain == self._plain and migrated == self._migrated
         if known and not was_in_use and not self._in_use:
-            # As many volumes as before, and no node has one of them.
+            # The same number of volumes, and no node has any of them.
             return
         self._plain, self._migrated = plain, migrated
         self._problem_on_plain, self._problem_on_migrated = self._plain.problem, self._migrated.problem
@@ -270,7 +270,7 @@ class AttachableVolumes(FilterRule):
                     self._limits.append(DriverLimit(limits, counts, len(names) - len(in_use), in_use))
 
     def filter(self, row: int) -> int:
-        """Check for a missing driver first, then for pods of unknown volumes, then the limits."""
+        """Check for a missing driver first, then for pods with unknown volumes, then the limits."""
         migrated = self._has_csi_node[row] != 0
         problem = self._problem_on_migrated if migrated else self._problem_on_plain
         if problem:

@@ -1,7 +1,7 @@
 """Volumes and claims as assumed by Reserve, until the cluster has their newer versions; volumes by class.
 
-The writes of a pod's binding reach the catalog later than the next pod is scheduled. Until then the assumed version stands in
-for the object; a newer version of the object, by its resource version, ends that.
+The writes of a pod's binding may reach the catalog after the next pod is scheduled. Until then the assumed version replaces
+the object; a version with a newer resource version ends that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bayplan.plugins.volume_binding.matching import is_bound_to
 from bayplan.state.object_catalog import ObjectCatalog
 
 SWEEP_AT = 1024
-"""From this size on, obsolete entries are removed."""
+"""Size from which obsolete entries are removed."""
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
@@ -42,7 +42,7 @@ class AssumedObjects(Generic[T]):
         return len(self._assumed)
 
     def get(self, key: str) -> T | None:
-        """Return the object by its key, assumed or else as the cluster has it."""
+        """Return an object by its key: the assumed version if there is one, else that of the cluster."""
         item = self._catalog.get(self._kind, key)
         return None if item is None else self.latest(key, item)
 
@@ -81,7 +81,7 @@ class AssumedObjects(Generic[T]):
 
 
 class VolumesByClass:
-    """An index of the volumes of a catalog, updated lazily: a reader pays for what was written since the last time."""
+    """An index of the volumes of a catalog, updated lazily: a read processes the writes since the last read."""
 
     def __init__(self, catalog: ObjectCatalog) -> None:
         self._catalog = catalog
@@ -91,7 +91,7 @@ class VolumesByClass:
         self._sorted: dict[str, list[PersistentVolume]] = {}
 
     def get(self, name: str) -> Sequence[PersistentVolume]:
-        """Return the volumes of a class by name; not to be written."""
+        """Return the volumes of a class, sorted by name; callers must not change the list."""
         self._follow()
         found = self._sorted.get(name)
         if found is None:
@@ -124,8 +124,8 @@ class Reservation(msgspec.Struct, frozen=True):
     """The volumes and claims to write.
 
     Attributes:
-        volumes: per binding the claim's key and the volume that is meant for it now.
-        claims: claims that ask for a volume to be made on the node.
+        volumes: for each binding, the claim's key and the volume, which is now reserved for it.
+        claims: the claims that request provisioning for the node.
     """
 
     volumes: tuple[tuple[str, PersistentVolume], ...]

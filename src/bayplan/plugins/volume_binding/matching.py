@@ -1,7 +1,7 @@
 """The rows that reach a volume, and static binding: the volume reserved for a waiting claim, or the smallest that fits.
 
-Rows of equal conditions (node affinity of volumes, topologies of classes and capacities) are computed once, and cached until a
-node changes. A volume of one node costs one row.
+The rows of equal conditions (node affinity of volumes, topologies of classes and capacities) are computed once, and cached
+until a node changes. A volume of one node costs one row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 
 MAX_AFFINITIES = 1 << 15
-"""Limits the affinities cached by address; at the limit the cache is emptied."""
+"""Maximum number of affinities cached by address; at the limit the cache is cleared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Reach:
     """A condition on the labels of nodes.
 
     Attributes:
-        key: compares by meaning; None for every node.
+        key: equal for equivalent conditions; None for every node.
         terms: the requirements of each term.
     """
 
@@ -58,11 +58,11 @@ class ReachableRows:
         self._cluster = cluster
         self._position = -1
         self._rows: dict[Hashable, Index] = {}
-        # By address; the entry holds the affinity, so that its address is not reused.
+        # By address; entries reference the affinity, so that its address is not reused.
         self._by_affinity: dict[int, tuple[NodeSelector, Reach]] = {}
 
     def reach_of(self, affinity: NodeSelector | None) -> Reach:
-        """Return what a volume's node affinity means; only labels count, and terms with mistakes match nothing."""
+        """Return the condition of a volume's node affinity; only labels count, and invalid terms match nothing."""
         if affinity is None:
             return EVERY_NODE
         known = self._by_affinity.get(id(affinity))
@@ -79,7 +79,7 @@ class ReachableRows:
         return reach
 
     def rows_of(self, reach: Reach) -> Index:
-        """Return intp, the rows from which something can be reached."""
+        """Return intp, the rows that meet the condition."""
         return self._kept(reach.key, reach.terms)
 
     def by_affinity(self, affinity: NodeSelector | None) -> Index:
@@ -136,7 +136,7 @@ class ReachableRows:
         codes = column.codes[: self._cluster.nodes.count]
         if requirement.operator != "In":
             return column.table(requirement)[codes]
-        # A table of all values would cost more than it saves where every volume has a value of its own.
+        # A table of all values would cost more than it saves if every volume has its own value.
         wanted = [column.index[value] for value in requirement.values if value in column.index]
         if len(wanted) == 1:
             equal: Bools = codes == wanted[0]
@@ -146,11 +146,11 @@ class ReachableRows:
 
 FILESYSTEM = "Filesystem"
 BATCH = 1 << 16
-"""Rows of volumes evaluated at a time before checking whether any are left."""
+"""Number of rows of volumes evaluated at a time, before checking whether any node is left."""
 
 
 Taken: TypeAlias = tuple[dict[str, int], Ints]
-"""The volumes that a claim takes somewhere, by name their positions, and its picks."""
+"""The volumes that a claim takes on some row (their positions by name), and its choice on each row."""
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -162,7 +162,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Return claims by the storage that they request, the smallest first, and equal ones as Go's sort leaves them."""
+    """Return claims sorted by requested storage, the smallest first; equal claims are in the order of Go's sort."""
     return sort_slice(claims, lambda claim: storage_amount(claim.spec.resources.requests))
 
 
@@ -174,15 +174,15 @@ def choose_volume(
     count: int,
     earlier: Sequence[StaticChoice],
 ) -> StaticChoice:
-    """Return which volume a claim takes on each node.
+    """Return the volume that a claim takes on each node.
 
     Args:
-        claim: waits for its first consumer.
+        claim: the claim, which waits for its first consumer.
         selector: the selector of the claim, compiled; None if it has none.
         volumes: the volumes of the claim's class, in the order of their names.
         reachable: finds the rows of a node affinity.
-        count: how many rows there are.
-        earlier: the choices for the pod's claims that came first; what they took is gone.
+        count: the number of rows.
+        earlier: the choices for earlier claims of the pod; their volumes are taken.
     """
     requested = storage_amount(claim.spec.resources.requests)
     fitting = [volume for volume in volumes if could_hold(volume, claim, requested)]
@@ -197,7 +197,7 @@ def choose_volume(
     picks = np.full(count, NOTHING, dtype=np.int64)
     undecided = np.ones(count, dtype=np.bool_)
     for number in meant:
-        # A volume that is reserved for the claim is chosen, whether reachable or not.
+        # A volume reserved for the claim is chosen even if it is unreachable.
         here = np.flatnonzero(undecided)
         here = _not_taken(fitting[number], here, taken)
         undecided[here] = False
@@ -210,7 +210,7 @@ def choose_volume(
 
 
 def could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: Quantity) -> bool:
-    """Return whether a volume is large enough, of the right mode and attributes, and neither another's nor on its way out."""
+    """Return whether a volume has enough storage, the right mode and attributes, and is neither reserved for others nor deleted."""
     if volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
         return False
     if storage_amount(volume.spec.capacity) < requested:
@@ -245,7 +245,7 @@ def _take_in_order(
     undecided: Bools,
     picks: Ints,
 ) -> int:
-    """Give each undecided row the first volume that it can reach, as far as one batch goes; return how many were looked at."""
+    """Choose for each undecided row the first reachable volume of a batch; return the number of volumes in the batch."""
     batch: list[Index] = []
     size = 0
     for number in numbers:

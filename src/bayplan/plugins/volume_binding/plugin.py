@@ -60,7 +60,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
-"""The scale of scores in shapes."""
+"""The maximum score in shapes."""
 
 STATE_KEY = "VolumeBinding"
 RESERVED_KEY = "VolumeBinding/reserved"
@@ -77,9 +77,9 @@ class VolumeBinding(
     ReservePlugin[PodVolumes],
     PreBindPlugin[PodVolumes],
 ):
-    """Rejects nodes where the pod's volumes can't be reached, found or made; reserves them. Arguments: `VolumeBindingArgs`.
+    """Rejects nodes where the pod's volumes can't be reached, found or provisioned; reserves them. Arguments: `VolumeBindingArgs`.
 
-    Params: the pod's `VolumeNeeds`. What Reserve assumed lives in the plugin, as upstream each profile has its own.
+    Params: the pod's `VolumeNeeds`. As upstream, the objects that Reserve assumed are stored in the plugin, for each profile.
     """
 
     name = "VolumeBinding"
@@ -104,7 +104,7 @@ class VolumeBinding(
         self._by_class = VolumesByClass(catalog)
         self._texts: dict[str, int] = {}
         self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
-        # Whether the profile runs PreFilter and Filter: upstream's state of a cycle is missing, or empty, where not.
+        # Whether the profile runs PreFilter and Filter: otherwise upstream's cycle state is missing or empty.
         self._pre_filters = False
         self._filters = False
 
@@ -113,21 +113,21 @@ class VolumeBinding(
         return has_ephemeral(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return whose the claims of ephemeral volumes must be."""
+        """Return the pod that must own the claims of ephemeral volumes."""
         return owner_of_ephemeral(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
-        """Return the pod's volumes; which pods share results is up to the params."""
+        """Return the pod's volumes; the params determine which pods share results."""
         return pod_volumes(pod, shared=True)
 
     # Filter.
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Pods without claims are skipped whatever the cluster holds."""
+        """Pods without claims are skipped, regardless of the cluster."""
         return Reads.OBJECTS if spec.has_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Reject pods whose claims can't be used, or should have been bound; SKIP those without claims."""
+        """Reject pods whose claims can't be used, or should already be bound; SKIP pods without claims."""
         self._pre_filters = True
         if not spec.has_claims:
             return SKIP
@@ -149,7 +149,7 @@ class VolumeBinding(
         return self.needs(claims)
 
     def needs(self, claims: SortedClaims) -> VolumeNeeds:
-        """Return what the choice of volumes for some claims depends on."""
+        """Return the data that determines the choice of volumes for some claims."""
         catalog = self.handle.cluster.catalog
         bound = tuple([bound_volume(item, self._reachable, migration=self.migration) for item in claims.bound])
         versions: tuple[int, ...] = ()
@@ -165,7 +165,7 @@ class VolumeBinding(
         return VolumesOnNode(self, cluster)
 
     def verdicts(self, params: Params) -> Codes:
-        """Return uint16[rows], the verdicts about all nodes: the same array as long as nothing changes that they depend on."""
+        """Return uint16[rows], the verdicts on all nodes: the same array until something that they depend on changes."""
         self._filters = True
         needs = params[0]
         assert isinstance(needs, VolumeNeeds)
@@ -175,7 +175,7 @@ class VolumeBinding(
         return min(self._texts.setdefault(text, len(self._texts) + FIRST_ERROR), LAST_ERROR)
 
     def _solution(self, needs: VolumeNeeds) -> Solution:
-        """Return the volumes of a pod on all nodes, worked out once for equal needs."""
+        """Return the volumes of a pod on all nodes, computed once for equal needs."""
         cluster = self.handle.cluster
         position = cluster.node_log.end
         for known, known_position, solution in self._solutions:
@@ -193,7 +193,7 @@ class VolumeBinding(
         return [self._volumes.latest(volume.metadata.name, volume) for volume in volumes]
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return what is wrong with the volumes on a node."""
+        """Return the reasons why a node was rejected."""
         if verdict == STATE_MISSING:
             return (NOT_FOUND,)
         if verdict & ERROR_BIT:
@@ -203,7 +203,7 @@ class VolumeBinding(
     # Score.
 
     def pre_score_reads(self, spec: PodVolumes) -> Reads:
-        """Without the feature gate nothing is scored, whatever the cluster holds."""
+        """Without the feature gate nothing is scored, regardless of the cluster."""
         return Reads.OBJECTS if self._scores and spec.has_claims else Reads.NOTHING
 
     def pre_score(self, spec: PodVolumes, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -218,7 +218,7 @@ class VolumeBinding(
         return needs if isinstance(needs, Status) else (needs,)
 
     def score(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Ints:
-        """Return 0 to 100 by the storage that is used; 0 if no volume is chosen."""
+        """Return 0 to 100 by the used share of storage; 0 if no volume is chosen."""
         scores = np.zeros(len(rows), dtype=np.int64)
         if not params or not self._scores:
             return scores
@@ -259,7 +259,7 @@ class VolumeBinding(
         return None if row is None else self._solution(needs).decision(row)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Undo Reserve; if it was not reached, drop what Filter chose, as upstream does."""
+        """Undo Reserve; if it did not run, drop Filter's choice, as upstream does."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is not None:
             names = [volume.metadata.name for _, volume in reservation.volumes]
@@ -278,7 +278,7 @@ class VolumeBinding(
         state.delete(STATE_KEY)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return ``volumes``, by claim the volume that it takes, and ``provision``, the claims whose volumes are to be made."""
+        """Return ``volumes``, the volume of each claim, and ``provision``, the claims whose volumes will be provisioned."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is None:
             return {}
@@ -292,14 +292,14 @@ class VolumeBinding(
         return SUCCESS
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
-        """Return volumes with the claims that they are meant for, then claims with the node that was selected."""
+        """Return volumes with the claims that they are reserved for, then claims with the selected node."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is None:
             return ()
         return (*(volume for _, volume in reservation.volumes), *reservation.claims)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register all objects that volumes are chosen by, and nodes that come or change labels."""
+        """Register all kinds of objects that affect the choice of volumes, and added or relabelled nodes."""
         hints = self._hints
         changes = ActionType.ADD | ActionType.UPDATE
         return (
@@ -320,10 +320,10 @@ class VolumeBinding(
 
 
 class VolumesOnNode(FilterRule):
-    """The flags of what is wrong with a node (`solution`), or the number of an error.
+    """The flags of a node's problems (see `solution`), or the number of an error.
 
-    Which volume a node gets depends on what else there is to choose from, so that the plugin works it out for all nodes
-    together, and once for all pods of equal params.
+    The choice of a volume depends on all available volumes, so the plugin computes it for all nodes together, once for all
+    pods with equal params.
     """
 
     def __init__(self, plugin: VolumeBinding, cluster: ClusterState) -> None:
@@ -344,12 +344,12 @@ class VolumesOnNode(FilterRule):
         return True
 
     def filter(self, row: int) -> int:
-        """Return the verdict about a node; without PreFilter there is none."""
+        """Return the verdict on a node; an error if PreFilter is disabled."""
         return STATE_MISSING if self._known is None else self._codes[row]
 
 
 class BindingHints:
-    """The queueing hints; they look at nothing but the objects of the event."""
+    """The queueing hints; they read only the objects of the event."""
 
     @hint(StorageClass, new=True)
     def is_schedulable_after_storage_class_change(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
@@ -360,7 +360,7 @@ class BindingHints:
     def is_schedulable_after_persistent_volume_claim_change(
         self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
     ) -> bool:
-        """Queue the pod if the claim is one of its own."""
+        """Queue the pod if it uses the claim."""
         return is_claim_of(pod, new)
 
     @hint(CSINode, new=True)

@@ -1,8 +1,8 @@
 """The volumes for a pod on each node: VolumeBinding's Filter, over all nodes at once.
 
 On each node bound claims must be reachable; each waiting claim takes the smallest volume that fits, smaller claims
-first; the rest must be provisioned there. None of this depends on the pods of a node. The score for storage usage is of these
-volumes, too (gate StorageCapacityScoring, KEP-4049).
+first; the rest must be provisioned there. None of this depends on the pods of a node. The score for storage usage also applies to
+these volumes (gate StorageCapacityScoring, KEP-4049).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Decision(msgspec.Struct, frozen=True):
     """The volumes for a pod on one node.
 
     Attributes:
-        bindings: claims and the volumes that they take.
+        bindings: claims with the volumes that they take.
         provisions: claims whose volumes are to be provisioned, with the capacity that is sufficient for each, if published.
     """
 
@@ -70,8 +70,8 @@ class Solution:
 
     Attributes:
         flags: uint16 per row, reasons against the node.
-        static, provisions: the choices for claims that wait, each in the order in which upstream makes them.
-        errors: texts that end the cycle, with the rows where they come up; a later one does not replace an earlier one.
+        static, provisions: the choices for waiting claims, each in upstream's order.
+        errors: texts of errors that end the cycle, with their rows; the first error of a row counts.
     """
 
     def __init__(self, count: int) -> None:
@@ -82,9 +82,9 @@ class Solution:
         self._verdicts: Codes | None = None
 
     def verdicts(self, number_of: Callable[[str], int]) -> Codes:
-        """Return uint16 per row, 0 if all volumes of the pod are available; `number_of` gives the text of an error a number.
+        """Return uint16 per row, 0 if all volumes of the pod are available; `number_of` returns the number of an error text.
 
-        The same array each time, and the solution must not change any more.
+        Every call returns the same array; the solution must not change after the first.
         """
         if self._verdicts is not None:
             return self._verdicts
@@ -95,7 +95,7 @@ class Solution:
         return verdicts
 
     def decision(self, row: int) -> Decision:
-        """Return what the pod gets on a row that passed."""
+        """Return the volumes for the pod on a row that passed."""
         bindings = [
             (choice.claim, choice.volumes[choice.picks.item(row)])
             for choice in self.static
@@ -133,7 +133,7 @@ def capacity_score(decision: Decision, shape: Sequence[tuple[int, int]]) -> int:
     if not requested:
         return 0
     total = sum(_score(wrap_int64(requested[name]), wrap_int64(capacity[name]), shape) for name in requested)
-    # The nearest integer, halves away from zero; scores of a shape are never negative.
+    # Round half away from zero; scores of a shape are never negative.
     return (2 * total + len(requested)) // (2 * len(requested))
 
 
@@ -144,7 +144,7 @@ def _score(requested: int, capacity: int, shape: Sequence[tuple[int, int]]) -> i
 
 
 def _broken_linear(shape: Sequence[tuple[int, int]], utilization: int) -> int:
-    """Return a piecewise linear function, constant before the first point and after the last one."""
+    """Return the value of a piecewise linear function, constant before the first point and after the last."""
     if utilization <= shape[0][0]:
         return shape[0][1]
     for (x0, y0), (x1, y1) in pairwise(shape):

@@ -1,4 +1,4 @@
-"""A pod's claims, and its volumes on all nodes, worked out step by step as upstream does it for one."""
+"""A pod's claims and its volumes on all nodes, computed in the same steps as upstream does for one node."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class SortedClaims(msgspec.Struct, frozen=True):
-    """The claims of a pod, those that must have been bound long ago left out: with them a pod is rejected.
+    """The claims of a pod. Unbound claims with immediate binding are not included: they reject the pod.
 
     Attributes:
-        bound: per bound claim the name of its volume and the volume, None if it does not exist.
-        delayed: claims that wait for their first consumer.
-        classes: the storage classes of these, in the same order.
+        bound: for each bound claim, the name of its volume and the volume, or None if it does not exist.
+        delayed: the claims that wait for their first consumer.
+        classes: the storage classes of the delayed claims, in the same order.
     """
 
     bound: tuple[tuple[str, PersistentVolume | None], ...]
@@ -62,7 +62,7 @@ class SortedClaims(msgspec.Struct, frozen=True):
 
 
 def claims_error(spec: PodVolumes, catalog: ObjectCatalog) -> str:
-    """Return why one of a pod's claims can't be used at all, or the empty text. Assumed versions don't count here."""
+    """Return why one of a pod's claims can't be used at all, or the empty string. Assumed versions are ignored."""
     for volume in spec.volumes:
         if volume.claim is None:
             continue
@@ -90,7 +90,7 @@ def sort_claims(
     claims: AssumedObjects[PersistentVolumeClaim],
     volumes: AssumedObjects[PersistentVolume],
 ) -> SortedClaims | Status:
-    """Return a pod's claims by what is to be done about them, or why the pod is rejected. All claims must exist."""
+    """Return a pod's claims grouped into bound and waiting ones, or why the pod is rejected. All claims must exist."""
     bound: list[tuple[str, PersistentVolume | None]] = []
     delayed: list[PersistentVolumeClaim] = []
     classes: list[StorageClass] = []
@@ -109,7 +109,7 @@ def sort_claims(
         if storage_class is not None and storage_class.volume_binding_mode is None:
             return error(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         if storage_class is None or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER or name:
-            # A claim that a user bound to a volume in advance is left to the volume controller, too.
+            # The volume controller also binds claims that a user has bound to a volume in advance.
             immediate = True
         else:
             delayed.append(claim)
@@ -123,18 +123,18 @@ MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 VolumesOfClass = Callable[[str], Sequence[PersistentVolume]]
-"""The volumes of a storage class by name, assumed versions among them."""
+"""Returns the volumes of a storage class sorted by name, including assumed versions."""
 
 
 class BoundVolume(msgspec.Struct, frozen=True):
-    """From which nodes the volume of a bound claim can be reached: the same for all volumes of which this says the same.
+    """The nodes that can reach the volume of a bound claim, as a value: volumes with equal values have equal verdicts.
 
     Attributes:
         missing: the name of the volume if it does not exist.
         reach: its node affinity.
-        plugin: its in-tree plugin if nodes may know it by a CSI driver.
+        plugin: its in-tree plugin if nodes may use a CSI driver for it.
         driver_reach: its node affinity on such nodes.
-        error: why it can't be translated for them.
+        error: why the volume can't be translated for such nodes.
     """
 
     missing: str = ""
@@ -151,9 +151,9 @@ class VolumeNeeds(msgspec.Struct, frozen=True):
     """Everything that determines the volumes of a pod on each node; compared by value.
 
     Attributes:
-        bound: per bound claim from which nodes its volume can be reached.
-        delayed: claims that wait for their first consumer.
-        classes: the storage classes of these, in the same order.
+        bound: for each bound claim, the nodes that can reach its volume.
+        delayed: the claims that wait for their first consumer.
+        classes: the storage classes of the delayed claims, in the same order.
         versions: the versions of the other objects that are read, and of the assumed volumes.
     """
 
@@ -166,7 +166,7 @@ class VolumeNeeds(msgspec.Struct, frozen=True):
 def bound_volume(
     bound: tuple[str, PersistentVolume | None], reachable: ReachableRows, *, migration: bool
 ) -> BoundVolume:
-    """Return what matters of a bound claim, given by name and volume; with `migration` nodes may know it by a CSI driver."""
+    """Return the relevant data of a bound claim, given by name and volume; with `migration`, nodes may use its CSI driver."""
     name, volume = bound
     if volume is None:
         return BoundVolume(missing=name)
@@ -222,7 +222,7 @@ def _check_bound_claims(
 
 
 def _migrated_rows(plugin: str, cluster: ClusterState) -> Bools:
-    """Return the nodes that know volumes of an in-tree plugin by their CSI driver."""
+    """Return the nodes that use the CSI driver for volumes of an in-tree plugin."""
     rows = np.zeros(cluster.nodes.count, dtype=np.bool_)
     for csi_node in cluster.catalog.all(CSINode):
         row = cluster.nodes.row_of.get(csi_node.metadata.name)
@@ -232,7 +232,7 @@ def _migrated_rows(plugin: str, cluster: ClusterState) -> Bools:
     return rows
 
 
-# Claims that wait.
+# Waiting claims.
 
 
 def _find_volumes(
@@ -242,7 +242,7 @@ def _find_volumes(
     volumes_of_class: VolumesOfClass,
     solution: Solution,
 ) -> None:
-    """Choose volumes for the claims that wait, and check whether the others can be provisioned."""
+    """Choose volumes for the waiting claims, and check whether all other volumes can be provisioned."""
     count = cluster.nodes.count
     going = np.ones(count, dtype=np.bool_)
     selected: list[PersistentVolumeClaim] = []
@@ -313,7 +313,7 @@ def _check_provision(
 
 
 def _tracks_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState) -> bool:
-    """Return whether the driver publishes its capacity, and the claim its size."""
+    """Return whether the driver publishes its capacity, and the claim specifies a size."""
     if STORAGE not in claim.spec.resources.requests:
         return False
     driver = cluster.catalog.get(CSIDriver, storage_class.provisioner)
@@ -323,7 +323,7 @@ def _tracks_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, 
 def _sufficient_capacities(
     claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState
 ) -> list[CSIStorageCapacity]:
-    """Return the capacities of a class that are enough for a claim, by namespace and name."""
+    """Return the capacities of a class that are sufficient for a claim, sorted by namespace and name."""
     size = value(claim.spec.resources.requests[STORAGE])
     found = []
     for capacity in cluster.catalog.all(CSIStorageCapacity):
