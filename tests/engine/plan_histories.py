@@ -87,21 +87,19 @@ def said_by(plan: Plan) -> dict[str, object]:
     plan.refresh_filters()
     state = plan.state
     alive = state.nodes.alive
-    first, verdicts = plan.filtered.first_failures()
     found: dict[str, object] = {
         "feasible": np.flatnonzero(plan.filtered.feasible).tolist(),
         "count": plan.filtered.count,
-        "first failures": first[alive].tolist(),
-        "verdicts": verdicts[alive].tolist(),
+        "first failures": plan.filtered.first_failures()[alive].tolist(),
         "single rows": [plan.filtered.first_failure_at(row) for row in np.flatnonzero(alive).tolist()],
         "failure": plan.failure and plan.failure.message,
     }
     if plan.filtered.count > 1 and plan.failure is None:
         plan.refresh_scores()
-        highest, rows = plan.best()
+        highest, rows = plan.totals.blocks.best()
         found["totals"] = plan.totals.total[: state.nodes.count].tolist()
         found["best"] = (highest, list(rows))
-        found["nth best"] = [plan.totals.blocks.nth(highest, number) for number in range(len(rows))]
+        found["nth best"] = [plan.totals.blocks.nth(number) for number in range(len(rows))]
         sample = np.flatnonzero(plan.filtered.feasible)[::2].astype(np.intp)
         # A sample is scaled by itself, and then all totals are summed up again: mostly only rows that changed shall be.
         if plan.scores_samples and state.usage_log.end % 3 == 0:

@@ -10,10 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.engine.cycle import first_failures
+from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.plan import Plan
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.what_if import PASSES, first_failure_with
+from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.state.pod_info import PodInfo
@@ -109,8 +110,7 @@ def test_values_follow_every_change(seed: int) -> None:
 
 def check_against_filters(plan: Plan, got: FirstFailures, pods: dict[int, list[PodInfo]]) -> None:
     """Compare with the filters' results for each row, with its nominated pods moved there and without them."""
-    first, verdicts = plan.filtered.first_failures()
-    own = np.where((first >= 0) & plan.examined(), first << 16 | verdicts, PASSES)
+    own = np.where(plan.examined(), plan.filtered.first_failures(), PASSES)
     want = own.copy()
     for row, failure in ((row, first_failure_with(plan, row, pods[row])) for row in pods):
         if failure != PASSES and plan.examined()[row]:

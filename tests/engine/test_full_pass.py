@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.framework.cycle_state import CycleState
@@ -80,15 +81,12 @@ def test_an_invalid_score_where_a_node_is_not_feasible_is_none() -> None:
 
 def test_the_first_filter_that_fails_is_told() -> None:
     plan, _ = make({"refuses": ("n2",)}, {"refuses": ("n1", "n2")}, nodes=("n1", "n2", "n3"))
-    first, verdicts = plan.filtered.first_failures()
-    assert first[:3].tolist() == [1, 0, -1]
-    assert verdicts[:3].tolist() == [1, 1, 0]
+    assert plan.filtered.first_failures()[:3].tolist() == [1 << 16 | 1, 1, PASSES]
 
 
 def test_a_filter_that_pre_filter_skipped_does_not_run() -> None:
     plan, _ = make({"pre_filter": SKIP, "refuses": ("n1",)}, {"refuses": ("n2",)})
-    first, _ = plan.filtered.first_failures()
-    assert first[:2].tolist() == [-1, 0]
+    assert plan.filtered.first_failures()[:2].tolist() == [PASSES, 1]
     assert [part.name for part in plan.filtered.results] == ["B"]
 
 

@@ -30,9 +30,7 @@ def feasible(scheduler: Scheduler, pod: Pod) -> list[str]:
     if result.tried_alone:
         return [names[result.row] or ""]
     rows = set(np.flatnonzero(plan.filtered.feasible).tolist())
-    failures = result.nominated_failures
-    shut = [] if failures is None else failures.rows.tolist()
-    return sorted(names[row] or "" for row in rows - set(shut))
+    return sorted(names[row] or "" for row in rows - set(result.nominated_failures))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from bayplan.conformance.cross_topology import assigned_pod_added, assigned_pod_updated
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.framework.events import (
@@ -210,12 +211,12 @@ def test_an_assigned_pod_helps_only_pods_that_it_could_be_near_to(
     queue.fail(popped(queue), 0, unschedulable_plugins=plugins)
     event = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_LABEL)
     old, new = pod("r", node="n1"), pod("r", node="n1", app="x")
-    assert queue.assigned_pod_updated(event, old, new, 5 * SECOND) == want
+    assert assigned_pod_updated(queue, event, old, new, 5 * SECOND) == want
 
 
 def test_an_assigned_pod_that_takes_less_helps_everybody() -> None:
     scale_down = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCALE_DOWN)
     queue = rejected((scale_down, "P", None))
     event = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN)
-    assert queue.assigned_pod_added(pod("r", node="n1"), 5 * SECOND) == 0
-    assert queue.assigned_pod_updated(event, pod("r"), pod("r"), 5 * SECOND) == 1
+    assert assigned_pod_added(queue, pod("r", node="n1"), 5 * SECOND) == 0
+    assert assigned_pod_updated(queue, event, pod("r"), pod("r"), 5 * SECOND) == 1

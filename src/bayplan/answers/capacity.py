@@ -21,6 +21,7 @@ from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import InputError
+from bayplan.engine.filtered_rows import PASSES
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -340,19 +341,19 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
     if status is not None:
         return {int(row): status.reasons for row in rows.nonzero()[0]}
     plan.refresh_filters()
-    numbers, verdicts = plan.filtered.first_failures()
+    failures = plan.filtered.first_failures()
     examined = plan.examined()
-    known: dict[tuple[int, int], tuple[str, ...]] = {}
+    known: dict[int, tuple[str, ...]] = {}
     found: dict[int, tuple[str, ...]] = {}
     for row in rows.nonzero()[0].tolist():
-        code = int(numbers[row]), int(verdicts[row])
-        if code[0] < 0 or not code[1]:
+        failure = int(failures[row])
+        if failure == PASSES:
             if not examined[row]:
                 found[row] = ("kept from the filters by PreFilter",)
             continue
-        if code not in known:
-            known[code] = plan.explain(*code).reasons
-        found[row] = known[code]
+        if failure not in known:
+            known[failure] = plan.explain(failure >> 16, failure & 0xFFFF).reasons
+        found[row] = known[failure]
     return found
 
 

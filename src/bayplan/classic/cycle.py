@@ -13,7 +13,7 @@ from bayplan.classic.fit_error import FitError
 from bayplan.classic.plugins.priority import MAX_PRIORITY, FailingPriority, RowPriority
 from bayplan.classic.select_host import select_host
 from bayplan.classic.trial import NodeTrial
-from bayplan.engine.cycle import NominatedFailures, ScheduleResult
+from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.nominated_pods import NominatedPodLister, NominatedPods
@@ -188,7 +188,7 @@ def _keep_first(failing: Codes, numbers: Sequence[int]) -> None:
 
 def _with_nominated_pods(plan: Plan, nominated: NominatedPods, result: ClassicResult, settings: CycleSettings) -> None:
     """Run the predicates again on nodes with nominated pods, as if these ran there; the resulting failures take precedence."""
-    rows, first, verdicts = [], [], []
+    failures: dict[int, int] = {}
     for row in nominated.rows.tolist():
         trial = NodeTrial(plan, row, settings.custom)
         try:
@@ -199,13 +199,8 @@ def _with_nominated_pods(plan: Plan, nominated: NominatedPods, result: ClassicRe
         if found.any():
             result.failing[:, row] = found
             number = int(found.nonzero()[0][0])
-            rows.append(row)
-            first.append(number)
-            verdicts.append(int(found[number]))
-    if rows:
-        result.common.nominated_failures = NominatedFailures(
-            np.array(rows, dtype=np.intp), np.array(first, dtype=np.intp), np.array(verdicts, dtype=np.uint16)
-        )
+            failures[row] = number << 16 | int(found[number])
+    result.common.nominated_failures = failures
 
 
 def _predicate_errors(plan: Plan, failing: Codes, settings: CycleSettings) -> Status | None:
@@ -258,7 +253,7 @@ def prioritize_nodes(
     common.failure = priority_errors(plan, len(result.order))
     if common.failure is not None:
         return
-    counts_nominated = common.nominated_failures is not None
+    counts_nominated = bool(common.nominated_failures)
     checked = settings.custom or not state.small
     if common.sample is not None and not (common.extended or counts_nominated or checked) and plan.scores_samples:
         common.total, found = plan.score_sample(Sample(result.order))

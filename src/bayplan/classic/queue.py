@@ -16,7 +16,7 @@ from bayplan.classic.go_heap import GoHeap
 from bayplan.classic.pod_backoff import PodBackoffMap
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import PodLister
-from bayplan.engine.queue import NO_LABELS, PreCheck, PreEnqueue, Requeue, SchedulingQueue
+from bayplan.engine.queue import PreCheck, PreEnqueue, Requeue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queue_tiers import LABEL_ADD, LABEL_UPDATE
 from bayplan.engine.queued_pod import (
@@ -263,7 +263,7 @@ class ClassicQueue(SchedulingQueue):
         """
         return self._move_to_queues(list(self._unschedulable_q.values()), now_ns, label)
 
-    def assigned_pod_added(self, pod: Pod, now_ns: int, namespace_labels: Mapping[str, str] = NO_LABELS) -> int:
+    def assigned_pod_added(self, pod: Pod, now_ns: int) -> int:
         """Move the pods with affinity to this pod; even if there are none, later failures take the request into account."""
         return self._move_to_queues(self._with_matching_affinity_term(pod), now_ns, ASSIGNED_POD_ADD.label)
 

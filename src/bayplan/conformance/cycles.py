@@ -19,6 +19,7 @@ from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.cycle import ScheduleResult, absent_status, schedule_pod
+from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.full_pass import ScoreTable, score_over
 
 from bayplan.engine.plan import Plan
@@ -31,7 +32,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import Code, Status, verdict_code
+from bayplan.framework.status import ERROR_BIT, Code, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.requests import repeats_overhead
@@ -149,21 +150,19 @@ def _record_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> N
     if result.tried_alone:
         answer["feasible"] = [result.nominated_node]
         return
-    first, verdicts = plan.filtered.first_failures()
-    if result.nominated_failures is not None:
-        result.nominated_failures.write_to(first, verdicts)
+    failures = plan.filtered.first_failures()
+    for row, failure in result.nominated_failures.items():
+        failures[row] = failure
     examined = plan.examined()
     by_node: dict[str, Json] = {}
     alive = np.flatnonzero(plan.state.nodes.alive).tolist()
     for row in alive:
-        if examined[row] and first[row] >= 0:
-            number, verdict = int(first[row]), int(verdicts[row])
-            found = plan.explain(number, verdict)
-            if verdict_code(verdict) is Code.ERROR:
-                found = plan.filter_error(number, verdict)
+        failure = int(failures[row])
+        if examined[row] and failure != PASSES:
+            found = plan.filter_error(failure) if failure & ERROR_BIT else plan.explain(failure >> 16, failure & 0xFFFF)
             by_node[names[row] or ""] = {"plugin": found.plugin, **_recorded(found)}
     answer["filter"] = by_node
-    answer["feasible"] = list[Json](sorted(names[row] or "" for row in alive if examined[row] and first[row] < 0))
+    answer["feasible"] = list[Json](sorted(names[row] or "" for row in alive if examined[row] and failures[row] == PASSES))
 
 
 def _every_filter(plan: Plan) -> dict[str, Json]:
@@ -233,8 +232,7 @@ def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> St
 def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) -> None:
     """Check that the plan's cached totals, which decide, equal the totals of the full pass."""
     count = plan.state.nodes.count
-    failures = result.nominated_failures
-    own = failures is None or not plan.filtered.feasible[failures.rows].any()
+    own = not any(plan.filtered.feasible[row] for row in result.nominated_failures)
     if result.scored and own and not np.array_equal(plan.totals.total[:count], table.total):
         raise AssertionError("the kept totals of the plan differ from a full pass")
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import JsonObject
+from bayplan.conformance.cross_topology import assigned_pod_added, assigned_pod_updated
 from bayplan.engine.in_flight import InFlightEvent
 
 from bayplan.engine.queue import PreCheck, PreEnqueue, QueueOptions, SchedulingQueue
@@ -265,7 +266,7 @@ class _Replay:
         queue, now_ns = self.queue, self.now_ns
         match op.op:
             case "assignedAdd" if op.via == "queue":
-                queue.assigned_pod_added(self._learn(op.pod), now_ns)
+                assigned_pod_added(queue, self._learn(op.pod), now_ns)
             case "assignedAdd":
                 queue.move_all(ASSIGNED_POD_ADD, None, self._learn(op.pod), now_ns)
             case "assignedDelete":
@@ -275,7 +276,7 @@ class _Replay:
                 events = pod_update_events(old, new)
                 for event in events:
                     if op.via == "queue":
-                        queue.assigned_pod_updated(event, old, new, now_ns)
+                        assigned_pod_updated(queue, event, old, new, now_ns)
                     else:
                         queue.move_all(event, old, new, now_ns)
                 return {"events": [event.label for event in events]}

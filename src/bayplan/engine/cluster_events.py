@@ -11,17 +11,7 @@ from msgspec import structs
 
 from bayplan.engine.actions import Action
 from bayplan.engine.queued_pod import key_of
-from bayplan.framework.events import (
-    ASSIGNED_POD_ADD,
-    ASSIGNED_POD_DELETE,
-    EVENT_RESOURCE_BY_TYPE,
-    NODE_ADD,
-    NODE_DELETE,
-    ActionType,
-    ClusterEvent,
-    node_update_events,
-    pod_update_events,
-)
+from bayplan.framework.events import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, nominated_node_changed, object_changes
 from bayplan.framework.status import Code, Status
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -103,8 +93,7 @@ class ClusterEvents:
                 state.renew_pod(state.pods[key], new)
             else:
                 state.update_pod(new)
-        for event in pod_update_events(old, new, state.request_gates):
-            self._scheduler.queue.move_all(event, old, new, now_ns)
+        self._move_all(old, new, now_ns)
 
     def _update_pending_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> list[Action]:
         scheduler = self._scheduler
@@ -115,7 +104,7 @@ class ClusterEvents:
                 return self._delete_assumed_pod(new, now_ns)
             return []
         scheduler.queue.update(old, new, now_ns)
-        if old.status.nominated_node_name and old.status.nominated_node_name != new.status.nominated_node_name:
+        if nominated_node_changed(old, new):
             self._nomination_left(old, now_ns)
         return []
 
@@ -172,16 +161,18 @@ class ClusterEvents:
                 for key in list(state.pods_on[state.nodes.row_of[name]]):
                     scheduler.assumed.pop(key, None)
                 state.remove_node(name)
-            scheduler.queue.move_all(NODE_DELETE, old, None, now_ns)
-            return
-        known = new.metadata.name in state.nodes.row_of
-        state.add_node(new)
-        if old is None or not known:
-            self._place_waiting_for(new)
-            scheduler.queue.move_all(NODE_ADD, None, new, now_ns)
-            return
-        for event in node_update_events(old, new):
-            scheduler.queue.move_all(event, old, new, now_ns)
+        else:
+            if new.metadata.name not in state.nodes.row_of:
+                old = None
+            state.add_node(new)
+            if old is None:
+                self._place_waiting_for(new)
+        self._move_all(old, new, now_ns)
+
+    def _move_all(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
+        """Wake the pods that a change may help."""
+        for change in object_changes(old, new, gates=self._scheduler.state.request_gates):
+            self._scheduler.queue.move_all(change.event, change.old, change.new, now_ns)
 
     def _place_waiting_for(self, node: Node) -> None:
         """Add the pods that were bound to this node before the node was known."""
@@ -204,7 +195,4 @@ class ClusterEvents:
             state.remove_object(type(item), key)
         else:
             state.put_object(key, new)
-        resource = EVENT_RESOURCE_BY_TYPE.get(type(item))
-        if resource is not None:
-            action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE
-            self._scheduler.queue.move_all(ClusterEvent(resource, action), old, new, now_ns)
+        self._move_all(old, new, now_ns)

@@ -9,8 +9,7 @@ cdef class ScheduleResult:
     cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, refused_row
     cdef public Sample sample
     cdef public object ties, total, nominated_node, refusal, sample_span, failure, diagnosis
-    cdef public object first_failures, table, extended
-    cdef object _nominated_failures
+    cdef public object first_failures, nominated_failures, table, extended
     cdef public bint scored, tried_alone, check_all
 
 @cython.locals(result=ScheduleResult)

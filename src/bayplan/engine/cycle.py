@@ -2,47 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
+from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.nominated_pods import NO_NOMINATED_PODS, NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
 from bayplan.engine.preemption.dry_runner import PLAN
-from bayplan.engine.select_host import NO_ROWS, NodeSampling, Pick, Sample, Ties, tie_set
-from bayplan.engine.what_if import PASSES, first_failure_with
+from bayplan.engine.select_host import NO_ROWS, NodeSampling, Pick, Sample, Ties, tie_set, visited_rows
+from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from bayplan.framework.extender import EXTENDER, Extender
-from bayplan.framework.status import ERROR_BIT, Code, Status, unresolvable, unschedulable, verdict_code
+from bayplan.framework.status import ERROR_BIT, Status, unresolvable, unschedulable
 from bayplan.objects.pod import Pod
-from bayplan.state.arrays import Bools, Codes, Index
+from bayplan.state.arrays import Bools, Index
 from bayplan.state.row_log import RowLog
 
 _UNSCHEDULABLE = unschedulable()
-
-
-class NominatedFailures(NamedTuple):
-    """Rows where the first failing filter changes when the pods nominated to them count.
-
-    Attributes:
-        rows: intp, ascending.
-        filters: intp, the number of the first failing filter.
-        verdicts: uint16, its verdict.
-    """
-
-    rows: Index
-    filters: Index
-    verdicts: Codes
-
-    def write_to(self, first: Index, verdicts: Codes) -> None:
-        """Write them into columns over all rows (see `Plan.first_failures`)."""
-        first[self.rows] = self.filters
-        verdicts[self.rows] = self.verdicts
 
 
 class ScheduleResult:
@@ -61,6 +42,8 @@ class ScheduleResult:
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
         sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
         first_failures: the first failing filter by row, if nominated pods make a difference; else None.
+        nominated_failures: by row the first failure (see `FilteredRows.first_failures`) where it differs once the pods nominated
+            to the row count. Read it before the cluster changes.
         table: the scores, if they cover other feasible nodes than the plan's; else None.
         extended: the extenders' results; None if there are no extenders or the cycle did not reach them.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
@@ -85,18 +68,7 @@ class ScheduleResult:
         self.table: ScoreTable | None = None
         self.extended: ExtendedCycle | None = None
         self.check_all = False
-        self._nominated_failures: NominatedFailures | None = None
-
-    @property
-    def nominated_failures(self) -> NominatedFailures | None:
-        """Return the failures that nominated pods cause; None if they change nothing. Read it before the cluster changes."""
-        if self._nominated_failures is None and self.first_failures is not None:
-            self._nominated_failures = _nominated_failures(self.first_failures.overrides)
-        return self._nominated_failures
-
-    @nominated_failures.setter
-    def nominated_failures(self, found: NominatedFailures | None) -> None:
-        self._nominated_failures = found
+        self.nominated_failures: Mapping[int, int] = {}
 
 
 def schedule_pod(
@@ -201,33 +173,26 @@ def _count_nominated_pods(plan: Plan, failures: FirstFailures, result: ScheduleR
     found = failures.overrides
     if not found:
         return
-    result.first_failures = failures
+    result.first_failures, result.nominated_failures = failures, found
     wrong = [value for value in failures.counts if value & ERROR_BIT]
     if wrong:
         row = min([row for row, value in found.items() if value & ERROR_BIT], default=-1)
         if row >= 0:
-            result.failure = plan.filter_error(found[row] >> 16, found[row] & 0xFFFF)
-
-
-def _nominated_failures(overrides: dict[int, int]) -> NominatedFailures:
-    rows = sorted(overrides)
-    values = np.array([overrides[row] for row in rows], dtype=np.int64)
-    filters, verdicts = (values >> 16).astype(np.intp), (values & 0xFFFF).astype(np.uint16)
-    return NominatedFailures(np.array(rows, dtype=np.intp), filters, verdicts)
+            result.failure = plan.filter_error(found[row])
 
 
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
-    """Return the Error that ends the cycle, or None: the first in the order of `visited`, or on the first node by name."""
-    first, verdicts = plan.filtered.first_failures()
-    if result.nominated_failures is not None:
-        result.nominated_failures.write_to(first, verdicts)
-    wrong = (verdicts >= ERROR_BIT) & plan.examined()
+    """Return the Error that ends the cycle, or None: the first one in `visited`, or on the first node by name."""
+    failures = plan.filtered.first_failures()
+    for row, failure in result.nominated_failures.items():
+        failures[row] = failure
+    wrong = (failures != PASSES) & (failures & ERROR_BIT != 0) & plan.examined()
     if visited is None:
         names = plan.state.nodes.names
         rows = sorted(np.flatnonzero(wrong).tolist(), key=lambda row: names[row] or "")
     else:
         rows = visited[wrong[visited]].tolist()
-    return plan.filter_error(int(first[rows[0]]), int(verdicts[rows[0]])) if rows else None
+    return plan.filter_error(int(failures[rows[0]])) if rows else None
 
 
 def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
@@ -272,12 +237,10 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, nominated: NominatedPods, resu
     counting = nominated.pods_at(row)
     failure = first_failure_with(plan, row, counting) if counting else PASSES
     if failure == PASSES:
-        number, verdict = plan.filtered.first_failure_at(row)
-    else:
-        number, verdict = failure >> 16, failure & 0xFFFF
-    if number >= 0:
-        if verdict_code(verdict) is not Code.ERROR:
-            result.refused_row, result.refusal = row, (number, verdict)
+        failure = plan.filtered.first_failure_at(row)
+    if failure != PASSES:
+        if not failure & ERROR_BIT:
+            result.refused_row, result.refusal = row, (failure >> 16, failure & 0xFFFF)
         return False
     result.row = row
     result.ties = [row]
@@ -360,7 +323,7 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
             plan.refresh_scores()
             result.failure = plan.failure
             if result.failure is None:
-                result.total, result.ties = plan.best()
+                result.total, result.ties = plan.totals.blocks.best()
             return
         if plan.scores_samples:
             # Without the nodes taken by nominated pods, the feasible nodes are a sample, too.
@@ -414,7 +377,9 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
     unknown: tuple[Status, ...] = ()
     if result.extended is not None:
-        examined = _visited(plan, result, examined)
+        if result.sample is not None:
+            order = plan.state.nodes.tree.order(plan.state.nodes.row_of)
+            examined = visited_rows(order, examined, *result.sample_span)
         outside.update(result.extended.statuses_by_row(plan.state.nodes.row_of))
         unknown = result.extended.statuses_of_others(plan.state.nodes.row_of)
     counts = failures.counts
@@ -438,18 +403,6 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         unknown=unknown,
         unschedulable_plugins=tuple(rejecting),
     )
-
-
-def _visited(plan: Plan, result: ScheduleResult, examined: Bools) -> Bools:
-    """Return the visited nodes if a search ended early and extenders then rejected its results; else all examined nodes."""
-    if result.sample is None:
-        return examined
-    start, evaluated = result.sample_span
-    order = plan.state.nodes.tree.order(plan.state.nodes.row_of)
-    order = order[examined[order]]
-    visited = np.zeros_like(examined)
-    visited[order[(start + np.arange(evaluated)) % len(order)]] = True
-    return visited
 
 
 def absent_status(plan: Plan, refusing: str = "") -> Status | None:

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from bayplan.base.html_table import table
 from bayplan.engine.extenders import ExtenderResult
 from bayplan.engine.preparation import PreFilterRecord
+from bayplan.engine.select_host import visited_rows
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import UNRESOLVABLE_BIT, Code, Status
@@ -246,7 +247,11 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     if allowed is None:
         allowed = np.zeros(len(keyframe.names), dtype=np.bool_)
         allowed[kept] = True
-    examined = _visited(frame, allowed)
+    examined = allowed
+    if frame.only >= 0:
+        examined = np.arange(len(allowed)) == frame.only
+    elif frame.sample is not None:
+        examined = visited_rows(keyframe.order, allowed, *frame.sample)
     feasible = examined & ~codes.any(axis=0)
     feasible[list(overrides)] = False
     scorers = keyframe.scorer_weights if frame.scored else ()
@@ -341,21 +346,6 @@ def with_extenders(decision: Decision, extenders: Sequence[ExtenderResult], floo
         statuses=statuses,
         extenders=tuple(extenders),
     )
-
-
-def _visited(frame: Frame, allowed: Bools) -> Bools:
-    """Return which of the nodes that PreFilter left to the filters were evaluated."""
-    if frame.only >= 0:
-        rows = np.array([frame.only], dtype=np.intp)
-    elif frame.sample is not None:
-        start, evaluated = frame.sample
-        order = frame.keyframe.order[allowed[frame.keyframe.order]]
-        rows = order[(start + np.arange(evaluated)) % len(order)]
-    else:
-        return allowed
-    visited: Bools = np.zeros_like(allowed)
-    visited[rows] = True
-    return visited
 
 
 def _statuses(

@@ -25,7 +25,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
 from bayplan.engine.nominator import PodLister
 from bayplan.engine.plan_groups import PlanGroup, UnschedulablePodsByPlan
-from bayplan.engine.queue import Accepts, SchedulingQueue
+from bayplan.engine.queue import PreCheck, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
 from bayplan.engine.queue_tiers import WAITS_FOR_BACKOFF, PreEnqueue
 from bayplan.engine.queued_pod import (
@@ -94,16 +94,16 @@ class EventDrivenQueue(SchedulingQueue):
         return self.retry_predictor.plan_of(queued)
 
     def _movers(
-        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, accepts: Accepts | None
+        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Strategy]]:
         for plan_group in self._waiting.plan_groups:
             sample = plan_group.sample()
-            if match.strategy(sample, old, new) is SKIP or (accepts is not None and not accepts(sample)):
+            if match.strategy(sample, old, new) is SKIP or (pre_check is not None and not pre_check(sample.pod)):
                 continue
             if plan_group.head is None or not plan_group.head.tier & (ACTIVE | WAITS_FOR_BACKOFF):
                 plan_group.head, plan_group.woken_ns, plan_group.label = None, now_ns, match.event.label
                 self._woken[plan_group] = None
-        return super()._movers(match, old, new, now_ns, accepts)
+        return super()._movers(match, old, new, now_ns, pre_check)
 
     def _resolve_woken(self) -> None:
         """Send the heads of the plan groups that events have woken since the last pop.

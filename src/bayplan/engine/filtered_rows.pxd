@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport uint8_t, uint16_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t
 
 from bayplan.engine.log_reader cimport LogReader
 from bayplan.engine.rule_result cimport FilterResult
@@ -30,5 +30,9 @@ cdef class FilteredRows:
     cdef void _combine_all(self) except *
     @cython.locals(passes=bint, number=Py_ssize_t, result=FilterResult)
     cdef void _combine(self, Py_ssize_t row) except *
+    @cython.locals(
+        columns=Columns, failures=int64_t[::1], codes=uint16_t[::1], row=Py_ssize_t, number=Py_ssize_t, result=FilterResult,
+    )
+    cpdef object first_failures(self)
     @cython.locals(number=Py_ssize_t, result=FilterResult)
-    cpdef tuple first_failure_at(self, Py_ssize_t row)
+    cpdef int64_t first_failure_at(self, Py_ssize_t row) except? -2

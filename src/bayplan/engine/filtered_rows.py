@@ -8,8 +8,11 @@ import numpy as np
 
 from bayplan.engine.log_reader import LogReader
 from bayplan.engine.rule_result import FilterResult, RuleResults, RuleSet
-from bayplan.state.arrays import Bools, Codes, Index
+from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
+
+PASSES = -1
+"""Stands for the first failure of a row that passes all filters."""
 
 
 class FilteredRows:
@@ -122,24 +125,25 @@ class FilteredRows:
         named[[row_of[name] for name in self._node_names if name in row_of]] = True
         return named
 
-    def first_failures(self) -> tuple[Index, Codes]:
-        """Return for each row the number of the first filter that failed (intp, -1: none) and its verdict (uint16)."""
-        capacity = self._columns.capacity
-        first = np.full(capacity, -1, dtype=np.intp)
-        verdicts = np.zeros(capacity, dtype=np.uint16)
-        for number, part in enumerate(self.results):
-            if not part.failing:
-                continue
-            rows = part.values.nonzero()[0]
-            rows = rows[first[rows] < 0]
-            first[rows] = number
-            verdicts[rows] = part.values[rows]
-        return first, verdicts
+    def first_failures(self) -> Ints:
+        """Return int64[capacity], the first filter that fails on each row, as ``number << 16 | verdict``; or `PASSES`."""
+        columns = self._columns
+        found: Ints = np.full(columns.capacity, PASSES, dtype=np.int64)
+        failures: Any = found
+        for number in range(len(self.rules.results) - 1, -1, -1):
+            result: FilterResult = self.rules.results[number]
+            if result.failing:
+                codes = result.codes
+                for row in range(columns.count):
+                    if codes[row]:
+                        failures[row] = codes[row]
+                        failures[row] += number << 16
+        return found
 
-    def first_failure_at(self, row: int) -> tuple[int, int]:
-        """Return the number of the first filter that fails on a row (-1: none), and its verdict (0: none)."""
+    def first_failure_at(self, row: int) -> int:
+        """Return the same for one row."""
         for number in range(len(self.rules.results)):
             result: FilterResult = self.rules.results[number]
             if result.codes[row]:
-                return number, int(result.codes[row])
-        return -1, 0
+                return number << 16 | int(result.codes[row])
+        return -1

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.what_if import PASSES, ChangedRows, Trial
+from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.state.arrays import Bools, Ints
 from bayplan.state.row_log import RowLog
 
@@ -75,27 +76,19 @@ class FirstFailures:
                 self._trial = None
 
     def _ask_all(self) -> None:
-        """Copy the verdicts of the plan's filters for all rows, without nominated pods."""
-        plan, columns, parts = self._plan, self._plan.state.columns, self._plan.filtered.results
-        capacity = columns.capacity
+        """Copy the failures of the plan's filters for all rows, without nominated pods."""
+        plan = self._plan
         self.full_passes += 1
-        self.values = np.full(capacity, PASSES, dtype=np.int64)
         self.feasible = plan.filtered.feasible.copy()
         self.examined = plan.examined().copy()
+        self.values = plan.filtered.first_failures()
+        self.values[~self.examined] = PASSES
         self.counts, self.overrides, self.shut = {}, {}, {}
         self._values, self._feasible = self.values, self.feasible.view(np.uint8)
         self._examined = self.examined.view(np.uint8)
-        values, examined = self._values, self._examined
-        for number in range(len(parts) - 1, -1, -1):
-            result = parts[number]
-            if result.failing:
-                codes = result.codes
-                for row in range(columns.count):
-                    if codes[row] and examined[row]:
-                        values[row] = codes[row]
-                        values[row] += number << 16
+        values = self._values
         last, run = _PASSES, 0
-        for row in range(columns.count):
+        for row in range(plan.state.columns.count):
             if values[row] == last:
                 run += 1
             else:
@@ -103,21 +96,13 @@ class FirstFailures:
                 last, run = int(values[row]), 1
         self._count(last, run)
 
-    def _own(self, row: int) -> int:
-        """Return the value of a row without nominated pods."""
-        parts = self._plan.filtered.results
-        if self._examined[row]:
-            for number in range(len(parts)):
-                result = parts[number]
-                if result.codes[row]:
-                    return number << 16 | int(result.codes[row])
-        return -1
-
     def _evaluate(self, row: int, nominated: NominatedPods) -> None:
-        """Evaluate one row without its nominated pods and, if there are any, with them."""
+        """Evaluate one row, with its nominated pods, if any, and without them."""
         self.evaluated_rows += 1
-        value = own = self._own(row)
-        pods = nominated.pods_at(row) if self._examined[row] else None
+        value, pods = PASSES, None
+        if self._examined[row]:
+            value, pods = self._plan.filtered.first_failure_at(row), nominated.pods_at(row)
+        own = value
         if pods:
             if self._trial is None:
                 self._trial = Trial(self._plan)

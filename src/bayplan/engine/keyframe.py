@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from bayplan.engine.cycle import absent_status
 from bayplan.engine.full_pass import ScoreTable
 from bayplan.engine.log_reader import LogReader
 from bayplan.engine.plan import Plan
+from bayplan.engine.rule_result import RuleResult
 from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
 from bayplan.framework.status import Status, verdict_code
 from bayplan.state.arrays import Bools, Codes, Index, Ints
@@ -129,17 +130,13 @@ class Keyframe:
         self.scorers = [(it.plugin, it.spec, it.weight) for it in scorers]
         self.dynamic = [number for number, it in enumerate(outputs) if not it.still or number in self.moving]
 
-    def take_changes(self, columns: Sequence[Any], rows: Collection[int]) -> None:
+    def take_changes(self, columns: Sequence[Any], rows: list[int]) -> None:
         """Record the current values of rows; `columns` holds those of all parts."""
-        followed = [columns[number] for number in self.dynamic]
-        for row in rows:
-            self.rows.append(row)
-            self.values.extend([column.item(row) for column in followed])
-
-    def add_changes(self, rows: Sequence[int], values: array[int]) -> None:
-        """Append the current verdicts and scores of these rows, one row after another."""
+        values = np.empty((len(rows), len(self.dynamic)), dtype=np.int64)
+        for place, number in enumerate(self.dynamic):
+            values[:, place] = columns[number][rows]
         self.rows.extend(rows)
-        self.values.extend(values)
+        self.values.frombytes(values.tobytes())
 
     def changes_of(self, number: int, changes: int) -> Ints | None:
         """Return the values that a part's rows changed to, for each of the first changes; None if they are not recorded."""
@@ -278,17 +275,15 @@ class FrameHistory:
 
     def record_rows(self, plan: Plan, rows: list[int]) -> None:
         """Add rows found in a change log to the keyframe."""
-        keyframe = self.keyframe
+        results: list[RuleResult] = [*plan.filtered.results, *plan.totals.results]
+        self.keyframe.take_changes([it.values for it in results], rows)
         if self._values is None:
-            keyframe.add_changes(rows, values_at(plan, rows, keyframe.dynamic))
             return
-        outputs = plugin_outputs(plan, scored=keyframe.scored, table=None)
-        keyframe.take_changes([it.values for it in outputs], rows)
         index = np.array(rows, dtype=np.intp)
-        for number in range(len(keyframe.filters)):
-            self._learn(number, outputs[number], index)
+        for number in range(len(self.keyframe.filters)):
+            self._learn(number, results[number], index)
         for number, before in self._values.items():
-            before[index] = outputs[number].values[index]
+            before[index] = results[number].values[index]
 
     def _add(self, outputs: list[PluginOutput], rows: Index, values: dict[int, Any]) -> None:
         for number, before in values.items():
@@ -329,7 +324,7 @@ class FrameHistory:
             return examined is None and plan.pre.node_names is None
         return np.array_equal(examined, plan.examined()[: len(examined)])
 
-    def _learn(self, number: int, output: PluginOutput, rows: Index) -> bool:
+    def _learn(self, number: int, output: PluginOutput | RuleResult, rows: Index) -> bool:
         """Record the reasons of a filter's verdicts; return False if an earlier verdict now has another meaning."""
         texts, plugin = self.keyframe.texts[number], self.keyframe.filters[number][0]
         if output.params != self._params[number]:
@@ -375,12 +370,3 @@ class PlanHistory:
     def keep_changes(self) -> None:
         """Make the next `take_changes` return None."""
         self._node_position = -1
-
-
-def values_at(plan: Plan, rows: list[int], numbers: Sequence[int]) -> array[int]:
-    """Return the results on rows, row by row, as 64-bit integers; results by number, filters first, then scorers."""
-    results = [*plan.filtered.results, *plan.totals.results]
-    values = np.empty((len(rows), len(numbers)), dtype=np.int64)
-    for place, number in enumerate(numbers):
-        values[:, place] = results[number].values[rows]
-    return array("q", values.tobytes())

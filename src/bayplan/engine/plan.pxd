@@ -34,5 +34,4 @@ cdef class Plan:
     cpdef void refresh_scores(self, Sample sample=*) except *
     @cython.locals(totals=Totals)
     cdef bint _choose_scores(self, PreScoreOutcome outcome) except -1
-    cpdef tuple best(self)
     cpdef tuple score_sample(self, Sample sample)

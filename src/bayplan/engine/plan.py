@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.filtered_rows import FilteredRows
+from bayplan.engine.filtered_rows import PASSES, FilteredRows
 from bayplan.engine.preparation import PreFilterOutcome, PreFilters, PreScoreOutcome, PreScores
 from bayplan.engine.rule_result import FilterResult, RuleResult, RuleResults, ScoreResult
-from bayplan.engine.select_host import NO_ROWS, BestOfSample, BestRows, Sample
+from bayplan.engine.select_host import NO_ROWS, BestRows, Sample
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Params, Plugin, PreFilterPlugin, PreScorePlugin
@@ -175,15 +175,15 @@ class Plan:
     def _find_filter_error(self) -> None:
         """Set `failure` if a filter returned an Error on a row that it reached; upstream ends the cycle with the first one."""
         names = self.state.nodes.names
-        first, verdicts = self.filtered.first_failures()
-        rows = ((verdicts >= ERROR_BIT) & self.examined()).nonzero()[0]
+        failures = self.filtered.first_failures()
+        rows = ((failures != PASSES) & (failures & ERROR_BIT != 0) & self.examined()).nonzero()[0]
         if len(rows):
             row = min(rows.tolist(), key=lambda number: names[number] or "")
-            self.failure = self.filter_error(int(first[row]), int(verdicts[row]))
+            self.failure = self.filter_error(int(failures[row]))
 
-    def filter_error(self, number: int, verdict: int) -> Status:
-        """Return the Error with which a filter's verdict ends the cycle."""
-        status = self.explain(number, verdict)
+    def filter_error(self, failure: int) -> Status:
+        """Return the Error with which a failure (``number << 16 | verdict``) ends the cycle."""
+        status = self.explain(failure >> 16, failure & 0xFFFF)
         return error(f'running "{status.plugin}" filter plugin: {status.message}').by(status.plugin)
 
     def explain(self, number: int, verdict: int) -> Status:
@@ -253,22 +253,18 @@ class Plan:
         observed: Params = result.plugin.observe(result.spec, self.state)
         return observed
 
-    def best(self) -> tuple[int, BestRows]:
-        """Return the highest total and the rows that have it; -1 and no rows if no node is feasible."""
-        return self.totals.best()
-
     @property
     def scores_samples(self) -> bool:
         """Return whether `score_sample` may be called: PreScore must not depend on which nodes are feasible."""
         return not self.pre_scores.reads_feasible
 
-    def score_sample(self, sample: Sample) -> tuple[int, BestOfSample]:
+    def score_sample(self, sample: Sample) -> tuple[int, BestRows]:
         """Return the highest total among some feasible rows, as if only these were feasible, and the rows that have it.
 
         Filters must be up to date. -1 and no rows if scoring failed.
         """
         self.refresh_scores(sample)
-        return self.totals.best_of_sample(sample if self.failure is None else Sample(NO_ROWS))
+        return (sample if self.failure is None else Sample(NO_ROWS)).best(self.totals.total)
 
 
 def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:

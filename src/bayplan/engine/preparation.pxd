@@ -15,7 +15,7 @@ cdef class PreFilterOutcome:
 cdef bint _take(PreFilterOutcome outcome, object plugin, object answer) except -1
 
 cdef class PreparedPlugins:
-    cdef object _state, _catalog
+    cdef object _state, _catalog, _reads_method
     cdef RowLog _node_log
     cdef Columns _columns
     cdef list _plugins, _reads, _answers, _stale
@@ -29,14 +29,12 @@ cdef class PreparedPlugins:
     cdef void _sum_reads(self) except *
     @cython.locals(changes=int)
     cdef int _changes(self) except -1
-    cpdef object reads(self, object plugin, object spec)
 
 cdef class PreFilters(PreparedPlugins):
     cdef object _recorded
     cdef PreFilterOutcome _outcome
     cdef Py_ssize_t _run_count
 
-    cpdef object reads(self, object plugin, object spec)
     @cython.locals(outcome=PreFilterOutcome)
     cpdef PreFilterOutcome run(self, object cycle_state)
     @cython.locals(changes=int, number=Py_ssize_t, run_count=Py_ssize_t)
@@ -56,7 +54,6 @@ cdef class PreScores(PreparedPlugins):
     cdef PreScoreOutcome _outcome
     cdef readonly bint reads_feasible
 
-    cpdef object reads(self, object plugin, object spec)
     @cython.locals(changes=int, outcome=PreScoreOutcome, changed=bint, number=Py_ssize_t)
     cpdef PreScoreOutcome run(self, object feasible)
     @cython.locals(outcome=PreScoreOutcome)

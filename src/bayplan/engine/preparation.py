@@ -54,10 +54,12 @@ class PreparedPlugins:
         plugins: the plugins, in order.
         specs: the compiled spec of each plugin.
         state: the cluster.
+        reads: the name of the plugins' method that returns what they read at this extension point.
     """
 
-    def __init__(self, plugins: Sequence[Any], specs: Mapping[str, Any], state: ClusterState) -> None:
+    def __init__(self, plugins: Sequence[Any], specs: Mapping[str, Any], state: ClusterState, reads: str) -> None:
         self._state = state
+        self._reads_method = reads
         self._node_log = state.node_log
         self._columns = state.columns
         self._catalog = state.catalog
@@ -81,8 +83,7 @@ class PreparedPlugins:
         self._sum_reads()
 
     def _reads_of(self, plugin: Any, spec: Any) -> int:
-        reads: int = self.reads(plugin, spec).value
-        return reads & ~_NODES
+        return int(getattr(plugin, self._reads_method)(spec)) & ~_NODES
 
     def _sum_reads(self) -> None:
         self._all_reads = 0
@@ -103,25 +104,16 @@ class PreparedPlugins:
             changes |= _CATALOG
         return changes
 
-    def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return the data that a plugin reads at this extension point."""
-        raise TypeError(f"{type(self).__name__} lacks reads()")
-
 
 class PreFilters(PreparedPlugins):
     """The PreFilter plugins of a profile."""
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
-        super().__init__(profile.pre_filter, specs, state)
+        super().__init__(profile.pre_filter, specs, state, "pre_filter_reads")
         self._outcome = PreFilterOutcome()
         # Number of plugins that ran last time; -1 if there was no run.
         self._run_count = -1
         self._recorded: tuple[PreFilterOutcome, tuple[PreFilterRecord, ...]] | None = None
-
-    def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return the data that PreFilter reads."""
-        found: Reads = plugin.pre_filter_reads(spec)
-        return found
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed."""
@@ -252,15 +244,10 @@ class PreScores(PreparedPlugins):
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         # Without score plugins, no PreScore plugin runs.
-        super().__init__(profile.pre_score if profile.score else (), specs, state)
+        super().__init__(profile.pre_score if profile.score else (), specs, state, "pre_score_reads")
         self.reads_feasible = any(plugin.reads_feasible for plugin, _ in self._plugins)
         self._outcome: PreScoreOutcome | None = None
         self._recorded: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
-
-    def reads(self, plugin: Any, spec: Any) -> Reads:
-        """Return the data that PreScore reads."""
-        found: Reads = plugin.pre_score_reads(spec)
-        return found
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed. `feasible` is bool[capacity]."""

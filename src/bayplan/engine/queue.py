@@ -10,13 +10,10 @@ needs the time takes it as ``now_ns``, nanoseconds since the epoch, never going 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
 from typing import TypeAlias
 
 import msgspec
 
-from bayplan.engine.cross_topology import may_be_helped
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
 from bayplan.engine.nominator import PodLister
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
@@ -33,15 +30,12 @@ from bayplan.engine.queued_pod import (
     uid_of,
 )
 from bayplan.framework.events import (
-    ASSIGNED_POD_ADD,
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF_QUEUE,
     SCHEDULE_ATTEMPT_FAILURE,
     UNSCHEDULABLE_TIMEOUT,
-    ActionType,
     ClusterEvent,
-    EventResource,
     HintTable,
     pod_update_events,
 )
@@ -49,13 +43,9 @@ from bayplan.objects.pod import Pod
 
 __all__ = ["SchedulingQueue", "QueueOptions", "Requeue", "PreCheck", "PreEnqueue"]
 
-NO_LABELS: Mapping[str, str] = MappingProxyType({})
-
 _LABEL_FORCE_ACTIVATE = FORCE_ACTIVATE.label
-_SCALE_DOWN = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCALE_DOWN)
 
 PreCheck: TypeAlias = Callable[[Pod], bool]
-Accepts: TypeAlias = Callable[[QueuedPod], bool]
 """Whether an event may move a pod at all."""
 
 
@@ -292,14 +282,13 @@ class SchedulingQueue(QueueTiers):
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        accepts = None if pre_check is None else lambda queued: pre_check(queued.pod)
-        movers = self._movers(match, old, new, now_ns, accepts) if len(self._unschedulable) else ()
+        movers = self._movers(match, old, new, now_ns, pre_check) if len(self._unschedulable) else ()
         return self._move(movers, event, old, new, now_ns)
 
     def _movers(
-        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, accepts: Accepts | None
+        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Strategy]]:
-        """Return the unschedulable pods that an event may help, and that `accepts`, if given, returns True for."""
+        """Return the unschedulable pods that an event may help, and that `pre_check`, if given, returns True for."""
         movers: list[tuple[QueuedPod, Strategy]] = []
         for group in self._unschedulable.groups:
             members = group.members
@@ -317,7 +306,7 @@ class SchedulingQueue(QueueTiers):
                 movers += [(queued, AFTER_BACKOFF) for queued in members if hint(queued.pod, old, new)]
             else:
                 movers += [(queued, interest.evaluate(queued.pod, old, new)) for queued in members]
-        return movers if accepts is None else [mover for mover in movers if accepts(mover[0])]
+        return movers if pre_check is None else [mover for mover in movers if pre_check(mover[0].pod)]
 
     def _move(
         self,
@@ -337,33 +326,6 @@ class SchedulingQueue(QueueTiers):
         if self._in_flight:
             self._in_flight.append(event, old, new)
         return moved
-
-    def assigned_pod_added(self, pod: Pod, now_ns: int, namespace_labels: Mapping[str, str] = NO_LABELS) -> int:
-        """Move the pods that a newly assigned pod may help through its location; return their number.
-
-        The scheduler of 1.36 calls `move_all` with AssignedPod/Add instead, which leaves the decision to the hints.
-        """
-        return self._move_cross_topology(ASSIGNED_POD_ADD, None, pod, now_ns, namespace_labels)
-
-    def assigned_pod_updated(
-        self, event: ClusterEvent, old: Pod, new: Pod, now_ns: int, namespace_labels: Mapping[str, str] = NO_LABELS
-    ) -> int:
-        """Move the pods that a change of an assigned pod may help; a pod that was scaled down may help all.
-
-        The scheduler of 1.36 calls `move_all` with the event instead.
-        """
-        if _SCALE_DOWN.matches(event):
-            return self.move_all(event, old, new, now_ns)
-        return self._move_cross_topology(event, old, new, now_ns, namespace_labels)
-
-    def _move_cross_topology(
-        self, event: ClusterEvent, old: Pod | None, new: Pod, now_ns: int, namespace_labels: Mapping[str, str]
-    ) -> int:
-        match = self._hints.match(event)
-        if not match.of_interest:
-            return 0
-        accepts = partial(may_be_helped, assigned=new, namespace_labels=namespace_labels)
-        return self._move(self._movers(match, old, new, now_ns, accepts), event, old, new, now_ns)
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
         """Move pods to the active queue immediately, at the request of plugins; return the number of moved pods.

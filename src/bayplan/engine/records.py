@@ -108,8 +108,8 @@ class Records:
             keyframe = self._keyframe_of(plan, history, names, scored)
             if scored:
                 scales = tuple(plan.totals.scales)
-        failures = result.nominated_failures
-        overrides = () if failures is None else tuple(zip(*(column.tolist() for column in failures), strict=True))
+        failures = sorted(result.nominated_failures.items())
+        overrides = tuple([(row, failure >> 16, failure & 0xFFFF) for row, failure in failures])
         if result.refused_row >= 0 and not plan.examined()[result.refused_row]:
             # PreFilter excluded the nominated node, but it was evaluated before the others.
             overrides += ((result.refused_row, *result.refusal),)

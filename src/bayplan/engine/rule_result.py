@@ -42,7 +42,7 @@ class RuleResult:
     """
 
     def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
-        read = reads.value
+        read = int(reads)
         self.plugin: Any = plugin
         self.name = plugin.name
         self.spec = spec

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayplan.state.arrays import Index, Ints
+from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 
 MIN_FEASIBLE_NODES = 100
@@ -58,14 +58,15 @@ class Sample:
         self.rows: Any = rows
         self.count = len(rows)
         self.visited = 0
-        # The rows with the highest total.
+        # The rows with the highest total; their number is `_ties`.
         self._best: Any = np.empty(len(rows), dtype=np.intp)
+        self._ties = 0
 
     def array(self) -> Index:
         """Return intp, the rows."""
         return np.asarray(self.rows)[: self.count]
 
-    def best(self, total: Any) -> tuple[int, BestOfSample]:
+    def best(self, total: Any) -> tuple[int, BestRows]:
         """Return the highest total (int64[capacity]) of these rows, and the rows that have it."""
         rows, best, highest, ties = self.rows, self._best, -1, 0
         for place in range(self.count):
@@ -76,14 +77,15 @@ class Sample:
                     highest, ties = value, 0
                 best[ties] = row
                 ties += 1
-        return int(highest), BestOfSample(self, ties)
+        self._ties = ties
+        return int(highest), BestRows(self, ties)
 
-    def nth(self, ties: int, number: int) -> int:
-        """Return the row at index `number` of the `ties` rows with the highest total, in the order of rows.
+    def nth(self, number: int) -> int:
+        """Return the row with the highest total that comes after `number` others, in the order of rows.
 
         Reorders them with Hoare's selection algorithm.
         """
-        rows, low, high = self._best, 0, ties - 1
+        rows, low, high = self._best, 0, self._ties - 1
         while low < high:
             pivot = rows[(low + high) // 2]
             left, right = low, high
@@ -105,31 +107,6 @@ class Sample:
             else:
                 break
         return int(rows[number])
-
-
-class BestOfSample:
-    """Row numbers, ascending. Valid until the next search or `Sample.best`.
-
-    Args:
-        sample: the sample.
-        count: the number of its rows with the highest total.
-    """
-
-    def __init__(self, sample: Sample, count: int) -> None:
-        self._sample = sample
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, number: int) -> int:
-        if not 0 <= number < self._count:
-            raise IndexError("not so many rows have the highest total")
-        return int(self._sample.nth(self._count, number))
-
-    def __iter__(self) -> Iterator[int]:
-        rows: list[int] = np.sort(np.asarray(self._sample._best)[: self._count]).tolist()
-        return iter(rows)
 
 
 class NodeSampling:
@@ -200,6 +177,20 @@ class NodeSampling:
         self.next_start = (self.next_start + processed) % count
 
 
+def visited_rows(order: Index, allowed: Bools, start: int, evaluated: int) -> Bools:
+    """Return bool[capacity], the rows that a search visited if it ended early.
+
+    Args:
+        order: intp, all rows in visiting order.
+        allowed: bool[capacity], the rows that PreFilter left to the filters.
+        start, evaluated: where the search started among these rows, and how many it visited.
+    """
+    order = order[allowed[order]]
+    visited: Bools = np.zeros_like(allowed)
+    visited[order[(start + np.arange(evaluated)) % len(order)]] = True
+    return visited
+
+
 # The rows with the highest total.
 
 BLOCK = 256
@@ -212,6 +203,7 @@ class BestBlocks:
     def __init__(self) -> None:
         self._total: Any = np.zeros(0, dtype=np.int64)
         self._rows = 0
+        self._highest = -1
         self._best: Any = np.zeros(0, dtype=np.int64)
         self._count: Any = np.zeros(0, dtype=np.intp)
         self._stale: Any = np.zeros(0, dtype=np.uint8)
@@ -241,23 +233,18 @@ class BestBlocks:
             if self._count[block] == 0:
                 self._stale[block] = 1
 
-    def highest(self) -> int:
-        """Return the highest total, or -1."""
-        highest = -1
+    def best(self) -> tuple[int, BestRows]:
+        """Return the highest total and the rows that have it; -1 and none if nothing is feasible."""
+        highest, ties = -1, 0
         for block in range(len(self._stale)):
             if self._stale[block]:
                 self._search(block)
             if self._best[block] > highest:
-                highest = self._best[block]
-        return highest
-
-    def count_of(self, highest: int) -> int:
-        """Return the number of rows with the highest total; call `highest` first."""
-        ties = 0
-        for block in range(len(self._stale)):
+                highest, ties = self._best[block], 0
             if self._best[block] == highest:
                 ties += self._count[block]
-        return ties
+        self._highest = highest
+        return int(highest), BestRows(self, ties if highest >= 0 else 0)
 
     def _search(self, block: int) -> None:
         total, best, count = self._total, -1, 0
@@ -273,55 +260,47 @@ class BestBlocks:
         self._count[block] = count
         self._stale[block] = 0
 
-    def nth(self, highest: int, number: int) -> int:
-        """Return the row at index `number` of the rows with the highest total, in the order of rows."""
+    def nth(self, number: int) -> int:
+        """Return the row with the highest total that comes after `number` others, in the order of rows."""
         for block in range(len(self._stale)):
-            if self._best[block] != highest:
+            if self._best[block] != self._highest:
                 continue
             if number >= self._count[block]:
                 number -= self._count[block]
                 continue
             for row in range(block * BLOCK, min((block + 1) * BLOCK, self._rows)):
-                if self._total[row] == highest:
+                if self._total[row] == self._highest:
                     if number == 0:
                         return row
                     number -= 1
         raise IndexError("not so many rows have the highest total")
 
-    def all(self, highest: int) -> Index:
-        """Return all rows with the highest total (intp, ascending)."""
-        rows: Index = (np.asarray(self._total)[: self._rows] == highest).nonzero()[0]
-        return rows
-
 
 class BestRows:
-    """Row numbers, ascending. Valid until the plan is refreshed.
+    """The rows with the highest total, ascending. Valid until `found` searches again.
 
     Args:
-        blocks: the totals.
-        highest: the highest total.
-        count: the number of rows that have it.
+        found: what found them.
+        count: their number.
     """
 
-    __slots__ = ("_blocks", "_count", "_highest")
-
-    def __init__(self, blocks: BestBlocks, highest: int, count: int) -> None:
-        self._blocks = blocks
-        self._highest = highest
+    def __init__(self, found: BestBlocks | Sample, count: int) -> None:
+        self._found = found
         self._count = count
 
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, number: int) -> int:
-        return self._blocks.nth(self._highest, number)
-
     def __iter__(self) -> Iterator[int]:
-        rows: list[int] = self._blocks.all(self._highest).tolist() if self._count else []
-        return iter(rows)
+        return map(self.__getitem__, range(self._count))
+
+    def __getitem__(self, number: int) -> int:
+        if not 0 <= number < self._count:
+            raise IndexError("not so many rows have the highest total")
+        return int(self._found.nth(number))
 
 
-Ties: TypeAlias = list[int] | Index | BestRows | BestOfSample
+Ties: TypeAlias = list[int] | Index | BestRows
 """Row numbers, ascending."""
 
 Pick = Callable[[ClusterState, Ties], int]

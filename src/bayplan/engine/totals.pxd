@@ -55,9 +55,6 @@ cdef class Totals:
     cdef void _sum_rows(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
     @cython.locals(after=int64_t, score=int64_t, before=int64_t, number=Py_ssize_t, result=ScoreResult)
     cdef void _sum(self, Py_ssize_t row) except *
-    @cython.locals(highest=int64_t)
-    cpdef tuple best(self)
-    cpdef tuple best_of_sample(self, Sample sample)
     @cython.locals(number=Py_ssize_t, result=ScoreResult)
     cdef bint _rescales_samples(self) except -1
     @cython.locals(marks=uint8_t[::1], rows=Py_ssize_t[::1], place=Py_ssize_t, row=Py_ssize_t)

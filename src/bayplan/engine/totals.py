@@ -10,7 +10,7 @@ import numpy as np
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.log_reader import LogReader
 from bayplan.engine.rule_result import RuleResult, RuleResults, RuleSet, ScoreResult
-from bayplan.engine.select_host import BestBlocks, BestOfSample, BestRows, Sample
+from bayplan.engine.select_host import BestBlocks, Sample
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
@@ -244,11 +244,6 @@ class Totals:
         result.score_rule.normalize_all(self.scales[number], result.raw, found)
         return found
 
-    def best(self) -> tuple[int, BestRows]:
-        """Return the highest total and the rows that have it; -1 and no rows if no node is feasible."""
-        highest = int(self.blocks.highest())
-        return highest, BestRows(self.blocks, highest, int(self.blocks.count_of(highest)) if highest >= 0 else 0)
-
     # Samples.
 
     @property
@@ -264,10 +259,6 @@ class Totals:
             if result.score_rule.normalizes and not result.is_uniform():
                 return True
         return False
-
-    def best_of_sample(self, sample: Sample) -> tuple[int, BestOfSample]:
-        """Return the highest total of a sample, and the rows with it. Call `refresh` with the sample first."""
-        return sample.best(self._total)
 
     def _mark(self, sample: Sample) -> Any:
         """Return uint8[capacity], 1 in the rows of a sample; valid until the next call."""

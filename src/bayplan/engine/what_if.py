@@ -16,9 +16,6 @@ from bayplan.state.pod_info import PodInfo
 from bayplan.state.pod_moves import PodMoves
 from bayplan.state.row_log import RowLog
 
-PASSES = -1
-"""Returned by `first_failure` if every filter passes."""
-
 
 class Trial:
     """A scope in which pods are moved. Always call `close` at its end.

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bayplan.base.errors import InputError
+from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.what_if import PASSES, Trial
+from bayplan.engine.what_if import Trial
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.extender import MAX_EXTENDER_PRIORITY
 from bayplan.framework.plugin import MAX_NODE_SCORE
@@ -140,14 +141,14 @@ class PluginExtender:
         left_out = Status(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"node(s) didn't satisfy plugin(s) [{narrowing}]",), narrowing
         )
-        first, verdicts = plan.filtered.first_failures()
+        failures = plan.filtered.first_failures()
         found: dict[str, Status | None] = {}
         for name, row in zip(names, rows.tolist(), strict=True):
-            number, verdict = int(first[row]), int(verdicts[row])
+            failure = int(failures[row])
             if not examined[row]:
                 found[name] = left_out
                 continue
-            found[name] = status = plan.explain(number, verdict) if number >= 0 else None
+            found[name] = status = None if failure == PASSES else plan.explain(failure >> 16, failure & 0xFFFF)
             if status is not None and status.code is Code.ERROR:
                 return error(f'running "{status.plugin}" filter plugin: {status.message}')
         return found

@@ -191,7 +191,7 @@ def registrations(
     return table
 
 
-Hint: TypeAlias = Callable[..., HintAnswer]
+Hint: TypeAlias = Callable[..., HintAnswer | bool]
 """A `QueueingHint`, as a function or a method."""
 
 
@@ -206,12 +206,12 @@ def hint(
 
     def decorate(function: Callable[..., HintAnswer | bool]) -> Hint:
         @wraps(function)
-        def checked(*args: object) -> HintAnswer:
+        def checked(*args: object) -> HintAnswer | bool:
             before, after = args[-2:]
             if (isinstance(before, kind) or (before is None and not old)) and (
                 isinstance(after, kind) or (after is None and not new)
             ):
-                return HintAnswer(function(*args))
+                return function(*args)
             return HintAnswer.ERROR
 
         return checked

@@ -137,8 +137,8 @@ class ScoreRule(Rule):
         for row in range(self.columns.count):
             normalized[row] = self.normalize(scale, raw[row], row)
 
-    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
-        """Write the normalised scores of the first `count` of some rows (intp); other rows are undefined."""
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
+        """Write the normalised scores of the first `count` of some rows (intp); those of other rows are undefined."""
         self.normalize_all(scale, raw, normalized)
 
 

@@ -12,7 +12,6 @@ cdef class ScaledScoreRule(ScoreRule):
 
     @cython.locals(place=Py_ssize_t)
     cdef void _clear_table(self) except *
-    @cython.locals(known=int64_t[::1], scores=int64_t[::1], row=Py_ssize_t, score=int64_t, place=int64_t)
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
     @cython.locals(
         known=int64_t[::1], scores=int64_t[::1], number=Py_ssize_t, row=Py_ssize_t, score=int64_t, place=int64_t,

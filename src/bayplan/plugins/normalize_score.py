@@ -35,22 +35,14 @@ class ScaledScoreRule(ScoreRule):
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
         """Normalise all rows."""
-        self._clear_table()
-        known, scores = self._raw_scores, self._normalized
-        for row in range(self.columns.count):
-            score = raw[row]
-            place = score & _PLACES
-            if known[place] != score:
-                known[place] = score
-                scores[place] = self.normalize(scale, score, 0)
-            normalized[row] = scores[place]
+        self.normalize_rows(scale, raw, None, self.columns.count, normalized)
 
-    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
-        """Normalise the first `count` of some rows."""
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
+        """Normalise the first `count` of some rows, or of all if `rows` is None."""
         self._clear_table()
         known, scores = self._raw_scores, self._normalized
         for number in range(count):
-            row = rows[number]
+            row = number if rows is None else rows[number]
             score = raw[row]
             place = score & _PLACES
             if known[place] != score:

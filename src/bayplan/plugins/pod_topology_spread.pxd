@@ -29,7 +29,7 @@ cdef class SoftSpread(ScaledScoreRule):
     cdef object _plugin, _spec, _cluster
     cdef list _tables
     cdef SpreadGroups _groups
-    cdef int64_t[::1] _raw
+    cdef int64_t[::1] _raw, _final
     cdef uint8_t[::1] _met, _seen
     cdef bint _left_out
     cdef double[::1] _weights, _skews
@@ -59,9 +59,9 @@ cdef class SoftSpread(ScaledScoreRule):
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     @cython.locals(smallest=int64_t, largest=int64_t, left_out=bytes)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(left_out=bytes, row=Py_ssize_t)
-    cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
-    @cython.locals(left_out=bytes, number=Py_ssize_t)
+    @cython.locals(
+        groups=SpreadGroups, final=int64_t[::1], of_row=Py_ssize_t[::1], group=Py_ssize_t, number=Py_ssize_t, row=Py_ssize_t,
+    )
     cpdef void normalize_rows(
         self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized
     ) except *

@@ -323,8 +323,9 @@ class SoftSpread(ScaledScoreRule):
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._tables: list[ConstraintTable] = []
         self._groups: Any = None
-        # The raw score of each group, and whether it has feasible nodes.
+        # The raw and the final score of each group, and whether it has feasible nodes.
         self._raw: Any = np.zeros(0, dtype=np.int64)
+        self._final: Any = self._raw
         self._met: Any = np.zeros(0, dtype=np.uint8)
         # Scratch space: for each domain, whether it has a feasible node.
         self._seen: Any = np.zeros(0, dtype=np.uint8)
@@ -358,7 +359,7 @@ class SoftSpread(ScaledScoreRule):
         """Record which groups have feasible nodes; return how many feasible nodes are scored."""
         groups = self._groups
         if len(self._raw) != len(groups.scored):
-            self._raw = np.zeros(len(groups.scored), dtype=np.int64)
+            self._raw, self._final = np.zeros((2, len(groups.scored)), dtype=np.int64)
             self._met = np.zeros(len(groups.scored), dtype=np.uint8)
         met, of_row, scored = self._met, groups.of_row, groups.scored
         for group in range(groups.count):
@@ -460,20 +461,19 @@ class SoftSpread(ScaledScoreRule):
             return MAX_NODE_SCORE
         return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)
 
-    def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalise all rows: those that are not scored last."""
-        left_out = scale[2]
-        ScaledScoreRule.normalize_all(self, (scale[0], scale[1], b""), raw, normalized)
-        if left_out:
-            for row in range(self.columns.count):
-                if left_out[row]:
-                    normalized[row] = 0
-
-    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index, count: int, normalized: Ints) -> None:
-        """Normalise some rows: those that are not scored last."""
-        left_out = scale[2]
-        ScaledScoreRule.normalize_rows(self, (scale[0], scale[1], b""), raw, rows, count, normalized)
-        if left_out:
+    def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
+        """Normalise some rows, or all if `rows` is None: each group once, or row by row if only `raw` is known (from a record)."""
+        groups, final = self._groups, self._final
+        if groups is not None:
+            of_row = groups.of_row
+            for group in range(groups.count):
+                final[group] = (
+                    self.normalize((scale[0], scale[1], b""), self._raw[group], 0) if groups.scored[group] else 0
+                )
             for number in range(count):
-                if left_out[rows[number]]:
-                    normalized[rows[number]] = 0
+                row = number if rows is None else rows[number]
+                normalized[row] = final[of_row[row]]
+        else:
+            for number in range(count):
+                row = number if rows is None else rows[number]
+                normalized[row] = self.normalize(scale, raw[row], row)

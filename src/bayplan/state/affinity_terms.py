@@ -6,12 +6,13 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import lru_cache
 
 import msgspec
 
-from bayplan.objects.affinity import PodAffinityTerm
+from bayplan.objects.affinity import Affinity, PodAffinityTerm
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
 
@@ -71,33 +72,38 @@ class PodTerms(msgspec.Struct, frozen=True):
 
 
 NO_TERMS = PodTerms()
+_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Affinity).decode
 
 
 def pod_terms(pod: Pod) -> PodTerms:
-    """Return the compiled terms of a pod. A list with a term that cannot be compiled is empty, as in upstream."""
+    """Return the compiled terms of a pod. A list with a term that cannot be compiled is empty, as in upstream.
+
+    Queueing hints call this for every waiting pod at every event.
+    """
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
-    lists: dict[TermKind, Iterable[tuple[PodAffinityTerm, int]]] = {}
-    for terms, hard, soft in (
-        (affinity.pod_affinity, TermKind.REQUIRED_AFFINITY, TermKind.PREFERRED_AFFINITY),
-        (affinity.pod_anti_affinity, TermKind.REQUIRED_ANTI_AFFINITY, TermKind.PREFERRED_ANTI_AFFINITY),
-    ):
+    return _pod_terms(pod.metadata.namespace, _encode(affinity))
+
+
+@lru_cache(maxsize=4096)
+def _pod_terms(namespace: str, encoded: bytes) -> PodTerms:
+    affinity = _decode(encoded)
+    lists: list[list[tuple[PodAffinityTerm, int]]] = [[], [], [], []]
+    for number, terms in enumerate((affinity.pod_affinity, affinity.pod_anti_affinity)):
         if terms is not None:
-            lists[hard] = [(item, 0) for item in terms.required_during_scheduling_ignored_during_execution]
+            lists[number] = [(item, 0) for item in terms.required_during_scheduling_ignored_during_execution]
             weighted = terms.preferred_during_scheduling_ignored_during_execution
-            lists[soft] = [(item.pod_affinity_term, item.weight) for item in weighted]
-    found: dict[TermKind, tuple[AffinityTerm, ...]] = {}
+            lists[number + 2] = [(item.pod_affinity_term, item.weight) for item in weighted]
+    found: list[tuple[AffinityTerm, ...]] = []
     errors = []
-    for kind in TermKind:
+    for kind, listed in zip(TermKind, lists, strict=True):
         try:
-            namespace = pod.metadata.namespace
-            found[kind] = tuple(_compile(kind, term, weight, namespace) for term, weight in lists.get(kind, ()))
+            found.append(tuple([_compile(kind, term, weight, namespace) for term, weight in listed]))
         except SelectorError as problem:
-            found[kind] = ()
+            found.append(())
             errors.append(str(problem))
-    required, required_anti, preferred, preferred_anti = (found[kind] for kind in TermKind)
-    return PodTerms(required, required_anti, preferred, preferred_anti, ", ".join(errors))
+    return PodTerms(found[0], found[1], found[2], found[3], ", ".join(errors))
 
 
 def _compile(kind: TermKind, term: PodAffinityTerm, weight: int, namespace: str) -> AffinityTerm:

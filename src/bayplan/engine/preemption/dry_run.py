@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from bayplan.base.go_sort import sort_slice
+from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.nominated_pods import NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.what_if import PASSES, ChangedRows, Trial
+from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.framework.preemption import shortlist
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.evaluator import NO_VICTIMS, importance
 from bayplan.framework.preemption.shortlist import Shortlist, new_table
-from bayplan.framework.status import Code, Status, error, unresolvable, verdict_code
+from bayplan.framework.status import ERROR_BIT, Status, error, unresolvable
 from bayplan.state.arrays import Index
 from bayplan.state.pod_info import PodInfo
 from bayplan.state.row_log import RowLog
@@ -217,7 +218,6 @@ class DryRun:
             return reason
         if reason == _NO_VICTIMS:
             return unresolvable(NO_VICTIMS)
-        number, verdict = reason >> 16, reason & 0xFFFF
-        if verdict_code(verdict) is Code.ERROR:
-            return self._plan.filter_error(number, verdict)
-        return self._plan.explain(number, verdict)
+        if reason & ERROR_BIT:
+            return self._plan.filter_error(reason)
+        return self._plan.explain(reason >> 16, reason & 0xFFFF)

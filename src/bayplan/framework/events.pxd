@@ -1,0 +1,1 @@
+# No types: compiled for the speed of its calls.

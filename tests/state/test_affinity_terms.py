@@ -1,0 +1,31 @@
+"""The compiled affinity terms of pods: equal ones are compiled once."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.objects.pod import Pod
+from bayplan.state import affinity_terms
+from bayplan.state.affinity_terms import pod_terms
+from bayplan.testing import make_pod
+
+
+def near(name: str, app: str = "x", namespace: str = "default") -> Pod:
+    return make_pod(name, namespace).pod_affinity({"app": app}).pod_anti_affinity({"app": app}).obj()
+
+
+@pytest.mark.parametrize(
+    ("other", "want"),
+    [
+        pytest.param(near("b"), 0, id="equal terms are not compiled again"),
+        pytest.param(near("b", app="y"), 1, id="other terms are"),
+        pytest.param(near("b", namespace="other"), 1, id="a term without namespaces means those of its pod"),
+        pytest.param(make_pod("b").obj(), 0, id="a pod without terms needs none"),
+    ],
+)
+def test_terms_are_compiled_once(other: Pod, want: int) -> None:
+    affinity_terms._pod_terms.cache_clear()
+    known = pod_terms(near("a"))
+    found = pod_terms(other)
+    assert affinity_terms._pod_terms.cache_info().misses == 1 + want
+    assert (found is known) == (found == known)
