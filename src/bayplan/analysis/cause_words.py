@@ -249,9 +249,7 @@ class CauseWords:
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
             only = f"only nodes with the {_plural('taint', texts)} {' and '.join(texts)} offer"
-            return (
-                f"it requests {amount}, which {only}; the pod does not tolerate {'it' if len(texts) == 1 else 'them'}"
-            )
+            return f"it requests {amount}, which {only}; the pod does not tolerate {'them' if texts[1:] else 'it'}"
         return ""
 
     # --- the nodes that the pod selects -------------------------------------------------------------------------------
