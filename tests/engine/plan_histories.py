@@ -102,7 +102,7 @@ def said_by(plan: Plan) -> dict[str, object]:
         found["nth best"] = [plan.totals.blocks.nth(number) for number in range(len(rows))]
         sample = np.flatnonzero(plan.filtered.feasible)[::2].astype(np.intp)
         # A sample is scaled by itself, and then all totals are summed up again: mostly only rows that changed shall be.
-        if plan.scores_samples and state.usage_log.end % 3 == 0:
+        if plan.scores_samples and len(state.pods) % 3 == 0:
             total, best = plan.score_sample(Sample(sample))
             found["sample"] = (total, list(best))
     return found
