@@ -60,7 +60,7 @@ def test_pods_wait_for_their_group(pod: Pod, groups: list[PodGroup], want: Statu
 def test_a_pod_may_complete_the_gang(pod: Pod, new: object, want: HintAnswer) -> None:
     (_, hint), _ = make_plugin(GangScheduling, make_state([]), **GATES).events_to_register()
     assert hint is not None
-    assert hint(pod, None, new) == want
+    assert hint(pod, None, new) is want
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_pod_may_complete_the_gang(pod: Pod, new: object, want: HintAnswer) ->
 def test_the_group_is_what_a_pod_waits_for(pod: Pod, new: object, want: HintAnswer) -> None:
     _, (_, hint) = make_plugin(GangScheduling, make_state([]), **GATES).events_to_register()
     assert hint is not None
-    assert hint(pod, None, new) == want
+    assert hint(pod, None, new) is want
 
 
 def test_nobody_waits_to_be_bound() -> None:

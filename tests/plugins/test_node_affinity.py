@@ -270,7 +270,7 @@ BROKEN = requiring(labels(expression("zone", "Is")))
 def test_node_hint(pod: Pod, old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeAffinity, make_state([])).events_to_register()[0][1]
     assert hint is not None
-    assert hint(pod, old, new) == want
+    assert hint(pod, old, new) is want
 
 
 def test_node_hint_looks_at_added_affinity_too() -> None:

@@ -104,7 +104,7 @@ def test_it_does_nothing_while_its_gate_is_off() -> None:
 def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeDeclaredFeatures, make_state([])).events_to_register()[0][1]
     assert hint is not None
-    assert hint(ISOLATED, old, new) == want
+    assert hint(ISOLATED, old, new) is want
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
 def test_pod_hint(old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeDeclaredFeatures, make_state([])).events_to_register()[1][1]
     assert hint is not None
-    assert hint(make_pod(), old, new) == want
+    assert hint(make_pod(), old, new) is want

@@ -87,4 +87,4 @@ def test_without_pre_filter_every_node_is_an_error() -> None:
 def test_pod_deleted_hint(old: object, want: HintAnswer) -> None:
     hint = make_plugin(NodePorts, make_state([])).events_to_register()[0][1]
     assert hint is not None
-    assert hint(make_pod("p", ports=[port(80, ip="10.0.0.1")]), old, None) == want
+    assert hint(make_pod("p", ports=[port(80, ip="10.0.0.1")]), old, None) is want

@@ -48,7 +48,7 @@ OPEN, CLOSED = make_node("n"), make_node("n", unschedulable=True)
 def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeUnschedulable, make_state([])).events_to_register()[0][1]
     assert hint is not None
-    assert hint(make_pod(), old, new) == want
+    assert hint(make_pod(), old, new) is want
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
 def test_toleration_hint(new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeUnschedulable, make_state([])).events_to_register()[1][1]
     assert hint is not None
-    assert hint(make_pod("p"), make_pod("p"), new) == want
+    assert hint(make_pod("p"), make_pod("p"), new) is want

@@ -54,7 +54,7 @@ def test_gates_keep_a_pod_out_of_the_queue(gates: list[str], want: Status) -> No
 def test_gates_hint(new: object, want: HintAnswer) -> None:
     ((_, hint),) = make_plugin(SchedulingGates, make_state([])).events_to_register()
     assert hint is not None
-    assert hint(make_pod("p"), make_pod("p"), new) == want
+    assert hint(make_pod("p"), make_pod("p"), new) is want
 
 
 def test_every_pod_is_bound() -> None:

@@ -119,7 +119,7 @@ def test_without_pre_score_there_is_no_score() -> None:
 def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(TaintToleration, make_state([])).events_to_register()[0][1]
     assert hint is not None
-    assert hint(make_pod(), old, new) == want
+    assert hint(make_pod(), old, new) is want
 
 
 @pytest.mark.parametrize(
@@ -133,4 +133,4 @@ def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
 def test_toleration_hint(new: object, want: HintAnswer) -> None:
     hint = make_plugin(TaintToleration, make_state([])).events_to_register()[1][1]
     assert hint is not None
-    assert hint(make_pod("p"), make_pod("p") if not isinstance(new, type(make_node())) else None, new) == want
+    assert hint(make_pod("p"), make_pod("p") if not isinstance(new, type(make_node())) else None, new) is want

@@ -83,7 +83,7 @@ class PreparedPlugins:
         self._sum_reads()
 
     def _reads_of(self, plugin: Any, spec: Any) -> int:
-        return int(getattr(plugin, self._reads_method)(spec)) & ~_NODES
+        return getattr(plugin, self._reads_method)(spec).value & ~_NODES
 
     def _sum_reads(self) -> None:
         self._all_reads = 0

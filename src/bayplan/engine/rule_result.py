@@ -42,7 +42,7 @@ class RuleResult:
     """
 
     def __init__(self, plugin: Plugin[Any], spec: Any, rule: Rule, state: ClusterState, reads: Reads) -> None:
-        read = int(reads)
+        read = reads.value
         self.plugin: Any = plugin
         self.name = plugin.name
         self.spec = spec

@@ -191,7 +191,9 @@ def registrations(
     return table
 
 
-Hint: TypeAlias = Callable[..., HintAnswer | bool]
+_ANSWERS = tuple(HintAnswer)
+
+Hint: TypeAlias = Callable[..., HintAnswer]
 """A `QueueingHint`, as a function or a method."""
 
 
@@ -206,12 +208,12 @@ def hint(
 
     def decorate(function: Callable[..., HintAnswer | bool]) -> Hint:
         @wraps(function)
-        def checked(*args: object) -> HintAnswer | bool:
+        def checked(*args: object) -> HintAnswer:
             before, after = args[-2:]
             if (isinstance(before, kind) or (before is None and not old)) and (
                 isinstance(after, kind) or (after is None and not new)
             ):
-                return function(*args)
+                return _ANSWERS[function(*args)]
             return HintAnswer.ERROR
 
         return checked

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntFlag, auto
+from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bayplan.framework.waiting_pods import WaitingPods
 
 
-class Reads(IntFlag):
+class Reads(Flag):
     """The data that a rule reads; undeclared data must not influence it.
 
     NODES: descriptions of nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host
