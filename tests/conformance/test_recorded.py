@@ -24,7 +24,9 @@ def test_recorded_cases_agree_as_far_as_the_table_says(name: str) -> None:
     reached, reported = measure(FOLDER, name), read_table(FOLDER).files[name]
     assert reached.keys() == reported.keys()
     for family, found in reached.items():
-        assert (found.cases, found.agreed) == (reported[family].cases, reported[family].agreed), f"{family}: run make agreement"
+        assert (found.cases, found.agreed) == (reported[family].cases, reported[family].agreed), (
+            f"{family}: run make agreement"
+        )
         assert found.parts == reported[family].parts, f"{family}: run make agreement"
 
 

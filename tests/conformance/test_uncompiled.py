@@ -14,5 +14,7 @@ CYCLES = Path("conformance", "cycles")
 
 def test_recorded_cycles_agree_uncompiled() -> None:
     command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "bayplan", "conformance", str(CYCLES)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, UNCOMPILED_VARIABLE: "1"})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, UNCOMPILED_VARIABLE: "1"}
+    )
     assert (done.returncode, done.stderr) == (0, ""), done.stdout[-2000:]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-
 from bayplan.engine.queue_options import QueueOptions
 from bayplan.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent, HintTable, pod_update_events
 from bayplan.objects.pod import Pod

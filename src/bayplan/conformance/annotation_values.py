@@ -23,12 +23,13 @@ RESCORED_SINCE = ("NodeResourcesBalancedAllocation",)
 """Plugins that have a different formula now, and skip other pods in PreScore."""
 
 CHANGED_TEXTS = (
-    (re.compile(r"node\(s\) had volume node affinity conflict"), "node(s) didn't match PersistentVolume's node affinity"),
+    (
+        re.compile(r"node\(s\) had volume node affinity conflict"),
+        "node(s) didn't match PersistentVolume's node affinity",
+    ),
     (re.compile(r"untolerated taint \{[^}]*\}"), "untolerated taint(s)"),
     (
-        re.compile(
-            "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
-        ),
+        re.compile("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"),
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
     ),
     # The simulator's names for the plugins it wraps.

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
-from bayplan.live.attempt_results import attempt_results
-from bayplan.base.durations import SECOND_NS
 from bayplan.apiserver.rest.in_process import answer_at_once
+from bayplan.base.durations import SECOND_NS
 from bayplan.client.requests import ApiRequest
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.e2e import E2eRun, following
@@ -25,6 +24,7 @@ from bayplan.extender.connections import ExtenderConnections
 from bayplan.formats.result_annotations import encode
 from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.feature_gates import FeatureGates
+from bayplan.live.attempt_results import attempt_results
 from bayplan.live.decision_store import DecisionStore
 from bayplan.plugins.registry import in_tree_registry
 

@@ -13,7 +13,7 @@ import re
 import selectors
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 

@@ -14,17 +14,21 @@ from msgspec.structs import replace
 
 from bayplan.base.errors import BayplanError
 from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
+from bayplan.classic.algorithms import DEFAULT_PROVIDER
+from bayplan.classic.assemble import DEFAULT_SCHEDULER_NAME, assemble_classic_scheduler, classic_profile
+from bayplan.classic.configuration import ClassicConfiguration
+from bayplan.classic.cycle import ClassicResult, priority_errors, schedule_pod
+from bayplan.classic.gates import ClassicGates
+from bayplan.classic.plugins.priority import RowPriority
+from bayplan.classic.policy import policy_from_mapping
+from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
-from bayplan.classic.assemble import DEFAULT_SCHEDULER_NAME, assemble_classic_scheduler, classic_profile
-from bayplan.classic.cycle import ClassicResult, priority_errors, schedule_pod
-from bayplan.classic.scheduler import ClassicScheduler
 from bayplan.engine.full_pass import score_over
-
-from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel
+from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
@@ -32,11 +36,6 @@ from bayplan.framework.plugin import Handle
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import ERROR_BIT
 from bayplan.objects.pod import Pod
-from bayplan.classic.algorithms import DEFAULT_PROVIDER
-from bayplan.classic.configuration import ClassicConfiguration
-from bayplan.classic.gates import ClassicGates
-from bayplan.classic.policy import policy_from_mapping
-from bayplan.classic.plugins.priority import RowPriority
 from bayplan.state.arrays import Bools
 
 
@@ -116,7 +115,9 @@ class ClassicRun:
             for number, part in enumerate(each.filtered.results):
                 failed = [(row, int(part.values[row])) for row in self._alive() if part.values[row]]
                 if failed:
-                    predicates[part.name] = {self._name(row): _recorded(each, number, verdict) for row, verdict in failed}
+                    predicates[part.name] = {
+                        self._name(row): _recorded(each, number, verdict) for row, verdict in failed
+                    }
         answer["predicates"] = predicates
 
     def _record_filter(self, answer: JsonObject, plan: Plan, result: ClassicResult) -> None:

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from bayplan.base.durations import MILLISECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
-from bayplan.conformance.cases import Json, JsonObject
 from bayplan.classic.queue import ClassicQueue
-
+from bayplan.conformance.cases import Json, JsonObject
 from bayplan.engine.queued_pod import QueuedPod, key_of
 from bayplan.objects import kinds
 from bayplan.objects.meta import ObjectMeta

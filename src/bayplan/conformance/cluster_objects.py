@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from bayplan.cluster.owned_pods import is_finished
 from bayplan.base.errors import InputError
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.engine.queued_pod import key_of
 from bayplan.objects.admission import PriorityClasses

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-
 import numpy as np
 from msgspec import structs
 
@@ -21,7 +20,6 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.cycle import ScheduleResult, absent_status, schedule_pod
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.full_pass import ScoreTable, score_over
-
 from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.records import RecordLevel
@@ -162,7 +160,9 @@ def _record_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> N
             found = plan.filter_error(failure) if failure & ERROR_BIT else plan.explain(failure >> 16, failure & 0xFFFF)
             by_node[names[row] or ""] = {"plugin": found.plugin, **_recorded(found)}
     answer["filter"] = by_node
-    answer["feasible"] = list[Json](sorted(names[row] or "" for row in alive if examined[row] and failures[row] == PASSES))
+    answer["feasible"] = list[Json](
+        sorted(names[row] or "" for row in alive if examined[row] and failures[row] == PASSES)
+    )
 
 
 def _every_filter(plan: Plan) -> dict[str, Json]:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TypeVar, cast
 
 import msgspec
-import numpy as np
 
 from bayplan.apiserver.bridge.bridge import Bridge
 from bayplan.apiserver.rest.api import Api
@@ -34,8 +33,7 @@ from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.select_host import Pick, first_by_name
-from bayplan.engine.select_host import Ties
+from bayplan.engine.select_host import Pick, Ties, first_by_name
 from bayplan.framework.configuration.loading import load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector

@@ -6,6 +6,7 @@ is a dry run, so none depends on another. `python -m bayplan.conformance.mutants
 """
 
 from __future__ import annotations
+
 import argparse
 import asyncio
 import gzip
@@ -16,7 +17,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
+
 import msgspec
+
 from bayplan.apiserver.http.application import Application
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
@@ -25,7 +28,6 @@ from bayplan.apiserver.store.store import Store
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.exchanges import masked_at
 from bayplan.conformance.in_process import send
-from collections.abc import Sequence
 
 _VARYING = ("uid", "creationTimestamp", "resourceVersion")
 _KEEPING = ("patch", "apply", "status", "scale", "sub")
@@ -144,7 +146,9 @@ class _BaseRun:
         stored = [each for each in mutants if each["op"] == "base"]
         if not stored:
             collection = str(rest[0]["path"]).rpartition("/")[0]
-            stored = [{"op": "base", "method": "POST", "path": collection, "mutation": "", "request": common_object(mutants)}]
+            stored = [
+                {"op": "base", "method": "POST", "path": collection, "mutation": "", "request": common_object(mutants)}
+            ]
         for base in stored:
             if base["mutation"] != "namespace":
                 await self._store(base)
@@ -253,7 +257,8 @@ def _masked(value: Json, sent: frozenset[str], *, keeps_fields: bool) -> Json:
         if isinstance(found.get("columnDefinitions"), list):
             # Descriptions of columns are upstream's prose; Bayplan has its own.
             found["columnDefinitions"] = [
-                {**cast("JsonObject", each), "description": ""} for each in cast("list[Json]", found["columnDefinitions"])
+                {**cast("JsonObject", each), "description": ""}
+                for each in cast("list[Json]", found["columnDefinitions"])
             ]
         return found
     if isinstance(value, list):
@@ -296,7 +301,9 @@ def _differing(want: Json, got: Json, path: str) -> Iterator[str]:
 
 def _apart(want: str, got: str) -> Iterator[str]:
     """Yield the parts of two texts from shortly before their first difference."""
-    same = next((at for at, (one, other) in enumerate(zip(want, got, strict=False)) if one != other), min(len(want), len(got)))
+    same = next(
+        (at for at, (one, other) in enumerate(zip(want, got, strict=False)) if one != other), min(len(want), len(got))
+    )
     first = max(0, same - 100) if same > 120 else 0
     dots = "..." if first else ""
     yield f"    want {dots}{want[first : same + 300]}"
@@ -308,7 +315,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bayplan.conformance.mutants", description=main.__doc__)
     parser.add_argument("file", type=Path, help="JSON lines, gzipped")
     parser.add_argument("--kind", action="append", help="compare only this kind [default: all]")
-    parser.add_argument("--op", action="append", help="compare only these requests: create, update, patch ... [default: all]")
+    parser.add_argument(
+        "--op", action="append", help="compare only these requests: create, update, patch ... [default: all]"
+    )
     parser.add_argument("--by", default="kind", choices=("kind", "base", "op"), help="what to count by [default: kind]")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print the first N differences")
     parser.add_argument("--sort", action="append", help="print only lax, strict, status, message, object, warning ...")

@@ -4,18 +4,22 @@ Traces with ``defaultPlugins`` use the hints and gates of the default configurat
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from copy import copy
 from typing import TypeAlias
+
 import msgspec
+
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import JsonObject
 from bayplan.conformance.cross_topology import assigned_pod_added, assigned_pod_updated
+from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.in_flight import InFlightEvent
-
 from bayplan.engine.queue import PreCheck, PreEnqueue, QueueOptions, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS
 from bayplan.engine.queued_pod import QueuedPod, key_of, uid_of
+from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.events import (
     ACTION_BY_TEXT,
     ASSIGNED_POD_ADD,
@@ -26,6 +30,7 @@ from bayplan.framework.events import (
     Registration,
     node_update_events,
     pod_update_events,
+    registrations,
 )
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle
@@ -34,14 +39,9 @@ from bayplan.objects import kinds
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.plugins.registry import in_tree_registry
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.state.cluster_state import ClusterState
-from collections.abc import Sequence
-from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.queue import PreEnqueue
-from bayplan.framework.configuration.loading import default_configuration
-from bayplan.framework.events import Registration, registrations
-from bayplan.plugins.registry import in_tree_registry
 
 PROFILE = "default-scheduler"
 

@@ -7,8 +7,6 @@ so that the next pod is scheduled in the same cluster. ``hosts`` in the answer a
 
 from __future__ import annotations
 
-import numpy as np
-
 from bayplan.base.errors import BayplanError
 from bayplan.base.version import KUBERNETES_VERSION
 from bayplan.conformance.cases import Json, JsonObject
@@ -16,8 +14,7 @@ from bayplan.conformance.cycles import make_scheduler
 from bayplan.engine.cycle import schedule_pod
 from bayplan.engine.queued_pod import key_of
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.select_host import Pick, first_by_name
-from bayplan.engine.select_host import Ties
+from bayplan.engine.select_host import Pick, Ties, first_by_name
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
