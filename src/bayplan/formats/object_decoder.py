@@ -23,6 +23,7 @@ from bayplan.objects.defaults import default_object, default_pod
 from bayplan.objects.kinds import decode_json
 from bayplan.objects.meta import Int64, KubernetesObject, ObjectMeta, OwnerReference, ResourceList
 from bayplan.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from bayplan.objects.pod_defaults import default_requirements
 
 T = TypeVar("T")
 K = TypeVar("K", bound=KubernetesObject)
@@ -238,13 +239,13 @@ class ObjectDecoder:
         return _Frame(shared, _digest(_encode_value(shared)), order)
 
     def _decode_resources(self, raw: bytes) -> ResourceRequirements:
-        spec = PodSpec(containers=(Container(resources=_decode_resources(raw)),))
-        found = default_pod(Pod(spec=spec)).spec.containers[0].resources
-        limits, requests = (
-            _recalled(self._amounts, _encode_value(each), lambda _, each=each: each) or each  # type: ignore[misc]
-            for each in (found.limits, found.requests)
-        )
-        return ResourceRequirements(limits=limits, requests=requests)
+        found = default_requirements(_decode_resources(raw))
+        return ResourceRequirements(limits=self._alike(found.limits), requests=self._alike(found.requests))
+
+    def _alike(self, amounts: ResourceList) -> ResourceList:
+        """Return the same object for equal amounts."""
+        key = _encode_value(amounts)
+        return self._amounts.get(key) or self._amounts.keep(key, amounts)
 
 
 _encode_value = msgspec.msgpack.Encoder().encode

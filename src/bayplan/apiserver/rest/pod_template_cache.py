@@ -54,8 +54,8 @@ _MEANINGFUL = (
 """Parts of the keys of annotations that validation, admission or warnings read."""
 # Tables that admission reads; if one has changed, everything is computed again.
 _ADMISSION = ("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses")
-_UNSUITABLE = (*DEPENDENT, b'"nodeName":', b'"ephemeral":')
-"""Fields whose rules depend on the name or the labels of the pod, or on its node."""
+_UNSUITABLE = (*DEPENDENT, b'"nodeName":')
+"""Fields whose rules depend on the labels of the pod, or on its node."""
 _AMOUNTS = frozenset(("limits", "requests"))
 _BURSTABLE = "Burstable"
 _NOTHING = msgspec.Raw(b"")
