@@ -228,7 +228,7 @@ class ObjectDecoder:
         for name, containers in (("containers", spec.containers), ("init_containers", spec.init_containers)):
             for index, each in enumerate(containers):
                 if _MARK in each.resources.limits:
-                    places[each.resources.limits[_MARK]] = (name, index)
+                    places[str(each.resources.limits[_MARK])] = (name, index)
             bare[name] = tuple(
                 replace(each, resources=_NONE) if _MARK in each.resources.limits else each for each in containers
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
 
@@ -20,7 +20,7 @@ from bayplan.apiserver.codec.shape import Emptied, Unknown, shape_of
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.default_functions import default_pod
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
-from bayplan.apiserver.kinds.pod_warnings import template_warnings
+from bayplan.apiserver.kinds.pod_warnings import resource_warnings
 from bayplan.apiserver.kinds.spec_memory import DEPENDENT
 from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
@@ -66,14 +66,18 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
-def _raw_struct(type_name: str, **read: object) -> Any:
+def _raw_struct(type_name: str, **read: object) -> type[msgspec.Struct]:
     """Return a struct with the fields of an API type, each left raw if `read` has no type for it."""
     fields = [(name, read.get(name, msgspec.Raw), _NOTHING) for name in shape_of(_CORE + type_name).fields]
     return msgspec.defstruct(type_name, fields, forbid_unknown_fields=True, omit_defaults=True)
 
 
-_Container = _raw_struct("Container")
-_Spec = _raw_struct("PodSpec", containers=list[_Container])
+if TYPE_CHECKING:
+    _Container: TypeAlias = Any
+    _Spec: TypeAlias = Any
+else:
+    _Container = _raw_struct("Container")
+    _Spec = _raw_struct("PodSpec", containers=list[_Container])
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -377,7 +381,7 @@ def _read_amounts(sent: bytes) -> _Amounts | None:
     default_pod(pod)
     causes: Causes = []
     container_resources(resources, "", causes)
-    if causes or isinstance(resources, Emptied) or template_warnings(pod, ""):
+    if causes or isinstance(resources, Emptied) or resource_warnings(resources, ""):
         return None
     return _Amounts(_encode(resources), _encode(outline), quality_of_service(pod))
 
