@@ -73,6 +73,68 @@ def test_a_pod_is_what_a_plain_decode_makes_of_it(document: Document) -> None:
     assert [decoder.decode(raw, Pod) for _ in range(2)] == [plainly(document, Pod)] * 2
 
 
+def sized(*resources: object, **fields: object) -> Document:
+    """Return a spec with a container for each resources; None for one without."""
+    containers = [
+        {"name": f"c{index}", "image": "i", "command": ["/bin/c"], "ports": [{"containerPort": 80}]}
+        | ({} if each is None else {"resources": each})
+        for index, each in enumerate(resources)
+    ]
+    return {"containers": containers, **fields}
+
+
+ONE: Document = {"limits": {"memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}
+TWO: Document = {"limits": {"memory": "1Gi"}, "requests": {"cpu": "1.0005", "memory": "1Gi"}}
+CLAIM = {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": "1Gi"}}}}}
+
+
+@pytest.mark.parametrize(
+    ("specs", "want"),
+    [
+        pytest.param([sized(ONE), sized(TWO)], 2, id="one container"),
+        pytest.param([sized(ONE, TWO), sized(TWO, ONE)], 2, id="two containers"),
+        pytest.param([sized(None, ONE), sized(ONE, None)], 2, id="one of two containers"),
+        pytest.param([sized(ONE), sized({"limits": {"cpu": "2"}})], 2, id="requests from limits"),
+        pytest.param([sized(ONE, nodeName="n1"), sized(TWO, nodeName="n2")], 2, id="bound pods"),
+        pytest.param([sized(ONE, initContainers=[{"name": "i", "resources": TWO}])], 1, id="init containers"),
+        pytest.param(
+            [{"initContainers": [{"name": "i", "resources": TWO}], **sized(ONE)}], 1, id="init containers first"
+        ),
+        pytest.param([sized({**ONE, "claims": [{"name": "c"}]}), sized(ONE)], 1, id="claims"),
+        pytest.param([sized(ONE, resources={"limits": {"cpu": "4"}})], 0, id="resources of the pod"),
+        pytest.param([sized(ONE, volumes=[{"name": "v", "ephemeral": CLAIM}])], 0, id="resources of a claim"),
+        pytest.param([sized(ONE, hostname='x"resources":{"limits":{}}')], 1, id="a text that looks like resources"),
+        pytest.param([sized({"limits": {"bayplan.example/place": "0"}}, ONE)], 0, id="the decoder's own mark"),
+        pytest.param(
+            [sized({"limits": {}}), sized({"limits": None}), sized({"requests": {"a\\b": "1"}})], 1, id="odd ones"
+        ),
+        pytest.param([sized(*[{"limits": {"cpu": str(n)}} for n in range(12)])], 1, id="twelve containers"),
+    ],
+)
+def test_specs_that_differ_in_resources_are_completed(specs: list[Document], want: int) -> None:
+    decoder = ObjectDecoder()
+    for spec in specs:
+        document = pod("p", spec)
+        assert decoder.decode(msgspec.json.encode(document), Pod) == plainly(document, Pod)
+    assert decoder.framed == want
+
+
+def test_specs_that_differ_in_resources_share_all_else() -> None:
+    decoder = ObjectDecoder()
+    a, b, c = (decoder.decode(msgspec.json.encode(pod("p", sized(each))), Pod).spec for each in (ONE, TWO, ONE))
+    assert a is c
+    assert a is not b
+    assert a.containers[0].command is b.containers[0].command
+    assert a.containers[0].ports is b.containers[0].ports
+    assert a.containers[0].resources.limits is b.containers[0].resources.limits
+    assert a.tolerations is b.tolerations
+    turned = dict(reversed(sized(ONE, hostname="h").items()))
+    x, y = (
+        decoder.decode(msgspec.json.encode(pod("p", each)), Pod).spec for each in (turned, sized(ONE, hostname="h"))
+    )
+    assert x is y
+
+
 def test_statuses_share_what_is_not_of_one_pod() -> None:
     decoder = ObjectDecoder()
     documents = [running("a", "10.0.0.1"), running("b", "10.0.0.2"), running("c", "10.0.0.3", hostIP="172.16.0.5")]

@@ -55,8 +55,8 @@ def comparable_annotation_parts(record: JsonObject, answer: JsonObject) -> Itera
     ours = cast("dict[str, list[dict[str, str]]]", answer.get("attempts") or {})
     merged = cast("list[str]", record.get("merged_rows") or [])
     shows_weights = _shows_weights(cast("JsonObject", record["config"]))
-    for pod, annotations in cast("dict[str, dict[str, str]]", record["annotations"]).items():
-        history = msgspec.json.decode(annotations.get(HISTORY, "[]"), type=list[dict[str, str]])
+    for pod, recorded in cast("dict[str, dict[str, str]]", record["annotations"]).items():
+        history = msgspec.json.decode(recorded.get(HISTORY, "[]"), type=list[dict[str, str]])
         found = [_attempt(entry) for entry in ours.get(pod, [])]
         first = 0
         for number, entry in enumerate(history):

@@ -20,8 +20,9 @@ from msgspec.structs import replace
 
 from bayplan.objects.defaults import default_object, default_pod
 from bayplan.objects.kinds import decode_json
-from bayplan.objects.meta import Int64, KubernetesObject, ObjectMeta, OwnerReference
-from bayplan.objects.pod import Pod, PodSpec, PodStatus
+from bayplan.objects.meta import Int64, KubernetesObject, ObjectMeta, OwnerReference, ResourceList
+from bayplan.objects.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from bayplan.objects.pod_defaults import default_requirements
 
 T = TypeVar("T")
 K = TypeVar("K", bound=KubernetesObject)
@@ -32,7 +33,12 @@ _NODE = b'"nodeName":"'
 _POD_IP = re.compile(rb'"podIP":"([^"\\]*)"')
 _HOST_IP = re.compile(rb'"hostIP":"([^"\\]*)"')
 _OF_ONE_POD = re.compile(rb'"(?:podIP|hostIP|containerID)":"[^"\\]*"|"(?:podIPs|hostIPs)":\[[^\]\\]*\]')
+_RESOURCES = re.compile(
+    rb'"resources":(\{"(?:limits|requests)":\{[^{}\\]*\}(?:,"(?:limits|requests)":\{[^{}\\]*\})?\})'
+)
+_MARK = "bayplan.example/place"
 _NO_LABELS: dict[str, str] = {}
+_NONE = ResourceRequirements()
 
 
 class _PodMetadata(msgspec.Struct, gc=False, rename="camel"):
@@ -81,13 +87,35 @@ class _Memory(dict[bytes, T]):
         return value
 
 
+class _Frame(msgspec.Struct, frozen=True, gc=False):
+    """What specs share that differ only in the resources of containers.
+
+    Attributes:
+        spec: the spec with defaults, without these resources.
+        key: a digest of the spec.
+        places: which containers the resources in the bytes of a spec are of, in order: the field, and the index in it.
+    """
+
+    spec: PodSpec
+    key: bytes
+    places: tuple[tuple[str, int], ...]
+
+
 class ObjectDecoder:
-    """Decodes objects. Each host has its own decoder, so that shared values live as long as the host."""
+    """Decodes objects. Each host has its own decoder, so that shared values live as long as the host.
+
+    Attributes:
+        framed: how many specs were completed with their resources, and not decoded.
+    """
 
     def __init__(self) -> None:
         self._pod = msgspec.json.Decoder(_PodDocument).decode
         self._specs: _Memory[PodSpec] = _Memory()
         self._equal_specs: _Memory[PodSpec] = _Memory()
+        self._frames: _Memory[_Frame | None] = _Memory(1024)
+        self._resources: _Memory[ResourceRequirements] = _Memory(1024)
+        self._amounts: _Memory[ResourceList] = _Memory(1024)
+        self.framed = 0
         self._maps: _Memory[dict[str, str]] = _Memory()
         self._owners: _Memory[tuple[OwnerReference, ...]] = _Memory()
         self._statuses: _Memory[PodStatus] = _Memory(1024)
@@ -150,19 +178,78 @@ class ObjectDecoder:
         known = _digest(bare)
         spec = self._specs.get(known)
         if spec is None:
-            found = _decode_spec(raw)
-            spec = default_pod(Pod(spec=replace(found, node_name=""))).spec
-            # Share the spec even if its fields are in another order.
-            key = _digest(_encode_value(spec))
-            spec = self._equal_specs.get(key) or self._equal_specs.keep(key, spec)
-            if found.node_name == node_name:
-                self._specs.keep(known, spec)
-            node_name = found.node_name
+            spec = self._framed_spec(bare)
+            if spec is None:
+                found = _decode_spec(raw)
+                spec = self._shared(default_pod(Pod(spec=replace(found, node_name=""))).spec)
+                if found.node_name != node_name:
+                    return replace(spec, node_name=found.node_name)
+            self._specs.keep(known, spec)
         return replace(spec, node_name=node_name) if node_name else spec
+
+    def _shared(self, spec: PodSpec) -> PodSpec:
+        """Return the same spec for equal ones: the fields in another order are the same spec."""
+        key = _digest(_encode_value(spec))
+        return self._equal_specs.get(key) or self._equal_specs.keep(key, spec)
+
+    def _framed_spec(self, bare: bytes) -> PodSpec | None:
+        """Return a spec from what it shares with others and its resources; None if it has to be decoded whole."""
+        # Texts between resources, and resources, in turn.
+        found = _RESOURCES.split(bare)
+        if len(found) == 1:
+            return None
+        known = _digest(b"\0".join(found[::2]))
+        frame = self._frames[known] if known in self._frames else self._frames.keep(known, self._frame(found))
+        if frame is None:
+            return None
+        own = [_recalled(self._resources, each, self._decode_resources) or _NONE for each in found[1::2]]
+        key = _digest(frame.key + _encode_value((frame.places, own)))
+        spec = self._equal_specs.get(key)
+        if spec is None:
+            fields = {"containers": list(frame.spec.containers), "init_containers": list(frame.spec.init_containers)}
+            for (name, index), resources in zip(frame.places, own, strict=True):
+                fields[name][index] = replace(fields[name][index], resources=resources)
+            shared = {name: tuple(each) for name, each in fields.items() if each}
+            spec = self._equal_specs.keep(key, replace(frame.spec, **shared))
+            self.framed += 1
+        return spec
+
+    def _frame(self, found: list[bytes]) -> _Frame | None:
+        """Return the frame of a spec, cut at its resources; None if these are not all of containers."""
+        marked = [b'"resources":{"limits":{"%b":"%d"}}' % (_MARK.encode(), number) for number in range(len(found) // 2)]
+        if any(_MARK.encode() in each for each in found):
+            return None
+        pieces = list(found)
+        pieces[1::2] = marked
+        spec = _decode_spec(b"".join(pieces))
+        places: dict[str, tuple[str, int]] = {}
+        bare: dict[str, tuple[Container, ...]] = {}
+        for name, containers in (("containers", spec.containers), ("init_containers", spec.init_containers)):
+            for index, each in enumerate(containers):
+                if _MARK in each.resources.limits:
+                    places[str(each.resources.limits[_MARK])] = (name, index)
+            bare[name] = tuple(
+                replace(each, resources=_NONE) if _MARK in each.resources.limits else each for each in containers
+            )
+        if len(places) != len(marked) or spec.resources is not None or spec.node_name:
+            return None
+        shared = self._shared(default_pod(Pod(spec=replace(spec, **bare))).spec)
+        order = tuple(places[number] for number in sorted(places, key=int))
+        return _Frame(shared, _digest(_encode_value(shared)), order)
+
+    def _decode_resources(self, raw: bytes) -> ResourceRequirements:
+        found = default_requirements(_decode_resources(raw))
+        return ResourceRequirements(limits=self._alike(found.limits), requests=self._alike(found.requests))
+
+    def _alike(self, amounts: ResourceList) -> ResourceList:
+        """Return the same object for equal amounts."""
+        key = _encode_value(amounts)
+        return self._amounts.get(key) or self._amounts.keep(key, amounts)
 
 
 _encode_value = msgspec.msgpack.Encoder().encode
 _decode_spec = msgspec.json.Decoder(PodSpec).decode
+_decode_resources = msgspec.json.Decoder(ResourceRequirements).decode
 _decode_status = msgspec.json.Decoder(PodStatus).decode
 _decode_map = msgspec.json.Decoder(dict[str, str]).decode
 _decode_owners = msgspec.json.Decoder(tuple[OwnerReference, ...]).decode
@@ -182,7 +269,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _without_node(raw: bytes) -> tuple[bytes, str]:
-    """Return a spec's bytes without the node name, and that name; the unchanged bytes and "" if finding it is not certain.
+    """Return the bytes of a spec with an empty node name, and the name; all bytes and "" if the name is not found with certainty.
 
     Quotes inside strings are escaped, so an unescaped match is the field itself.
     """
@@ -192,4 +279,4 @@ def _without_node(raw: bytes) -> tuple[bytes, str]:
     start = at + len(_NODE)
     end = raw.index(b'"', start)
     name = raw[start:end]
-    return (raw[:at] + raw[end + 1 :], name.decode()) if b"\\" not in name else (raw, "")
+    return (raw[:start] + raw[end:], name.decode()) if b"\\" not in name else (raw, "")

@@ -80,14 +80,22 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
     )
 
 
-def _with_requests(container: Container) -> Container:
-    """Set absent requests to the limits."""
-    resources = container.resources
+def default_requirements(resources: ResourceRequirements) -> ResourceRequirements:
+    """Return the resources of a container with defaults: absent requests are the limits, and amounts are rounded up."""
+    return rounded_requirements(_requests_from_limits(resources))
+
+
+def _requests_from_limits(resources: ResourceRequirements) -> ResourceRequirements:
     requests = resources.requests
     if not resources.limits or all(name in requests for name in resources.limits):
-        return container
+        return resources
     merged = {**requests, **{name: limit for name, limit in resources.limits.items() if name not in requests}}
-    return replace(container, resources=replace(resources, requests=merged))
+    return replace(resources, requests=merged)
+
+
+def _with_requests(container: Container) -> Container:
+    """Set absent requests to the limits."""
+    return changed(container, resources=_requests_from_limits(container.resources))
 
 
 def _with_host_ports(container: Container) -> Container:

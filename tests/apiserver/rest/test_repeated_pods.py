@@ -45,7 +45,7 @@ class Server:
         bootstrap(backend)
         self.api = Api(backend)
         if not short:
-            self.api._repeated_pods.learn = lambda request, written: None  # type: ignore[method-assign]
+            self.api._repeated_pods.learn = lambda info, sent, written: None  # type: ignore[method-assign]
 
     def send(self, sent: Sent) -> Response:
         """Return the answer."""
@@ -69,6 +69,19 @@ def with_metadata(**fields: object) -> Document:
 
 def with_spec(**fields: object) -> Document:
     return pod("p", lambda each: each["spec"].update(fields))  # type: ignore[attr-defined]
+
+
+def with_resources(*resources: object, **fields: object) -> Document:
+    """Return a pod with a container for each resources; None for one without."""
+    containers = [
+        {"name": f"c{index}", "image": "pause:3.10"} | ({} if each is None else {"resources": each})
+        for index, each in enumerate(resources)
+    ]
+    return with_spec(containers=containers, **fields)
+
+
+def sized(cpu: object, memory: object = "1Gi", **more: object) -> Document:
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"cpu": "2", "memory": "1Gi"}, **more}
 
 
 def raw(text: str) -> bytes:
@@ -99,7 +112,46 @@ BODIES: tuple[object, ...] = (
     raw('{"metadata":{"name":"p"},"metadata":{"name":"q"},"spec":{CONTAINERS}}'),
     raw('{"metadata": {"name": "p"}, "spec": {CONTAINERS}}'), raw('{"metadata":{"name":"p"},"spec":{CONTAINERS}'),
     raw('{"metadata":{"name":"\\ud800"},"spec":{CONTAINERS}}'), raw("null"), raw(""),
+    with_metadata(annotations={"controller.kubernetes.io/pod-deletion-cost": "much"}),
+    with_metadata(annotations={"scheduler.alpha.kubernetes.io/critical-pod": ""}),
+    with_metadata(annotations={"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}),
+    with_spec(volumes=[{"name": "v" * 60, "ephemeral": {"volumeClaimTemplate": {"spec": {
+        "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}]),
 )  # fmt: skip
+SIZES: tuple[Document, ...] = (
+    with_resources(sized("1")), with_resources(sized("1000m")), with_resources(sized("0.5")), with_resources(sized(2)),
+    with_resources(sized(1.5)), with_resources(sized("2")), with_resources(sized("3")), with_resources(sized("-1")),
+    with_resources(sized("some")), with_resources(sized(None)), with_resources(sized("")), with_resources(sized("0", "0")),
+    with_resources(sized("1", "100m")), with_resources(sized("1", claims=[])), with_resources(sized("1", claims=None)),
+    with_resources(sized("1", claims=[{"name": "c"}])), with_resources(sized("1", unknown=1)), with_resources({}),
+    with_resources(None),
+    with_resources({"requests": {"cpu": "1"}}), with_resources({"limits": {"cpu": "1"}}), with_resources({"requests": {}}),
+    with_resources({"requests": {"memory": "1"}, "limits": {"cpu": "1", "memory": "2"}}),
+    with_resources({"requests": {"cpu": "0"}}), with_resources({"limits": {"hugepages-2Mi": "4Mi", "cpu": "1"}}),
+    with_resources({"limits": {"hugepages-2Mi": "4Mi"}}), with_resources({"limits": {"example.com/gpu": "1"}}),
+    with_resources({"limits": {"example.com/gpu": "1.5"}}), with_resources({"requests": {"example.com/gpu": "1"}}),
+    with_resources({"limits": {"gpu": "1"}}), with_resources({"requests": {"Bad Key": "1"}}), with_resources([]),
+    with_resources("x"),
+    with_resources({"requests": ["cpu"]}), with_resources(sized("1"), sized("2")), with_resources(sized("2"), sized("1")),
+    with_resources(sized("2"), sized("2")), with_resources(sized("2"), None), with_resources(None, sized("1")),
+    with_resources({"requests": {"cpu": "0"}}, {"requests": {"cpu": "0"}}), with_resources(sized("1"), resources=sized("4")),
+    with_resources(sized("1"), initContainers=[{"name": "i", "image": "i", "resources": {"requests": {"cpu": "3"}}}]),
+    with_resources(sized("2"), initContainers=[{"name": "i", "image": "i", "resources": sized("2")}]),
+)  # fmt: skip
+RAW_SIZES = tuple(
+    raw('{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","resources":RESOURCES}]}}').replace(
+        b"RESOURCES", each
+    )
+    for each in (
+        b'{"requests":{"cpu":"1"}}',
+        b'{"requests": {"cpu": "3" }}',
+        b'{"requests":{"cpu":"1","cpu":"2"}}',
+        b'{"requests":{"cpu":"1"},"requests":{"cpu":"2"}}',
+        b'{"requests":{"c\\u0070u":"2"}}',
+        b'{"requests":{"cpu":1e3}}',
+        b'{"requests":{"cpu":"1:"}}',
+    )
+)
 PATHS: tuple[str, ...] = (
     PODS,
     f"{PODS}?fieldManager=me",
@@ -119,7 +171,7 @@ BETWEEN: tuple[Sent, ...] = (
 )
 CREATES = st.builds(
     lambda body, path, numbered, number: post(renamed(body, number) if numbered else body, path),
-    st.sampled_from(BODIES),
+    st.one_of(st.sampled_from(BODIES), st.sampled_from(SIZES)),
     st.sampled_from((*(PODS,) * 6, *PATHS)),
     st.sampled_from((True, True, True, False)),
     st.integers(0, 40),
@@ -153,6 +205,34 @@ def test_the_short_way_answers_and_stores_what_the_long_way_does(requests: list[
     ]
     assert kept[0] == kept[1]
     short.store.check_invariants()
+
+
+@pytest.mark.parametrize("path", PATHS[:2])
+def test_pods_of_a_size_of_their_own_are_answered_as_on_the_long_way(path: str) -> None:
+    short, long = Server(short=True), Server(short=False)
+    sizes = [*SIZES, *RAW_SIZES]
+    for number in range(4 * len(sizes)):
+        sent = post(renamed(sizes[number % len(sizes)], number), path)
+        one, other = short.send(sent), long.send(sent)
+        assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
+    assert short.api._repeated_pods.created > 70
+
+
+def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_template() -> None:
+    server = Server(short=True)
+    for number in range(40):
+        document = with_resources(sized(f"{number + 1}m"), None, sized("1", f"{number + 1}Mi"))
+        document["metadata"] = {"name": f"p{number}", "labels": {"number": str(number)}}
+        assert server.send(post(document)).status == 201
+    assert server.api._repeated_pods.created == 38
+    assert len(server.api._repeated_pods._moulds) == 1
+
+
+def test_resources_are_forgotten_when_there_are_too_many() -> None:
+    server = Server(short=True)
+    for number in range(1100):
+        assert server.send(post(renamed(with_resources(sized(f"{number + 1}m")), number))).status == 201
+    assert len(server.api._repeated_pods._amounts) <= 1024
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -219,3 +299,20 @@ def test_only_so_many_templates_are_known() -> None:
             document = pod(f"{twice}-{number}", lambda each: each["spec"].update(priority=0, hostname=f"h{number}"))  # type: ignore[attr-defined]  # noqa: B023
             assert client.post(PODS, document).status == 201
     assert len(client.api._repeated_pods._moulds) <= 512
+
+
+@pytest.mark.parametrize(
+    ("annotations", "want"),
+    [
+        pytest.param({"controller.kubernetes.io/pod-deletion-cost": "much"}, 422, id="a deletion cost"),
+        pytest.param({"seccomp.security.alpha.kubernetes.io/pod": "odd"}, 422, id="a seccomp profile"),
+        pytest.param({"kubernetes.io/config.mirror": "x"}, 422, id="a mirror pod"),
+        pytest.param({"example.com/note": "odd"}, 201, id="one without a meaning"),
+    ],
+)
+def test_annotations_with_a_meaning_are_checked_in_every_pod(annotations: dict[str, str], want: int) -> None:
+    server = Server(short=True)
+    for number in range(3):
+        fine = {key: "1" if "cost" in key else "unconfined" for key in annotations if "mirror" not in key}
+        assert server.send(post(renamed(with_metadata(annotations=fine), number))).status == 201
+    assert server.send(post(renamed(with_metadata(annotations=annotations), 9))).status == want

@@ -222,14 +222,21 @@ def _containers(spec: Document, field: str) -> list[tuple[Document, str]]:
     return [(each, f"{field}.{kind}[{index}]") for kind in kinds for index, each in enumerate(parts(spec, kind))]
 
 
+def resource_warnings(resources: Document, field: str) -> list[str]:
+    """Return the warnings about the resources of a container."""
+    found: list[str] = []
+    for name in _BYTES:
+        for kind in ("limits", "requests"):
+            amounts = part(resources, kind)
+            if name in amounts:
+                found += byte_warnings(amounts, f"{field}.{kind}", (name,))
+    return found
+
+
 def _container_warnings(container: Document, field: str) -> Iterator[str]:
     resources = part(container, "resources")
     if resources:
-        for name in _BYTES:
-            for kind in ("limits", "requests"):
-                amounts = part(resources, kind)
-                if name in amounts:
-                    yield from byte_warnings(amounts, f"{field}.resources.{kind}", (name,))
+        yield from resource_warnings(resources, f"{field}.resources")
     seen = set[str]()
     for index, variable in enumerate(parts(container, "env")):
         name = str(variable.get("name"))

@@ -21,7 +21,7 @@ from bayplan.base.plain_data import Document
 _MOST = 4096
 _FORGOTTEN = 16
 _LABEL_KEYS = b"atchLabelKeys"
-_DEPENDENT = (_LABEL_KEYS, b"clusterTrustBundle", b"podCertificate", b"schedulingGroup", b"stopSignal")
+DEPENDENT = (_LABEL_KEYS, b"clusterTrustBundle", b"podCertificate", b"schedulingGroup", b"stopSignal")
 """Fields that make a spec depend on its pod, or that may be dropped from it."""
 _NODE_NAME = "nodeName"
 _ON_A_NODE = b"@"
@@ -90,7 +90,7 @@ class SpecMemory:
             key, node_name = msgspec.json.encode(sent), ""
         facts = self._known.get(key)
         if facts is None:
-            if self._is_new(key) or any(each in key for each in _DEPENDENT):
+            if self._is_new(key) or any(each in key for each in DEPENDENT):
                 return None
             spec = compute()
             if spec is None:

@@ -275,15 +275,16 @@ class Api:
         # Pods that mount a token differ in the name of its volume.
         alike = not self.backend.admission.is_active and not self.backend.admits_service_accounts
         is_pod = resource.table == "pods" and form is PLAIN and alike
-        if is_pod:
-            item = self._repeated_pods.create(info, request, options)
+        sent = self._repeated_pods.read(request) if is_pod else None
+        if sent is not None:
+            item = self._repeated_pods.create(info, sent, options)
             if item is not None:
                 return Response(201, self.backend.encode(resource, item), revision=item.revision)
         decoded = decode_request(target_of(resource), request, options.validation)
         written = writing.create(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
-        if is_pod:
-            self._repeated_pods.learn(request, written)
+        if sent is not None:
+            self._repeated_pods.learn(info, sent, written)
         return self._written(info, written, request, form)
 
     def _update(self, info: RequestInfo, request: Request, form: Form) -> Response:

@@ -273,7 +273,9 @@ def _pod_with_cached_spec(value: Document) -> Document | None:
     remembered = _SPECS.recall(spec, compute)
     if remembered is None:
         return None
-    document = cast("Document", shape.read({name: item for name, item in value.items() if name != "spec"}, unknown))
+    # The place of the spec remains the one in which it was sent.
+    others: Document = {name: {} if name == "spec" else item for name, item in value.items()}
+    document = cast("Document", shape.read(others, unknown))
     if unknown.found:
         return None
     settle_addresses(document)
