@@ -225,7 +225,7 @@ def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_templ
         document["metadata"] = {"name": f"p{number}", "labels": {"number": str(number)}}
         assert server.send(post(document)).status == 201
     assert server.api._repeated_pods.created == 38
-    assert len(server.api._repeated_pods._moulds) == 1
+    assert len(server.api._repeated_pods._templates) == 1
 
 
 def test_resources_are_forgotten_when_there_are_too_many() -> None:
@@ -298,7 +298,7 @@ def test_only_so_many_templates_are_known() -> None:
         for twice in ("a", "b"):
             document = pod(f"{twice}-{number}", lambda each: each["spec"].update(priority=0, hostname=f"h{number}"))  # type: ignore[attr-defined]  # noqa: B023
             assert client.post(PODS, document).status == 201
-    assert len(client.api._repeated_pods._moulds) <= 512
+    assert len(client.api._repeated_pods._templates) <= 512
 
 
 @pytest.mark.parametrize(
