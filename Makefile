@@ -25,7 +25,10 @@ PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
 
-run: compiled ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
+run: $(VENV)/.ready ## run a cluster with the bundled example and report on it; Ctrl-C ends it (ARGS="..." is passed on, e.g. --once)
+	@if test -d src/bayplan/_compiled; then $(MAKE) --no-print-directory compiled; \
+	else echo "Bayplan runs uncompiled. 'make build' compiles it in some minutes, and it then decides several times faster."; fi
+	@echo "To use the command bayplan in this shell: . $(BIN)/activate"
 	@$(BIN)/python -m bayplan up $(EXAMPLE) $(ARGS)
 
 build: $(VENV)/.ready ## compile the modules that have a .pxd (docs/compiled.md); fails if nothing here can compile

@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -126,7 +127,7 @@ def up(
     check_output_file(write_kubeconfig, "--write-kubeconfig")
     with exit_on_sigterm():
         service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
-        service.run(on_ready=_reporter(service, write_kubeconfig, report=bool(paths) or once, once=once))
+        service.run(on_ready=_reporter(service, write_kubeconfig, paths or (), report=bool(paths) or once, once=once))
 
 
 def kubelet_options(text: str) -> "KubeletOptions":
@@ -170,7 +171,9 @@ def event_ttl_ns(text: str) -> int:
     return duration_ns
 
 
-def _reporter(service: "Service", kubeconfig: Path, *, report: bool, once: bool) -> Callable[[], None]:
+def _reporter(
+    service: "Service", kubeconfig: Path, paths: Sequence[str], *, report: bool, once: bool
+) -> Callable[[], None]:
     """Return the function to call when requests are served; it prints the addresses and the report."""
     from bayplan.apiserver.http.kubeconfig import CONTEXT, write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
@@ -194,10 +197,16 @@ def _reporter(service: "Service", kubeconfig: Path, *, report: bool, once: bool)
         run_time = service.simulator.options.bridge.pods.default_run_time
         if run_time and service.simulator.options.bridge.kubelet:
             print(f"new pods with restartPolicy Never or OnFailure end after {run_time} (--run-time)")
-        print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
+        if not once:
+            print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
         if report:
             from bayplan.app.first_report import begin_report
 
-            begin_report(service, lambda: server.stop() if once else print("Ctrl-C ends it", flush=True))
+            begin_report(service, end if once else lambda: print("Ctrl-C ends it", flush=True))
+
+    def end() -> None:
+        if paths:
+            print(f"try: bayplan waiting {' '.join(map(quote, paths))}", flush=True)
+        server.stop()
 
     return print_report
