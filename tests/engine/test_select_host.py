@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pytest
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.engine.select_host import first_by_name, seeded_pick, tie_set
+from bayplan.engine.select_host import BestBlocks, BestRows, Sample, first_by_name, seeded_pick, tie_set
+from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
 from bayplan.testing import make_node
 
@@ -73,3 +76,24 @@ def test_first_by_name_looks_at_names_and_not_at_rows() -> None:
     rows = {name: state.add_node(make_node(name).obj()) for name in ("n10", "n9", "a", "n1")}
     assert first_by_name(state, np.array(list(rows.values()), dtype=np.intp)) == rows["a"]
     assert first_by_name(state, np.array([rows["n10"], rows["n9"]], dtype=np.intp)) == rows["n10"]
+
+
+class OnlyAllRows:
+    """Finds all tied rows, and none by its number."""
+
+    def tied_rows(self) -> Index:
+        return np.array([3, 8], dtype=np.intp)
+
+
+def test_iteration_over_tied_rows_searches_once() -> None:
+    assert list(BestRows(cast("Sample", OnlyAllRows()), 2)) == [3, 8]
+
+
+def test_tied_rows_of_blocks_and_samples_ascend() -> None:
+    total = np.array([5, 7, 7, 1, 7, 7], dtype=np.int64)
+    blocks, sample = BestBlocks(), Sample(np.array([5, 4, 0, 1], dtype=np.intp))
+    blocks.begin(total, len(total))
+    found = [blocks.best()[1], sample.best(total)[1]]
+    assert [list(rows) for rows in found] == [[1, 2, 4, 5], [1, 4, 5]]
+    assert [rows[number] for rows in found for number in range(len(rows))] == [1, 2, 4, 5, 1, 4, 5]
+    assert list(BestRows(blocks, 0)) == []

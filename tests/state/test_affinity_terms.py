@@ -14,6 +14,11 @@ def near(name: str, app: str = "x", namespace: str = "default") -> Pod:
     return make_pod(name, namespace).pod_affinity({"app": app}).pod_anti_affinity({"app": app}).obj()
 
 
+def on_node(name: str) -> Pod:
+    pod = make_pod(name).pod_affinity({"app": "x"}).pod_anti_affinity({"app": "x"})
+    return pod.node_affinity("kubernetes.io/hostname", "n").obj()
+
+
 @pytest.mark.parametrize(
     ("other", "want"),
     [
@@ -21,6 +26,7 @@ def near(name: str, app: str = "x", namespace: str = "default") -> Pod:
         pytest.param(near("b", app="y"), 1, id="other terms are"),
         pytest.param(near("b", namespace="other"), 1, id="a term without namespaces means those of its pod"),
         pytest.param(make_pod("b").obj(), 0, id="a pod without terms needs none"),
+        pytest.param(on_node("b"), 0, id="node affinity is no part of the terms"),
     ],
 )
 def test_terms_are_compiled_once(other: Pod, want: int) -> None:

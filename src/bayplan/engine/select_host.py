@@ -108,6 +108,11 @@ class Sample:
                 break
         return int(rows[number])
 
+    def tied_rows(self) -> Index:
+        """Return all rows with the highest total (intp, ascending)."""
+        rows: Index = np.sort(np.asarray(self._best)[: self._ties])
+        return rows
+
 
 class NodeSampling:
     """The start of the next search for nodes, and the end of the current search.
@@ -275,6 +280,11 @@ class BestBlocks:
                     number -= 1
         raise IndexError("not so many rows have the highest total")
 
+    def tied_rows(self) -> Index:
+        """Return all rows with the highest total (intp, ascending)."""
+        rows: Index = (np.asarray(self._total)[: self._rows] == self._highest).nonzero()[0]
+        return rows
+
 
 class BestRows:
     """The rows with the highest total, ascending. Valid until `found` searches again.
@@ -292,7 +302,9 @@ class BestRows:
         return self._count
 
     def __iter__(self) -> Iterator[int]:
-        return map(self.__getitem__, range(self._count))
+        # `nth` searches each time: one by one, this would be quadratic.
+        rows: list[int] = self._found.tied_rows().tolist() if self._count else []
+        return iter(rows)
 
     def __getitem__(self, number: int) -> int:
         if not 0 <= number < self._count:

@@ -1,7 +1,7 @@
 """InterPodAffinity: places pods near pods that they require or prefer, and away from pods with anti-affinity on either side.
 
 Each distinct term is a counter of pods by row, summed by domain of its topology key; a rule only looks up the domain of a node.
- Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
 from __future__ import annotations

@@ -462,9 +462,9 @@ class SoftSpread(ScaledScoreRule):
         return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)
 
     def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
-        """Normalise some rows, or all if `rows` is None: each group once, or row by row if only `raw` is known (from a record)."""
+        """Normalise some rows, or all if `rows` is None: each group once if that is less work, and row by row from records."""
         groups, final = self._groups, self._final
-        if groups is not None:
+        if groups is not None and groups.count <= count and len(self._raw) == len(groups.scored):
             of_row = groups.of_row
             for group in range(groups.count):
                 final[group] = (

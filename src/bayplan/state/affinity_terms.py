@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from bayplan.objects.affinity import Affinity, PodAffinityTerm
+from bayplan.objects.affinity import PodAffinity, PodAffinityTerm, PodAntiAffinity
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
 
@@ -72,7 +72,10 @@ class PodTerms(msgspec.Struct, frozen=True):
 
 
 NO_TERMS = PodTerms()
-_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Affinity).decode
+_encode, _decode = (
+    msgspec.msgpack.Encoder().encode,
+    msgspec.msgpack.Decoder(tuple[PodAffinity | None, PodAntiAffinity | None]).decode,
+)
 
 
 def pod_terms(pod: Pod) -> PodTerms:
@@ -83,14 +86,14 @@ def pod_terms(pod: Pod) -> PodTerms:
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
-    return _pod_terms(pod.metadata.namespace, _encode(affinity))
+    # Without the node affinity: that of a DaemonSet's pods names their nodes.
+    return _pod_terms(pod.metadata.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
 
 
 @lru_cache(maxsize=4096)
 def _pod_terms(namespace: str, encoded: bytes) -> PodTerms:
-    affinity = _decode(encoded)
     lists: list[list[tuple[PodAffinityTerm, int]]] = [[], [], [], []]
-    for number, terms in enumerate((affinity.pod_affinity, affinity.pod_anti_affinity)):
+    for number, terms in enumerate(_decode(encoded)):
         if terms is not None:
             lists[number] = [(item, 0) for item in terms.required_during_scheduling_ignored_during_execution]
             weighted = terms.preferred_during_scheduling_ignored_during_execution

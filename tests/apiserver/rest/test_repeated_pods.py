@@ -104,7 +104,8 @@ BODIES: tuple[object, ...] = (
     with_metadata(generateName="q-"), {**pod("p"), "metadata": {"generateName": "q-"}}, {**pod("p"), "metadata": {}},
     with_metadata(name="Not a name"), with_metadata(name="dotted.name"), with_metadata(name="n" * 64),
     with_spec(schedulingGates=[{"name": "wait"}]), with_spec(priorityClassName="usual"), with_spec(priority=5),
-    with_spec(nope=1), with_spec(restartPolicy="Perhaps"), with_spec(runtimeClassName="fast"), with_spec(nodeName="n"),
+    with_spec(nope=1), with_spec(tolerations=[{"key": "a", "nope": 1}]), {**pod("p"), "status": {"nope": 1}},
+    with_spec(restartPolicy="Perhaps"), with_spec(runtimeClassName="fast"), with_spec(nodeName="n"),
     raw('{"metadata":{"name":"p","name":"q"},"spec":{CONTAINERS}}'),
     raw('{"metadata":{"name":"p"},"spec":{"hostNetwork":false,"hostNetwork":false,CONTAINERS}}'),
     raw('{"metadata":{"name":"p"},"spec":{CONTAINERS},"status":{"phase":"Failed","phase":"Failed"}}'),
@@ -244,9 +245,20 @@ def test_every_body_is_answered_alike_the_third_time(path: str) -> None:
         assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
 
 
-def test_a_template_that_one_writer_may_send_twice_over_is_refused_to_a_strict_one() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('"spec":{CONTAINERS},"status":{"phase":"Failed","phase":"Failed"}', id="a repeated key"),
+        pytest.param('"spec":{CONTAINERS,"tolerations":[{"key":"a","nope":1}]}', id="an unknown field in the spec"),
+        pytest.param(
+            '"spec":{"containers":[{"name":"c","image":"i","env":[{"name":"X","nope":1}]}]}', id="in a container"
+        ),
+        pytest.param('"spec":{CONTAINERS},"status":{"nope":1}', id="an unknown field in the status"),
+    ],
+)
+def test_a_body_that_field_validation_refuses_makes_no_template(text: str) -> None:
     short, long = Server(short=True), Server(short=False)
-    twice = '{"metadata":{"name":"p"},"spec":{CONTAINERS},"status":{"phase":"Failed","phase":"Failed"}}'
+    twice = '{"metadata":{"name":"p"},' + text + "}"
     for number, validation in enumerate(("Ignore", "Ignore", "Ignore", "Strict", "Warn")):
         sent = post(renamed(raw(twice), number), f"{PODS}?fieldValidation={validation}")
         one, other = short.send(sent), long.send(sent)

@@ -1,9 +1,9 @@
 """Fast creation of pods of one template: their common part is decoded, validated and encoded once.
 
-Pods of a template have the same spec, byte for byte, except for the limits and requests of their containers, as pods with a size of
-their own have (from a trace, or resized by an autoscaler). The first pods of a template take the regular path. After that, the
-stored bytes of spec, status and owned fields are reused, with the resources of the pod between them. Any unusual pod takes the
-regular path, which also returns the errors; so this module raises none.
+Pods of a template have the same spec and status except for the order of fields and the limits and requests of containers, which
+differ if pods are sized one by one (in a trace, or by an autoscaler). The first pods of a template take the regular path. After
+that, the stored bytes of spec, status and owned fields are reused, with the resources of the pod between them. Any unusual pod takes
+the regular path, which also returns the errors; so this module raises none.
 """
 
 from __future__ import annotations
@@ -38,11 +38,13 @@ _MOST = 512
 _MOST_AMOUNTS = 1024
 _MOST_SENT_ONCE = 4096
 _MOST_SPECS = 512
+_MOST_SPEC_BYTES = 16_384
 _MOST_OUTLINES = 64
 _FORGOTTEN = 8
 _CORE = "io.k8s.api.core.v1."
 _METADATA = shape_of("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _RESOURCES = shape_of(_CORE + "ResourceRequirements")
+_POD_SPEC, _POD_STATUS = shape_of(_CORE + "PodSpec"), shape_of(_CORE + "PodStatus")
 _ORDINARY = frozenset(
     ("annotations", "creationTimestamp", "finalizers", "labels", "name", "namespace", "ownerReferences")
 )
@@ -161,7 +163,8 @@ class PodTemplateCache:
         backend: the backend of the API.
 
     Attributes:
-        created: how many pods were created from a known template.
+        created: the number of pods that were created from a known template.
+        known_specs: the number of requests whose spec and status were known, byte for byte.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -172,9 +175,9 @@ class PodTemplateCache:
         self._templates: dict[tuple[bytes, ...], _Template] = {}
         self._sent_once: dict[int, None] = {}
         # By the bytes of spec and status. It saves the pods of one controller a quarter of the work here.
-        self._specs: dict[tuple[bytes, bytes], _CutSpec | None] = {}
+        self._specs: dict[tuple[bytes, bytes], _CutSpec] = {}
         self._amounts: dict[bytes, _Amounts | None] = {}
-        self.created = 0
+        self.created = self.known_specs = 0
 
     def read(self, request: Request) -> PodCreate | None:
         """Return what a request sends, or None if it cannot be of a template."""
@@ -188,13 +191,16 @@ class PodTemplateCache:
         if (found.kind or found.api_version) and (found.kind or "Pod", found.api_version or "v1") != ("Pod", "v1"):
             return None
         sent = bytes(found.spec), bytes(found.status)
-        if sent in self._specs:
-            spec = self._specs[sent]
+        spec = self._specs.get(sent)
+        if spec is not None:
+            self.known_specs += 1
         else:
-            _make_room(self._specs, _MOST_SPECS)
-            spec = self._specs[sent] = self._cut_spec(*sent)
-        if spec is None:
-            return None
+            spec = self._cut_spec(*sent)
+            if spec is None:
+                return None
+            if spec.key in self._templates and len(found.spec) <= _MOST_SPEC_BYTES:
+                _make_room(self._specs, _MOST_SPECS)
+                self._specs[sent] = spec
         # As long as all keys are counted, none was sent twice; see `bayplan.apiserver.codec.bodies`.
         colons = 2 + bool(sent[1]) + bool(found.kind) + bool(found.api_version)
         colons += spec.colons + _encode(found.metadata).count(b":")
@@ -337,6 +343,8 @@ class PodTemplateCache:
             return None
         if any(each.count(b":") != other.count(b":") for each, other in zip(encoded, sent.key, strict=False)):
             return None  # A key was sent twice, which strict validation refuses.
+        if _has_unknown_fields(sent):
+            return None  # Strict validation refuses them, and others are warned of them.
         containers = [
             {**each, "resources": _PLACEHOLDER} if each.get("resources") else each for each in parts(spec, "containers")
         ]
@@ -364,6 +372,21 @@ class PodTemplateCache:
         _make_room(self._templates, _MOST)
         self._templates[sent.key] = template
         return template
+
+
+def _has_unknown_fields(sent: PodCreate) -> bool:
+    """Return whether spec or status have fields that the API does not know, at any depth."""
+    spec, status = (_decode(each or b"null") for each in sent.key[:2])
+    for container in parts(spec, "containers"):
+        if container.get("resources") == 0:
+            del container["resources"]
+    unknown = Unknown()
+    try:
+        _POD_SPEC.read(spec, unknown)
+        _POD_STATUS.read(status or {}, unknown)
+    except DecodeError:
+        return True
+    return bool(unknown.found)
 
 
 def _metadata(info: RequestInfo, sent: Document) -> Document | None:
