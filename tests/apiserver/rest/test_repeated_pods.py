@@ -229,6 +229,20 @@ def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_templ
     assert len(server.api._repeated_pods._templates) == 1
 
 
+def test_specs_of_known_templates_are_cut_once_and_large_ones_are_not_kept() -> None:
+    server = Server(short=True)
+    for number in range(5):
+        assert server.send(post(pod(f"p{number}"))).status == 201
+    # The first two make the template, and the third is the first that is cut for it.
+    assert server.api._repeated_pods.known_specs == 2
+    large = with_spec(containers=[{"name": "c", "image": "i", "args": ["x" * 20_000]}])
+    for number in range(5):
+        assert server.send(post(renamed(large, number + 5))).status == 201
+    assert server.api._repeated_pods.known_specs == 2
+    assert server.api._repeated_pods.created == 6
+    assert len(server.api._repeated_pods._specs) == 1
+
+
 def test_resources_are_forgotten_when_there_are_too_many() -> None:
     server = Server(short=True)
     for number in range(1100):

@@ -2,7 +2,7 @@
 
 Pods of a template have the same spec and status except for the order of fields and the limits and requests of containers, which
 differ if pods are sized one by one (in a trace, or by an autoscaler). The first pods of a template take the regular path. After
-that, the stored bytes of spec, status and owned fields are reused, with the resources of the pod between them. Any unusual pod takes
+that, the stored bytes of spec, status and owned fields are reused, with the resources of the pod between them. Unusual pods take
 the regular path, which also returns the errors; so this module raises none.
 """
 
