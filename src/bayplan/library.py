@@ -130,7 +130,7 @@ class Cluster:
             if not isinstance(plugin, str):
                 name = getattr(plugin, "__name__", repr(plugin))
                 hint = f"'FILE.py:{name}', or Cluster.load(..., plugins=[{name}])"
-                raise InputError("plugins", got=f"the class {name}", wanted="names of plugins", hint=hint)
+                raise InputError("plugins", got=f"the class {name}", wanted="plugin names", hint=hint)
         return cls.of(open_source(SourceOptions(paths=paths, **options)), record_level=record_level)
 
     @classmethod

@@ -57,7 +57,7 @@ def test_an_opened_cluster_takes_plugins_by_name_only() -> None:
         def filter_node(self, pod: Pod, node: NodeInfo) -> None: ...
 
     with pytest.raises(
-        InputError, match=r"plugins: expected names of plugins, got the class Quiet; try 'FILE.py:Quiet'"
+        InputError, match=r"plugins: expected plugin names, got the class Quiet; try 'FILE.py:Quiet'"
     ):
         Cluster.open("nodes.yaml", plugins=[Quiet])
 

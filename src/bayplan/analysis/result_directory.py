@@ -102,7 +102,7 @@ class ResultDirectory:
         """
         if name in OPTIONAL_TABLES and not self.has_table(name):
             hint = f"bayplan simulate {OPTIONS[name]} --out"
-            raise InputError("table", where=str(self.path), got=f"no {name}", hint=hint)
+            raise InputError(f"has no {name} table", where=str(self.path), hint=hint)
         if name not in TABLES and name not in OPTIONAL_TABLES:
             raise InputError("table", got=f"'{name}'", wanted=f"one of {', '.join(TABLES)}")
         return read_table(self.path / f"{name}.parquet")

@@ -75,7 +75,7 @@ def extension_points(settings: Settings, configuration: SchedulerConfiguration) 
 
 
 def validation_document(settings: Settings, text: str, waiting: int) -> Validation:
-    """Return the errors of a configuration or, if it is valid, its effective form and its effect.
+    """Return the errors of a configuration or, if it is valid, the effective configuration and what applying it would change.
 
     Args:
         settings: the settings of the server.

@@ -178,7 +178,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("GET", "/waiting", question_routes.waiting, WaitingReasons),
     Operation("POST", "/what-if", question_routes.what_if, WhatIfReport, body=question_routes.WhatIfRequest),
     Operation("GET", "/what-if", question_routes.what_ifs, WhatIfList),
-    Operation("GET", "/what-if/{id}", question_routes.kept_what_if, WhatIfReport),
+    Operation("GET", "/what-if/{id}", question_routes.stored_what_if, WhatIfReport),
     Operation("DELETE", "/what-if/{id}", question_routes.delete_what_if, WhatIfList),
     Operation(
         "GET",

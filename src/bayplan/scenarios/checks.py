@@ -110,7 +110,7 @@ class _Evaluation:
             return CheckResult(ok=False, check=text, wanted=wanted, got=f"{problem.what} {problem.got}".strip())
 
     def _pods(self, text: str) -> list[PodTimeline]:
-        """Return the timelines of the pods that exist."""
+        """Return the timelines of the selected pods that have not been deleted."""
         simulator = self._simulator
         if text == EVERYTHING:
             return [pod for pod in simulator.pods if pod.fate is not PodFate.DELETED]
