@@ -133,4 +133,4 @@ def test_long_lists_are_cut_and_what_is_cut_is_counted() -> None:
     text = text_of(run(*nodes, *pods))
     assert "default/p0, default/p1, default/p2 and 9 more" in text
     assert "... 4 more zones" in text
-    assert "... and 5 more sizes of waiting pods" in text
+    assert "... and 5 more sizes of pending pods" in text

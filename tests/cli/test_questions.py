@@ -111,7 +111,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["when", "big", "DUMP"],
             1,
-            "pod/default/big: not within 7 d; nothing that is known to end makes room for it.",
+            "pod/default/big does not start within 7 d; nothing that is known to end makes room for it.",
             id="when",
         ),
     ],

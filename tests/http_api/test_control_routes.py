@@ -151,7 +151,7 @@ def test_snapshots_are_taken_restored_and_forgotten_by_name() -> None:
         await lab.send("DELETE", "/snapshots/before")
         assert (await lab.send("POST", "/snapshots/before/restore", want=404))["error"]["what"] == "snapshot"
         assert (await lab.send("DELETE", "/snapshots/before", want=404))["error"]["got"] == "'before'"
-        assert (await lab.send("POST", "/snapshots", {"name": ""}, want=422))["error"]["what"] == "name of a snapshot"
+        assert (await lab.send("POST", "/snapshots", {"name": ""}, want=422))["error"]["what"] == "snapshot name"
 
     run(test, node("n1"))
 

@@ -56,9 +56,7 @@ def test_an_opened_cluster_takes_plugins_by_name_only() -> None:
     class Quiet(PerNodePlugin):
         def filter_node(self, pod: Pod, node: NodeInfo) -> None: ...
 
-    with pytest.raises(
-        InputError, match=r"plugins: expected plugin names, got the class Quiet; try 'FILE.py:Quiet'"
-    ):
+    with pytest.raises(InputError, match=r"plugins: expected plugin names, got the class Quiet; try 'FILE.py:Quiet'"):
         Cluster.open("nodes.yaml", plugins=[Quiet])
 
 

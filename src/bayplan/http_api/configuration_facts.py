@@ -88,7 +88,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
     if configuration is None:
         return Validation(stage=found.stage, problems=problems, effective=None, difference=[], will="")
     difference = [*differences(settings.configuration, configuration)]
-    tried = f"{waiting:,} waiting {'pod' if waiting == 1 else 'pods'} will be tried again"
+    tried = f"{waiting:,} pending {'pod' if waiting == 1 else 'pods'} will be retried"
     return Validation(
         stage=None,
         problems=problems,
