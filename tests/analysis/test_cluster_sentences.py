@@ -42,7 +42,7 @@ GI = 1 << 30
             0,
             5000,
             [ReasonCount("Insufficient cpu", 1400, 1012), ReasonCount("node(s) were unschedulable", 1469, 0)],
-            "1,469 of 50,000 pods are pending, 1,012 mainly for cpu",
+            "1,469 of 50,000 pods are pending, 1,012 mainly for lack of cpu",
             id="most wait for CPU",
         ),
         pytest.param(
@@ -69,7 +69,7 @@ GI = 1 << 30
             0,
             5,
             [ReasonCount("Insufficient a/b", 2, 2)],
-            "2 of 9 pods are pending, all for a/b",
+            "2 of 9 pods are pending, all for lack of a/b",
             id="a resource that no node has",
         ),
     ],

@@ -183,7 +183,7 @@ def test_a_pod_that_was_made_anew_is_explained_in_its_last_life() -> None:
         node("n0").obj(), pod("p").obj(), later={30: [Delete(Pod, "default/p")], 60: [pod("p", cpu="9").obj()]}
     )
     found = explained(result, "p")
-    assert found.verdict.startswith("default/p waits")
+    assert found.verdict.startswith("default/p is pending")
     assert [each.time_ns for each in found.attempts] == [60 * SECOND_NS]
     assert found.notes == ["2 pods had this name, one after the other; this is about the last one"]
 

@@ -165,7 +165,7 @@ FALSE = [
         "pods that wait for another reason",
         "- cordon: '*'\n- scale: {target: deployment/web, replicas: 4}\n"
         "- assert: [{waiting: {atLeast: 1, reason: Insufficient cpu}}]",
-        "at least 1 pod waiting because of 'Insufficient cpu'",
+        "at least 1 pod pending because of 'Insufficient cpu'",
         "0 pending because of 'Insufficient cpu', 1 for other reasons, 3 placed",
     ),
     (

@@ -124,7 +124,7 @@ FAILING = [
         "a pod that waits for another reason",
         "    assert_not_schedulable(make_pod('p').req(cpu='5'), reason='Insufficient memory')\n",
         [
-            "E*AssertionError: expected pods to wait because of 'Insufficient memory', but",
+            "E*AssertionError: expected pods to be pending because of 'Insufficient memory', but",
             "E*default/p is pending: it requests 5 cpu, the largest node offers 4",
         ],
     ),

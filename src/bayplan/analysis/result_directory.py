@@ -44,8 +44,9 @@ def open_result(path: Path | str) -> ResultDirectory:
     """
     directory = Path(path)
     if not directory.is_dir():
-        got = "a file" if directory.exists() else "nothing of that name"
-        raise InputError("result directory", where=str(directory), got=got, wanted="a directory")
+        if not directory.exists():
+            raise InputError(f"{directory}: no such directory", hint="bayplan simulate PATH --out DIRECTORY")
+        raise InputError("result directory", where=str(directory), got="a file", wanted="a directory")
     if not is_result(directory):
         hint = "bayplan simulate PATH --out DIRECTORY"
         raise InputError(
