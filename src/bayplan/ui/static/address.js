@@ -82,7 +82,7 @@ let follow = () => {};
 let current = parse(location);
 
 /** The place of now. */
-export function here() {
+export function currentPlace() {
   return current;
 }
 

@@ -3,7 +3,7 @@
 import { draw, h } from "./dom.js";
 import { count } from "./format.js";
 import { get } from "./service.js";
-import { failure, loading } from "./states.js";
+import { failure, loading } from "./loading_states.js";
 import { nodeLink, podLink, podOf } from "./parts.js";
 import { assumptionList } from "./unblocking.js";
 

@@ -1,7 +1,7 @@
 // A text area with a gutter: line numbers, marks where the server found something, and a tab key that indents. What is typed is
 // kept in this tab until it is applied or reverted; no error loses it.
 
-import { draw, h, later } from "./dom.js";
+import { draw, h, debounce } from "./dom.js";
 
 /** @typedef {{ line?: number, message: string }} Mark */
 
@@ -22,7 +22,7 @@ export class Editor {
     this.marks = [];
     this.drawn = "";
     this.gutter = h("div", { class: "editor-gutter", "aria-hidden": "true" });
-    const changed = later(PAUSE, () => how.onChange(this.text));
+    const changed = debounce(PAUSE, () => how.onChange(this.text));
     this.area = h("textarea", {
       class: "editor-text",
       spellcheck: "false",

@@ -7,7 +7,7 @@ import { bounded } from "./format.js";
 import { NARROW, lettersIn } from "./names.js";
 import { bind } from "./keyboard.js";
 import { go } from "./address.js";
-import { failure } from "./states.js";
+import { failure } from "./loading_states.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 /**

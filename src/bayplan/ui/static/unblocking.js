@@ -3,8 +3,8 @@
 import { draw, h } from "./dom.js";
 import { count, counted, sentence } from "./format.js";
 import { change, to } from "./address.js";
-import { get, put } from "./service.js";
-import { empty, factsOf, failure, loading } from "./states.js";
+import { get, call } from "./service.js";
+import { empty, errorFacts, failure, loading } from "./loading_states.js";
 import { copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
 const MAX_PODS_SHOWN = 6;
@@ -29,7 +29,7 @@ export function unblockPart(root, target, signal, answered) {
       draw(root, ...suggestionList(answer, !answered));
     } catch (problem) {
       if (signal.aborted) return;
-      const facts = factsOf(problem);
+      const facts = errorFacts(problem);
       const placed = facts.status === UNPROCESSABLE && facts.what === "unblock";
       if (placed) draw(root, h("p", { class: "calm", "data-test": "nothing-to-unblock" }, `Nothing to unblock: ${facts.got}.`));
       else draw(root, failure(problem, () => void load()));
@@ -123,7 +123,7 @@ function podLine(words, parts) {
 /** @param {Api.Suggestion} suggestion */
 async function tryFork(suggestion) {
   await perform("Try in a fork", async () => {
-    const fork = await put("POST /forks", {}, {
+    const fork = await call("POST /forks", {}, {
       from: "now",
       name: suggestion.text.slice(0, 80),
       objects: suggestion.objects,

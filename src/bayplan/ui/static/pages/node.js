@@ -4,8 +4,8 @@ import { h } from "../dom.js";
 import { age, amount, breakable, count, counted, cut, percent, resource, time } from "../format.js";
 import { go, podAddress, to } from "../address.js";
 import { apiAddress, get } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
-import { filled, isMissing } from "../states.js";
+import { now, onReload, subscribe } from "../stream.js";
+import { loadPanel, isMissing } from "../loading_states.js";
 import { roomy, shortened } from "../names.js";
 import { badge, copyMenu, meter, podLink, podOf } from "../parts.js";
 import { bind } from "../keyboard.js";
@@ -34,7 +34,7 @@ export function open({ place, root, signal }) {
   /** @type {Api.NodePage | null} */
   let node = null;
   /** @type {() => Promise<void>} */
-  const load = filled(
+  const load = loadPanel(
     body,
     () => get("/nodes/{name}", { name }, signal),
     (data) => {
@@ -68,7 +68,7 @@ export function open({ place, root, signal }) {
     },
     signal,
   );
-  onReturn(load, signal);
+  onReload(load, signal);
   signal.addEventListener("abort", () => clearTimeout(waits));
   bind({ e: () => go(editAddress(name)), d: () => node && void removeNode(name, node.pods.length).then(load) }, signal);
 }
