@@ -35,8 +35,7 @@ def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
     text = report_of(cluster)
     assert (
         "2 of 7 pods are pending; all for the same reason: none of 2 nodes has room: Insufficient cpu (2); "
-        "1 more is held back by gates."
-        in " ".join(text.split())
+        "1 more is held back by gates." in " ".join(text.split())
     )
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "nodes 2 in 2 zones" in lines

@@ -59,7 +59,7 @@ def test_a_configuration_is_validated_with_its_places() -> None:
         assert (good["problems"], good["stage"]) == ([], None)
         assert "default-scheduler score: PodTopologySpread off" in good["difference"]
         assert any("MostAllocated" in line for line in good["difference"])
-        assert good["will"] == "1 waiting pod will be tried again"
+        assert good["will"] == "1 pending pod will be retried"
         bad = await lab.send("POST", "/config/validate", MISSPELT)
         assert bad["effective"] is None
         assert [(each["line"], each["hint"]) for each in bad["problems"]] == [(8, "'PodTopologySpread'")]

@@ -143,7 +143,7 @@ def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
         )
         for at, pod in enumerate(chosen)
     ]
-    effect = f"of {len(cluster.pods):,} pods, {len(rows) - 1:,} move, 1 become pending."
+    effect = f"of {len(cluster.pods):,} pods, {len(rows) - 1:,} move, 1 becomes pending."
     return WhatIfReport(
         id="",
         fork="",

@@ -1,4 +1,4 @@
-// What one can do to the cluster as a whole: import and export it, take snapshots, and set it back.
+// Actions on the cluster as a whole: import, export, snapshots, and reset.
 
 import { draw, h } from "./dom.js";
 import { counted, time } from "./format.js";

@@ -23,7 +23,7 @@ function listen(element, handlers) {
 /**
  * Make an element. `onclick` and the like are listeners, `style` an object of properties (inline style attributes are
  * forbidden by our policy, the object model is not), `key` says which element it is when lists are drawn again, `own`
- * that its children are its own business; all else are attributes, left out when false or missing.
+ * that its children are not patched; all else are attributes, left out when false or missing.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag @param {Properties | null} [properties] @param {...(Child | Child[])} children
  * @returns {HTMLElementTagNameMap[K]}
@@ -188,7 +188,7 @@ export function token(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** Leave a mark for whoever measures; the one before it goes, so that nothing grows. @param {string} name @param {unknown} [detail] */
+/** Set a performance mark, and clear the previous one of the same name. @param {string} name @param {unknown} [detail] */
 export function stamp(name, detail) {
   performance.clearMarks(name);
   performance.mark(name, { detail });

@@ -64,11 +64,11 @@ export class Editor {
       if (this.changed) sessionStorage.setItem(KEEP + this.how.key, this.text);
       else sessionStorage.removeItem(KEEP + this.how.key);
     } catch {
-      // A text too large to keep; it is still in the field.
+      // The text exceeds the storage quota; it is still in the field.
     }
   }
 
-  /** Another text to begin with: after applying, or to take everything back. @param {string} text */
+  /** Replace the text: after applying or reverting. @param {string} text */
   set(text) {
     this.original = text;
     this.area.value = text;

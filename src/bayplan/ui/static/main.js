@@ -114,7 +114,7 @@ palette.offer([
     text ? [{ text, kind: "page", act: () => go(to(pathOf(pattern))) }] : [],
   ),
   { text: "Create objects", kind: "action", act: () => go(to("new")) },
-  { text: "Waiting pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
+  { text: "Pending pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
   { text: "Pause or resume", kind: "action", act: () => shell.pause() },
   { text: "Step one decision", kind: "action", act: () => shell.step("decision") },
   { text: "Reload plugin files", kind: "action", act: async () => (await reloadPlugins()) || go(to("plugins")) },

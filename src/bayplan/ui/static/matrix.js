@@ -360,7 +360,7 @@ function cellText(data, kind, name, at, values) {
   }
   const [names, rows] = kind === "pre" ? [data.pre_filters, data.rows.pre_filters] : [data.filters, data.rows.filters];
   const verdict = rows[at]?.[names.indexOf(name)];
-  // That a filter was not asked is no difference to its passing the node.
+  // A filter that was not run counts as passed.
   return verdict ? "rejects" : "passes";
 }
 

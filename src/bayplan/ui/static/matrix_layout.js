@@ -62,7 +62,7 @@ export function layOut(data, how) {
   const pre = verdictColumns("pre", data.pre_filters, data.rows.pre_filters, how);
   const filters = verdictColumns("filter", data.filters, data.rows.filters, how);
   const verdicts = [...pre, ...filters];
-  // Where nothing fits there are no scores, and their room is for what each node lacks.
+  // If no node fits, the score columns' width shows each node's gap.
   const middle = scores.length ? scores.length * sizes.score : sizes.gap;
   if (!scores.length) sizes.total = rejectedByWidth(data.rows.plugin, sizes);
   else if (!sizes.isTotalStuck) sizes.total = Math.max(NARROW_TOTAL, totalWidth(data.rows.total));

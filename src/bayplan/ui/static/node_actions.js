@@ -1,4 +1,4 @@
-// What one can do to a node: cordon, drain, delete. All through the Kubernetes API, as kubectl does it; each asks first where
+// Actions on a node: cordon, drain, delete. All through the Kubernetes API, as kubectl does it; each asks first where
 // pods are in danger.
 
 import { counted } from "./format.js";

@@ -16,7 +16,7 @@ const MAX_WAITING = 24;
 const CARD = { wide: 250, small: 210, gap: 10, padding: 24 };
 
 /**
- * Draw the nodes that a query finds as cards, and keep them true.
+ * Draw the nodes that a query finds as cards, and keep them up to date.
  * @param {HTMLElement} root @param {{ signal: AbortSignal, small: boolean, query: Api.Gets["/nodes"]["parameters"], waiting?: boolean, onCount?: (total: number) => void }} how
  * @returns {() => void} draws again
  */

@@ -131,7 +131,7 @@ class Palette {
   }
 
   typed() {
-    // What is known here is shown at once; what has to be asked for follows.
+    // Show local matches immediately, and server results when they arrive.
     this.asked += 1;
     this.offer(local(this.field.value.trim()));
     this.find();

@@ -98,7 +98,7 @@ export function resourceLine(resource, requested, allocatable) {
   );
 }
 
-/** A figure with its name, that leads to what it counts. @param {string} label @param {Node | string} figure @param {string} [link] @param {string} [sub] @param {string} [test] */
+/** A number with its label, linked to what it counts. @param {string} label @param {Node | string} figure @param {string} [link] @param {string} [sub] @param {string} [test] */
 export function tile(label, figure, link, sub, test) {
   const inner = [
     h("span", { class: "tile-label" }, label),

@@ -247,7 +247,7 @@ export function title(text) {
   document.title = text ? `${text} · Bayplan` : "Bayplan";
 }
 
-/** The page of now, for whoever asks. */
+/** The current page name. */
 export function currentPage() {
   return currentPlace().page;
 }

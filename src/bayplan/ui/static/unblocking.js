@@ -1,4 +1,4 @@
-// What would get waiting pods placed: suggestions that the scheduler has tried, the least risky first. A tab of a pod and a page.
+// What would get pending pods placed: suggestions that the scheduler has tried, the least risky first. A tab of a pod and a page.
 
 import { draw, h } from "./dom.js";
 import { count, counted, sentence } from "./format.js";
@@ -12,7 +12,7 @@ const MAX_TARGETS = 5;
 const UNPROCESSABLE = 422;
 
 /**
- * Fill an element with suggestions; ask once.
+ * Fill an element with suggestions; load once.
  * @param {HTMLElement} root @param {string} target a workload, or pod/NAMESPACE/NAME @param {AbortSignal} signal
  * @param {(answer: Api.Unblocking) => void} [answered]
  */
@@ -39,7 +39,7 @@ export function unblockPart(root, target, signal, answered) {
 }
 
 /**
- * Offer targets of the cluster below an empty page: waiting pods, or workloads.
+ * Suggest targets of the cluster below an empty page: pending pods, or workloads.
  * @param {HTMLElement} root @param {string} why @param {{ status?: string }} query @param {(pod: Api.PodRow) => string} targetOf
  * @param {AbortSignal} signal
  */
@@ -133,7 +133,7 @@ async function tryFork(suggestion) {
   });
 }
 
-/** What an answer takes for granted, folded. @param {string[]} lines */
+/** Collapsed list of assumptions. @param {string[]} lines */
 export function assumptionList(lines) {
   if (!lines.length) return null;
   return h(

@@ -323,7 +323,7 @@ function pods(a, b, kind, signal) {
     title: text,
     width: "minmax(150px, 1.3fr)",
     render: (/** @type {Api.ComparedPod} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
-      row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
+      row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… pending"),
   });
   // From another server only the nodes of the pods are known, not the results of its plugins.
   const knows = !isServer(a) && !isServer(b);

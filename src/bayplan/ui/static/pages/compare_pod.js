@@ -105,7 +105,7 @@ function viewOf(query) {
 /** The headline: where the pod is in each run, then who decided otherwise. @param {Api.PodComparison} data @param {string} namespace @param {string} name @param {{ a: string, b: string }} sides */
 function heading(data, namespace, name, sides) {
   const { a_node: a, b_node: b, decisive_plugin: first } = data;
-  const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "waits");
+  const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "is pending");
   const words =
     a === b ? `${where(a)} in both` : a && b ? `runs on ${a} in A, on ${b} in B` : `${where(a)} in A, ${where(b)} in B`;
   const open = (/** @type {"a" | "b"} */ side) =>

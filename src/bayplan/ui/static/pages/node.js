@@ -209,7 +209,7 @@ function rejectedPanel(node) {
     "section",
     { class: "panel" },
     h("h2", null, "Pods that don't fit here"),
-    h("p", { class: "faint small" }, "Waiting pods, grouped by why they were rejected on this node in their last attempt."),
+    h("p", { class: "faint small" }, "Pending pods, grouped by why they were rejected on this node in their last attempt."),
     rejected.length
       ? h(
           "table",
@@ -230,12 +230,12 @@ function rejectedPanel(node) {
         )
       : node.rejected_missing
         ? null
-        : h("p", { class: "calm" }, "No waiting pods."),
+        : h("p", { class: "calm" }, "No pending pods."),
     node.rejected_missing ? h("p", { class: "faint small" }, `Incomplete: ${node.rejected_missing}`) : null,
   );
 }
 
-/** What would turn this node for a waiting pod. @param {string} pod @param {string} node */
+/** What would turn this node for a pending pod. @param {string} pod @param {string} node */
 function unblockLink(pod, node) {
   const address = podAddress(podOf(pod), { tab: "unblock", node });
   return h("a", { href: address, title: pod, "data-test": "unblock" }, "Unblock");

@@ -133,7 +133,7 @@ class View {
     const filters = Object.entries(this.filter());
     if (!filters.length)
       return empty(
-        "No nodes yet: pods will wait.",
+        "No nodes yet: pods will stay pending.",
         h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"),
         h("a", { class: "button", href: to("sources") }, "Import a cluster"),
         "or start with bayplan up PATH",

@@ -324,7 +324,7 @@ async function showCluster(drawing, data) {
     draw(
       drawing.root,
       empty(
-        "No nodes yet: pods will wait.",
+        "No nodes yet: pods will stay pending.",
         h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"),
         h("a", { class: "button", href: to("sources") }, "Import a cluster"),
         "or start with bayplan up PATH",

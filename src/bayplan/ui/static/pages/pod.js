@@ -62,7 +62,7 @@ class PodView {
     this.matrixData = null;
     /** @type {unknown} */
     this.matrixProblem = null;
-    /** Whether the matrix is of a trial. */
+    /** Whether the attempt of the matrix is hypothetical. */
     this.hypothetical = false;
     this.shownMatrix = "";
     this.shownTab = "";

@@ -431,7 +431,7 @@ function actionBar(selected, waiting, done) {
         type: "button",
         class: "button",
         disabled: !waiting.length,
-        title: waiting.length ? null : "Only waiting pods can be scheduled again",
+        title: waiting.length ? null : "Only pending pods can be scheduled again",
         onclick: () => void retry(),
       },
       "Retry now",

@@ -1,4 +1,4 @@
-// Timeline: what happened, and when? Lanes of decisions and of nodes, over time or by decision, with pause, step and speed.
+// Timeline: what happened, and when? Rows of decisions and of nodes, over time or by decision, with pause, step and speed.
 
 import { draw, h } from "../dom.js";
 import { count, counted, time } from "../format.js";
@@ -14,7 +14,7 @@ import { NODE_LEGEND, NodeTimeline } from "../node_timeline.js";
 import { clockStatus, pause, setSpeed, speeds, step, title } from "../shell.js";
 
 const AROUND = 12;
-/** Lanes of nodes: at first, and at most. */
+/** Rows of nodes: at first, and at most. */
 const SOME_NODES = 16;
 const MORE_NODES = 60;
 /** Of the table of decisions, with the class of each. @type {[string, string][]} */
@@ -150,7 +150,7 @@ class Timeline {
     return this.axis === "time" ? { from_at: from, to_at: to } : { from, to };
   }
 
-  /** Lanes of nodes have no place on an axis of decisions. @param {Api.Density} data */
+  /** Rows of nodes are not shown on an axis of decisions. @param {Api.Density} data */
   async fetchNodes(data) {
     this.nodePart.hidden = this.axis !== "time";
     if (this.nodePart.hidden) return;

@@ -212,7 +212,7 @@ class WhatIfView {
         choice(
           "Schedule",
           [
-            { value: "", text: "pods without a node", title: "Pods that wait or lose their node" },
+            { value: "", text: "pods without a node", title: "Pending pods, and pods that lose their node" },
             { value: "*", text: "all pods", title: "All pods, from an empty cluster, on both sides" },
             { value: "these", text: "some workloads", title: "Some workloads, on both sides" },
           ],
