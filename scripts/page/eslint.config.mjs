@@ -56,6 +56,6 @@ export default [
     },
   },
   // A classic script that runs before the modules, in browsers of any age.
-  { files: ["**/early.js"], languageOptions: { sourceType: "script" }, rules: { "no-var": "off", "object-shorthand": "off" } },
-  { ignores: ["**/early.js"], rules: { "no-var": "error" } },
+  { files: ["**/prefetch.js"], languageOptions: { sourceType: "script" }, rules: { "no-var": "off", "object-shorthand": "off" } },
+  { ignores: ["**/prefetch.js"], rules: { "no-var": "error" } },
 ];

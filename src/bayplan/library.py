@@ -130,7 +130,7 @@ class Cluster:
             if not isinstance(plugin, str):
                 name = getattr(plugin, "__name__", repr(plugin))
                 hint = f"'FILE.py:{name}', or Cluster.load(..., plugins=[{name}])"
-                raise InputError("plugins", got=f"the class {name}", wanted="names of plugins", hint=hint)
+                raise InputError("plugins", got=f"the class {name}", wanted="plugin names", hint=hint)
         return cls.of(open_source(SourceOptions(paths=paths, **options)), record_level=record_level)
 
     @classmethod
@@ -177,7 +177,7 @@ class Cluster:
             for each in self.nodes
         ]
         heads = ("node", "zone", "pool", "pods", "cpu requested (m)")
-        return table(heads, shown, caption=f"{counts}, {waiting:,} {'waits' if waiting == 1 else 'wait'}")
+        return table(heads, shown, caption=f"{counts}, {waiting:,} pending")
 
     @property
     def records(self) -> Records:
@@ -345,7 +345,7 @@ class Cluster:
             return list(found.values())
         first = lives[0]
         got = f"{first.key}, which is on {first.node}" if first.node else f"{first.key}, {first.fate}"
-        raise InputError("unblock", got=got, wanted="a pod that waits for a node", hint="bayplan explain")
+        raise InputError("unblock", got=got, wanted="a pending pod", hint="bayplan explain")
 
     def trial(self) -> Trial:
         """Return a fork of the cluster in which changes are tried and undone."""

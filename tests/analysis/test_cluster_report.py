@@ -34,8 +34,8 @@ def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
     cluster.run()
     text = report_of(cluster)
     assert (
-        "2 of 7 pods wait; all for the same reason: none of 2 nodes has room: Insufficient cpu (2); 1 more is held back by gates."
-        in " ".join(text.split())
+        "2 of 7 pods are pending; all for the same reason: none of 2 nodes has room: Insufficient cpu (2); "
+        "1 more is held back by gates." in " ".join(text.split())
     )
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert "nodes 2 in 2 zones" in lines
@@ -61,7 +61,8 @@ def test_what_is_free_on_nodes_that_pods_may_not_go_to_is_not_told_as_room(shut:
     cluster.run()
     text = report_of(cluster)
     assert (
-        "1 of 2 pods waits: the only node that it may use, n1, has no room: Insufficient cpu (1); the other one" in text
+        "1 of 2 pods is pending: the only node that it may use, n1, has no room: Insufficient cpu (1); the other one"
+        in text
     )
     assert "cpu 2 18 11 % 0" in [" ".join(line.split()) for line in text.splitlines()]
 

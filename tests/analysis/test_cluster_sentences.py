@@ -35,14 +35,14 @@ GI = 1 << 30
             id="gated pods are listed separately",
         ),
         pytest.param(2, 0, 2, 5, [], "No pod has a node; 2 are held back by gates", id="only gated pods"),
-        pytest.param(9, 1, 0, 5, [], "1 of 9 pods waits, not tried yet", id="one waits and was not tried"),
+        pytest.param(9, 1, 0, 5, [], "1 of 9 pods is pending, not tried yet", id="one waits and was not tried"),
         pytest.param(
             50_000,
             1469,
             0,
             5000,
             [ReasonCount("Insufficient cpu", 1400, 1012), ReasonCount("node(s) were unschedulable", 1469, 0)],
-            "1,469 of 50,000 pods wait, 1,012 mainly for cpu",
+            "1,469 of 50,000 pods are pending, 1,012 mainly for lack of cpu",
             id="most wait for CPU",
         ),
         pytest.param(
@@ -51,7 +51,7 @@ GI = 1 << 30
             1,
             5,
             [ReasonCount("node(s) were unschedulable", 2, 2)],
-            "2 of 9 pods wait, all because node(s) were unschedulable; 1 more is held back by gates",
+            "2 of 9 pods are pending, all because node(s) were unschedulable; 1 more is held back by gates",
             id="all wait for one reason",
         ),
         pytest.param(
@@ -60,7 +60,7 @@ GI = 1 << 30
             0,
             5,
             [ReasonCount("Insufficient cpu", 1, 1)],
-            "1 of 9 pods waits for cpu",
+            "1 of 9 pods is pending for lack of cpu",
             id="one waits for CPU",
         ),
         pytest.param(
@@ -69,7 +69,7 @@ GI = 1 << 30
             0,
             5,
             [ReasonCount("Insufficient a/b", 2, 2)],
-            "2 of 9 pods wait, all for a/b",
+            "2 of 9 pods are pending, all for lack of a/b",
             id="a resource that no node has",
         ),
     ],
@@ -84,10 +84,10 @@ def test_the_cluster_in_one_sentence(
 @pytest.mark.parametrize(
     ("waiting", "of_cause", "want"),
     [
-        pytest.param(1, 1, "1 of 9 pods waits: no room", id="one"),
-        pytest.param(3, 1, "3 of 9 pods wait; the first reason: no room", id="each for its own reason"),
-        pytest.param(3, 2, "3 of 9 pods wait; 2 for the same reason: no room", id="two for one"),
-        pytest.param(3, 3, "3 of 9 pods wait; all for the same reason: no room", id="all for one"),
+        pytest.param(1, 1, "1 of 9 pods is pending: no room", id="one"),
+        pytest.param(3, 1, "3 of 9 pods are pending; the first reason: no room", id="each for its own reason"),
+        pytest.param(3, 2, "3 of 9 pods are pending; 2 for the same reason: no room", id="two for one"),
+        pytest.param(3, 3, "3 of 9 pods are pending; all for the same reason: no room", id="all for one"),
     ],
 )
 def test_a_root_cause_comes_before_the_reasons_of_messages(waiting: int, of_cause: int, want: str) -> None:
@@ -107,7 +107,7 @@ def test_a_root_cause_comes_before_the_reasons_of_messages(waiting: int, of_caus
             3,
             ["memory", "pods"],
             14,
-            "n is full by memory and pods: 1 of 4 cpu free; 14 waiting pods were rejected here",
+            "n is full by memory and pods: 1 of 4 cpu free; 14 pending pods were rejected here",
             id="a full node that pods wanted",
         ),
     ],

@@ -114,7 +114,7 @@ def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() ->
     nodes += [node("t").taint("dedicated", "gpu").obj(), node("c").unschedulable().obj()]
     found = explained(run(*nodes, pod("p", cpu="3").obj()), "p")
     assert found.verdict == (
-        "default/p waits: it requests 3 cpu, the largest of the 3 nodes that it may use offers 1; "
+        "default/p is pending: it requests 3 cpu, the largest of the 3 nodes that it may use offers 1; "
         "the other 2 are excluded: cordoned (1), taint dedicated=gpu:NoSchedule (1)"
     )
     assert found.message.startswith("0/5 nodes are available: 1 node(s) had untolerated taint(s), ")
@@ -145,7 +145,7 @@ def test_a_rejection_by_pre_filter_comes_before_all_nodes() -> None:
     ("made", "want"),
     [
         (pod("p").gate("example.com/wait"), "default/p is gated: waiting for scheduling gates: [example.com/wait]"),
-        (pod("p").scheduler("mine"), 'default/p waits: no scheduler named "mine" is configured'),
+        (pod("p").scheduler("mine"), 'default/p is pending: no scheduler named "mine" is configured'),
     ],
     ids=["gated", "unattended"],
 )
@@ -157,7 +157,7 @@ def test_a_pod_that_was_never_tried_says_why(made: object, want: str) -> None:
 
 def test_without_nodes_there_is_nothing_to_reject() -> None:
     found = explained(run(pod("p").obj()), "p")
-    assert found.verdict == "default/p waits: the cluster has no nodes"
+    assert found.verdict == "default/p is pending: the cluster has no nodes"
     assert "there was no node" in text_of(found)
 
 
@@ -183,7 +183,7 @@ def test_a_pod_that_was_made_anew_is_explained_in_its_last_life() -> None:
         node("n0").obj(), pod("p").obj(), later={30: [Delete(Pod, "default/p")], 60: [pod("p", cpu="9").obj()]}
     )
     found = explained(result, "p")
-    assert found.verdict.startswith("default/p waits")
+    assert found.verdict.startswith("default/p is pending")
     assert [each.time_ns for each in found.attempts] == [60 * SECOND_NS]
     assert found.notes == ["2 pods had this name, one after the other; this is about the last one"]
 

@@ -31,7 +31,7 @@ def test_the_report_tells_what_somebody_wants_to_know(busy: SimulationResult) ->
     text = text_of(busy)
     assert f"seed 1, digest {busy.digest}" in text
     for heading in (
-        "Waiting for a node:",
+        "Pending:",
         "Utilisation: requested and allocatable",
         "Fragmentation: idle amounts",
     ):
@@ -76,7 +76,7 @@ def test_a_cluster_with_nothing_in_it_has_a_report(level: RecordLevel) -> None:
     assert "no nodes available to schedule pods" in text_of(run(pod("p").obj(), level=level))
     lonely = text_of(run(node("n").obj(), level=level))
     assert re.search(r"cpu +0 +4 +0 %", lonely)
-    assert "Waiting for a node" not in lonely
+    assert "Pending: " not in lonely
 
 
 def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
@@ -133,4 +133,4 @@ def test_long_lists_are_cut_and_what_is_cut_is_counted() -> None:
     text = text_of(run(*nodes, *pods))
     assert "default/p0, default/p1, default/p2 and 9 more" in text
     assert "... 4 more zones" in text
-    assert "... and 5 more sizes of waiting pods" in text
+    assert "... and 5 more sizes of pending pods" in text

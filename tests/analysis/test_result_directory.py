@@ -216,7 +216,7 @@ def test_a_failed_export_leaves_nothing_behind(
 @pytest.mark.parametrize(
     ("make", "want"),
     [
-        (lambda path: None, "got nothing of that name"),
+        (lambda path: None, "no such directory; try bayplan simulate PATH --out"),
         (lambda path: path.write_text(""), "got a file"),
         (lambda path: path.mkdir(), "got no summary.json of Bayplan in it; try bayplan simulate PATH --out"),
     ],

@@ -162,8 +162,8 @@ def test_the_sentence_is_the_same_everywhere(objects: Sequence[Built], pod: PodB
         assert not len(reasons)
         return
     explained, unblocked = cluster.explain("x").verdict, cluster.unblock("x")
-    assert explained == f"default/x waits: {want}"
-    assert unblocked.verdict.startswith(f"default/x waits: {want}; best: ")
+    assert explained == f"default/x is pending: {want}"
+    assert unblocked.verdict.startswith(f"default/x is pending: {want}; best: ")
     # Reasons of several pods leave out how much the nearest node lacks for this one.
     parts = [part for part in want.split("; ") if not part.startswith("nearest is")]
     assert {each.sentence for each in reasons} == {"; ".join(parts)}
@@ -188,7 +188,7 @@ def test_an_affinity_that_the_configuration_adds_is_named(pod: PodBuilder, want:
     cluster = Cluster(
         built_of(*GENERAL, *nodes("gpu", "g1", "g2"), pod), configuration=ADDED, record_level=RecordLevel.OFF
     )
-    assert cluster.explain("x").verdict == f"default/x waits: {want}"
+    assert cluster.explain("x").verdict == f"default/x is pending: {want}"
 
 
 def test_the_last_attempt_of_a_simulation_is_told_as_it_was() -> None:
@@ -196,7 +196,7 @@ def test_the_last_attempt_of_a_simulation_is_told_as_it_was() -> None:
     result = run(*built_of(*GENERAL, *SPREAD, *nodes("general", "c1", zone="c", cpu="1"), pod))
     source, life = SimulationSource(result), next(each for each in result.pods if each.key == "default/x")
     assert pod_verdict(source, life, attempts_of(source, life, [life])) == (
-        "default/x waits: zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
+        "default/x is pending: zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
         "but no node there can: Insufficient cpu (1)"
     )
 
@@ -208,5 +208,5 @@ def test_a_volume_out_of_reach_is_named_with_the_reasons_of_the_nodes_that_reach
         [*tainted, nodes("general", "b1", zone="b")[0].obj(), claim, volume, make_pod("x").claim("data").obj()]
     )
     assert cluster.explain("x").verdict == (
-        "default/x waits: its volume data is in a, and no node there takes it: taint team=db:NoSchedule (2)"
+        "default/x is pending: its volume data is in a, and no node there takes it: taint team=db:NoSchedule (2)"
     )

@@ -62,7 +62,7 @@ def record(
         pytest.param(
             record(Outcome.UNSCHEDULABLE, message="0/5 nodes are available: 5 Insufficient cpu."),
             None,
-            "web/api-7 waits: Insufficient cpu (5)",
+            "web/api-7 is pending: Insufficient cpu (5)",
             id="nothing fits",
         ),
         pytest.param(
@@ -186,4 +186,4 @@ def test_why_a_pod_waits_in_one_sentence(
     result = run(*(each.obj() for each in nodes), made.obj(), level=level)
     source, life = SimulationSource(result), result.pods[0]
     sentence = pod_verdict(source, life, attempts_of(source, life, [life]))
-    assert sentence == f"default/p waits: {want}"
+    assert sentence == f"default/p is pending: {want}"

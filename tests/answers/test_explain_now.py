@@ -34,7 +34,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("x").req(cpu="8")],
             "x",
-            "default/x waits: it requests 8 cpu, the largest node offers 4",
+            "default/x is pending: it requests 8 cpu, the largest node offers 4",
             id="the node that it may use is nearest, not the one with a taint or a cordon",
         ),
         pytest.param(
@@ -55,7 +55,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("x").node("gpu").req(cpu="2"), make_pod("y").node("a").req(cpu="3")],
             "x",
-            "default/x is on gpu; if it had to be scheduled again now, it would wait",
+            "default/x is on gpu; if it had to be scheduled again now, it would be pending",
             id="a pod that would wait",
         ),
         pytest.param(
@@ -67,13 +67,13 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("x").scheduler("mine")],
             "x",
-            'default/x waits: no scheduler named "mine" is configured',
+            'default/x is pending: no scheduler named "mine" is configured',
             id="another scheduler",
         ),
         pytest.param(
             [make_pod("web-5d8f-1").label({"pod-template-hash": "5d8f"}).owner("ReplicaSet", "web-5d8f").req(cpu="8")],
             "deployment/web",
-            "default/web-5d8f-1 waits: it requests 8 cpu, the largest node offers 4",
+            "default/web-5d8f-1 is pending: it requests 8 cpu, the largest node offers 4",
             id="a Deployment that is known by the names of owners alone",
         ),
     ],
@@ -174,8 +174,8 @@ def test_a_score_out_of_range_is_told_with_plugin_node_and_value() -> None:
     cluster = Cluster([*nodes, *pods], plugins=[TooHigh], record_level=RecordLevel.OFF)
     wrong = 'plugin "TooHigh" returns an invalid score 250 for node b: scores are 0 to 100'
     assert cluster.explain("runs").verdict == f"default/runs is on a; scheduling it again now fails: {wrong}"
-    assert cluster.explain("waits").verdict == f"default/waits waits: {wrong}"
-    assert cluster.unblock("waits").verdict.startswith(f"default/waits waits: {wrong}; best: ")
+    assert cluster.explain("waits").verdict == f"default/waits is pending: {wrong}"
+    assert cluster.unblock("waits").verdict.startswith(f"default/waits is pending: {wrong}; best: ")
     assert [each.sentence for each in cluster.waiting_reasons()] == [wrong]
 
 

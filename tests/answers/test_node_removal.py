@@ -127,4 +127,4 @@ def test_prices_decide_which_nodes_go() -> None:
 def test_pods_that_wait_take_no_room() -> None:
     answer = nodes_to_remove(cluster_of(*NODES, WEB, OTHER, waiting("new", cpu="2")))
     assert [each.node for each in answer.removed] == ["n1"]
-    assert any("1 pods that wait" in text for text in answer.assumptions)
+    assert any("1 pending pod is ignored" in text for text in answer.assumptions)

@@ -55,7 +55,7 @@ def test_the_filter_that_rejects_every_node_leads_and_a_node_in_its_zone_is_best
     claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("eu-1d").bound("db-data").obj()
     found = asked(*THREE, GPU, claim, volume, make_pod("x").claim("db-data"))
     assert found.verdict == (
-        "default/x waits: its volume db-data is in eu-1d; no node is there; "
+        "default/x is pending: its volume db-data is in eu-1d; no node is there; "
         "best: add a node like a, but in eu-1d (4 cpu, 8Gi memory)"
     )
     assert {each.kind for each in found.suggestions} == {"add node"}
@@ -226,7 +226,7 @@ def test_a_workload_is_placed_as_a_whole_if_nodes_are_added() -> None:
     pods = [make_pod(f"web-{number}").req(cpu="3").owner("ReplicaSet", "web").obj() for number in range(3)]
     found = asked(node("a"), *pods, target="replicaset/web")
     assert found.verdict.startswith(
-        "2 of 3 pods wait (default/web-1): the only node, a, has no room: Insufficient cpu (1); it lacks 2 cpu; best: add"
+        "2 of 3 pods are pending (default/web-1): the only node, a, has no room: Insufficient cpu (1); it lacks 2 cpu; best: add"
     )
     (added,) = [each for each in found.suggestions if each.kind == "add node"]
     assert (added.placed, added.waiting, added.text) == (
@@ -284,7 +284,7 @@ def gpu_node(name: str, *, tainted: bool = True) -> NodeBuilder:
 def test_a_taint_that_reserves_the_devices_the_pod_asks_for_is_the_cause_and_tolerating_it_comes_first() -> None:
     found = asked(*THREE, gpu_node("g"), make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
     assert found.verdict == (
-        "default/x waits: it requests 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; the pod does "
+        "default/x is pending: it requests 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; the pod does "
         "not tolerate it; best: tolerate gpu:NoSchedule"
     )
     assert found.suggestions[0].kind == "tolerate taint of its nodes"
@@ -313,7 +313,8 @@ def test_anti_affinity_is_relaxed_in_all_pods_of_the_workload_if_those_that_run_
     placed = [each.node(name).obj() for each, name in zip(built, "abc", strict=False)]
     found = asked(*THREE, *placed, built[3].obj(), target="db-3")
     assert found.verdict.startswith(
-        "default/db-3 waits: its anti-affinity allows one pod with app=db per zone, and each of eu-1a, eu-1b and eu-1c has one;"
+        "default/db-3 is pending: its anti-affinity allows one pod with app=db per zone, and each of eu-1a, eu-1b and eu-1c "
+        "has one;"
     )
     assert (
         f"make the anti-affinity to app=db in {zone} a preferred one in all pods of StatefulSet db, which restarts them"

@@ -49,9 +49,9 @@ def test_a_cluster_without_nodes_is_the_reason() -> None:
 @pytest.mark.parametrize(
     ("counts", "want"),
     [
-        pytest.param((5, 0), "5 of 9 pods wait; 2 for the same reason: no room", id="some for one reason"),
-        pytest.param((2, 0), "2 of 9 pods wait; all for the same reason: no room", id="all for one reason"),
-        pytest.param((1, 2), "1 of 9 pods waits: no room; 2 more are held back by gates", id="one, and gates"),
+        pytest.param((5, 0), "5 of 9 pods are pending; 2 for the same reason: no room", id="some for one reason"),
+        pytest.param((2, 0), "2 of 9 pods are pending; all for the same reason: no room", id="all for one reason"),
+        pytest.param((1, 2), "1 of 9 pods is pending: no room; 2 more are held back by gates", id="one, and gates"),
     ],
 )
 def test_the_first_reason_leads(counts: tuple[int, int], want: str) -> None:

@@ -87,7 +87,7 @@ def test_a_pod_that_waits_on_both_sides_is_no_difference_and_one_that_fits_now_i
     answer = what_if(cluster_of(*NODES, BIG, waiting("fits")), [parse_change("cordon=n1")])
     assert kinds(answer) == {}
     measures = {each.name: (each.before, each.after) for each in answer.measures}
-    assert measures["pods waiting"] == (1.0, 1.0)
+    assert measures["pods pending"] == (1.0, 1.0)
     assert difference_text(answer)[0] == "cordon=n1: no difference; all 2 pods are where they were."
 
 

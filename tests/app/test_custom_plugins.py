@@ -146,12 +146,12 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         ),
         pytest.param(
             "racks.py:HighRack=0",
-            "expected a whole number from 1, got weight '0'; try '{folder}/racks.py:HighRack=2'",
+            "expected a whole number from 1 to 2147483647, got weight '0'; try '{folder}/racks.py:HighRack=2'",
             id="weight 0",
         ),
         pytest.param(
             "racks.py:HighRack=heavy",
-            "expected a whole number from 1, got weight 'heavy'",
+            "expected a whole number from 1 to 2147483647, got weight 'heavy'",
             id="a weight in words",
         ),
         pytest.param(

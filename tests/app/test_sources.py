@@ -75,7 +75,7 @@ def test_a_dump_is_taken_as_it_is_and_nothing_is_scheduled(tmp_path: Path) -> No
     assert source.kind is SourceKind.DUMP
     assert placed(source.objects) == {"default/runs": "a", "default/waits": ""}
     reported = {each.about: each.text for each in source.assumptions}
-    assert reported["time"] == "the newest time in the input is 2026-05-01T10:00:00Z; nothing has changed since"
+    assert reported["time"] == "the current time is taken to be 2026-05-01T10:00:00Z, the newest timestamp in the input"
     assert reported["configuration"].startswith("kube-scheduler's defaults apply, because")
 
 
@@ -96,7 +96,7 @@ def test_a_dump_states_kinds_that_it_lacks_and_refers_to(tmp_path: Path) -> None
     ]
     cluster = Cluster.open(path)
     want = (
-        "default/db-1 waits: it is unknown why: the input has no PersistentVolumeClaims; "
+        "default/db-1 is pending: it is unknown why: the input has no PersistentVolumeClaims; "
         'without them, the scheduler reports: persistentvolumeclaim "data-db-1" not found'
     )
     assert cluster.explain("db-1").verdict == want
@@ -119,7 +119,7 @@ def test_all_questions_about_manifests_are_about_one_state(tmp_path: Path, capsy
     explained = msgspec.json.decode(capsys.readouterr().out)
     assert assumed in unblocked["assumptions"]
     assert assumed in explained["assumptions"]
-    assert explained["verdict"].partition(" waits: ")[2] == unblocked["cause"]["headline"]
+    assert explained["verdict"].partition(" is pending: ")[2] == unblocked["cause"]["headline"]
 
 
 def test_manifests_that_were_in_no_cluster_are_applied_for_a_minute(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_json_is_the_same_from_both(cluster: str, result: str, capsys: pytest.Ca
     ]
     assert second == first
     assert first["fate"] == "pending"
-    assert first["verdict"] == "default/huge waits: it requests 5 cpu, the largest node offers 4"
+    assert first["verdict"] == "default/huge is pending: it requests 5 cpu, the largest node offers 4"
     texts = [remedy["text"] for remedy in first["detail"]["remedies"]]
     assert "add a node like a, but with 5 cpu (5 cpu, 8Gi memory)" in texts
 

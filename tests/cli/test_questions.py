@@ -96,7 +96,10 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
             id="nodes to add",
         ),
         pytest.param(
-            ["nodes", "add", "DUMP"], 1, "No node of these shapes helps the 1 pod that would wait.", id="no node helps"
+            ["nodes", "add", "DUMP"],
+            1,
+            "No node of these shapes helps the 1 pod that would be pending.",
+            id="no node helps",
         ),
         pytest.param(["what-if", "lose-zone=a", "DUMP"], 0, "lose-zone=a: of 3 pods, 1 moves.", id="what-if"),
         pytest.param(
@@ -111,7 +114,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["when", "big", "DUMP"],
             1,
-            "pod/default/big: not within 7 d; nothing that is known to end makes room for it.",
+            "pod/default/big does not start within 7 d; nothing that is known to end makes room for it.",
             id="when",
         ),
     ],

@@ -30,7 +30,7 @@ def test_a_false_assertion_ends_with_exit_code_1_and_says_why(
     assert out[3:6] == [
         f"    {path}:8 placed",
         "      - wanted all 13 pods placed",
-        "      + got    12 placed, 1 waiting",
+        "      + got    12 placed, 1 pending",
     ]
     assert out[6].endswith("waits: none of 3 nodes has room: Insufficient cpu (3); nearest is n1, which lacks 1 cpu")
 

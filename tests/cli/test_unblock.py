@@ -21,7 +21,7 @@ status: {allocatable: {cpu: "32", memory: 128Gi, pods: "110"}}
 def test_the_verdict_comes_first_and_every_way_was_tried(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["unblock", "shop/year-in-memory", str(example_path("three-zones"))]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert out.startswith("shop/year-in-memory waits: it requests 96Gi memory, ")
+    assert out.startswith("shop/year-in-memory is pending: it requests 96Gi memory, ")
     assert "1 add a node like the nodes of m8.xlarge, but with 97Gi memory in north-a" in out
     assert "shrink request: shop/year-in-memory goes to memory-" in out
     assert " tried in a fork of the cluster." in out

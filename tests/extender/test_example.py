@@ -89,7 +89,7 @@ def explained(
             "blind",
             False,
             (
-                "default/blind waits: the temperature sensor is broken",
+                "default/blind is pending: the temperature sensor is broken",
                 "Attempt 1, at 0 s: ended by an error",
                 f"{NAME} its filter failed, which ended the attempt: the temperature sensor is broken",
                 "FailedScheduling the temperature sensor is broken",

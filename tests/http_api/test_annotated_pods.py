@@ -68,7 +68,7 @@ def test_a_waiting_pod_says_why_and_names_the_plugins_of_its_scheduler() -> None
         await schedule_outside(lab, "web", unplaced())
         told = await lab.get("/pods/default/web")
         assert told["sentence"] == (
-            "default/web waits: none of the 3 nodes that it may use has room: Insufficient cpu (3); "
+            "default/web is pending: none of the 3 nodes that it may use has room: Insufficient cpu (3); "
             "the other one is excluded: rack b is reserved"
         )
         assert told["message"] == "0/4 nodes are available: 1 rack b is reserved, 3 Insufficient cpu."
@@ -81,7 +81,7 @@ def test_a_waiting_pod_says_why_and_names_the_plugins_of_its_scheduler() -> None
         refused = await lab.get("/unblock", workload="pod/default/web", want=422)
         assert refused["error"]["got"] == "'debuggable-scheduler'"
         (row,) = (await lab.get("/pods", q="web"))["items"]
-        assert told["sentence"] == f"default/web waits: {row['why']}"
+        assert told["sentence"] == f"default/web is pending: {row['why']}"
 
     run(test, *NODES, OUTSIDE)
 

@@ -81,7 +81,7 @@ def test_the_overview_counts_what_is_there() -> None:
             "nodes_full": counts["nodes_full"],
             "nodes_empty": counts["nodes_empty"],
         }
-        assert answer["sentence"].startswith("2 of 14 pods wait; the first reason: ")
+        assert answer["sentence"].startswith("2 of 14 pods are pending; the first reason: ")
         assert answer["sentence"].endswith("; 1 more is held back by gates")
         status = lab.server.engine.status()
         assert answer["decisions"]["total"] == status.decisions == len(lab.server.decisions)

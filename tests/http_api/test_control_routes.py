@@ -59,7 +59,7 @@ def test_a_configuration_is_validated_with_its_places() -> None:
         assert (good["problems"], good["stage"]) == ([], None)
         assert "default-scheduler score: PodTopologySpread off" in good["difference"]
         assert any("MostAllocated" in line for line in good["difference"])
-        assert good["will"] == "1 waiting pod will be tried again"
+        assert good["will"] == "1 pending pod will be retried"
         bad = await lab.send("POST", "/config/validate", MISSPELT)
         assert bad["effective"] is None
         assert [(each["line"], each["hint"]) for each in bad["problems"]] == [(8, "'PodTopologySpread'")]
@@ -151,7 +151,7 @@ def test_snapshots_are_taken_restored_and_forgotten_by_name() -> None:
         await lab.send("DELETE", "/snapshots/before")
         assert (await lab.send("POST", "/snapshots/before/restore", want=404))["error"]["what"] == "snapshot"
         assert (await lab.send("DELETE", "/snapshots/before", want=404))["error"]["got"] == "'before'"
-        assert (await lab.send("POST", "/snapshots", {"name": ""}, want=422))["error"]["what"] == "name of a snapshot"
+        assert (await lab.send("POST", "/snapshots", {"name": ""}, want=422))["error"]["what"] == "snapshot name"
 
     run(test, node("n1"))
 

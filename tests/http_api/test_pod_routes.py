@@ -61,14 +61,14 @@ def test_a_pod_without_a_matrix_says_why() -> None:
         assert await why("imported") == "the pod had its node when it was loaded"
         assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
         assert await why("alien") == unattended
-        assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien waits: {unattended}"
+        assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien is pending: {unattended}"
         # Lists, filters and the overview have the same reason.
         (row,) = (await lab.get("/pods", reason=unattended))["items"]
         assert (row["name"], row["why"]) == ("alien", unattended)
         facets = (await lab.get("/pods", facets=1))["facets"]["reason"]
         assert {"value": unattended, "count": 1} in facets
         overview = await lab.get("/overview")
-        assert overview["sentence"] == f"1 of 3 pods waits because {unattended}; 1 more is held back by gates"
+        assert overview["sentence"] == f"1 of 3 pods is pending because {unattended}; 1 more is held back by gates"
         assert unattended in [each["text"] for each in overview["reasons"]]
 
     run(test, node("n1"), pod("imported", nodeName="n1"), gated, alien)
@@ -211,12 +211,12 @@ def test_the_headline_is_the_root_cause_that_all_questions_tell() -> None:
         await lab.settle()
         cause = (await lab.get("/unblock", workload="pod/default/db"))["cause"]
         assert cause["headline"] == "its volume data is in d; no node is there"
-        assert (await lab.get("/pods/default/db"))["sentence"] == f"default/db waits: {cause['headline']}"
+        assert (await lab.get("/pods/default/db"))["sentence"] == f"default/db is pending: {cause['headline']}"
         assert [each["sentence"] for each in (await lab.get("/waiting"))["items"]] == [cause["sentence"]]
         (row,) = (await lab.get("/pods", q="db"))["items"]
         assert row["why"] == cause["headline"]
         overview = await lab.get("/overview")
-        assert overview["sentence"] == f"1 of 1 pod waits: {cause['sentence']}"
+        assert overview["sentence"] == f"1 of 1 pod is pending: {cause['sentence']}"
 
     run(test, *NODES[:7])
 

@@ -219,7 +219,7 @@ def test_reasons_are_ranked_by_the_pods_that_nothing_else_blocks() -> None:
             ("NodeResourcesFit", 3, 3)
         ]
         assert (found["judged"], found["waiting"]) == (3, 3)
-        want = "3 of 3 pods wait; all for the same reason: it requests 40 cpu, the only node, n, offers 4"
+        want = "3 of 3 pods are pending; all for the same reason: it requests 40 cpu, the only node, n, offers 4"
         assert found["sentence"] == want
 
     run(test, node("n"), *(pod(f"huge-{number}", cpu="40") for number in range(3)))

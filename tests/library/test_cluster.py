@@ -56,9 +56,7 @@ def test_an_opened_cluster_takes_plugins_by_name_only() -> None:
     class Quiet(PerNodePlugin):
         def filter_node(self, pod: Pod, node: NodeInfo) -> None: ...
 
-    with pytest.raises(
-        InputError, match=r"plugins: expected names of plugins, got the class Quiet; try 'FILE.py:Quiet'"
-    ):
+    with pytest.raises(InputError, match=r"plugins: expected plugin names, got the class Quiet; try 'FILE.py:Quiet'"):
         Cluster.open("nodes.yaml", plugins=[Quiet])
 
 
@@ -213,7 +211,7 @@ def test_clusters_decisions_and_comparisons_have_html() -> None:
     cluster = three_nodes()
     (decision,) = cluster.schedule(make_pod("web").req(cpu="1", memory="1Gi").owner("ReplicaSet", "web").obj())
     (rejected,) = cluster.schedule(make_pod("<big>").req(cpu="64").obj())
-    assert "3 nodes, 2 pods, 1 waits" in cluster._repr_html_()
+    assert "3 nodes, 2 pods, 1 pending" in cluster._repr_html_()
     assert "<td>chosen</td>" in decision._repr_html_()
     assert "NodeResourcesFit: Insufficient cpu" in rejected._repr_html_()
     assert "&lt;big&gt;" in rejected._repr_html_()

@@ -114,7 +114,7 @@ def test_the_report_shows_groups_events_and_evictions(folder: Path) -> None:
     )
     assert "<td>small</td><td>1</td><td>1</td>" in costs[0]
     assert costs[0].count("all groups") == 1  # Only of the run with groups.
-    assert "<td>scale-up</td><td>small</td><td>small-1</td><td>1</td><td>waiting pods</td>" in events[0]
+    assert "<td>scale-up</td><td>small</td><td>small-1</td><td>1</td><td>pending pods</td>" in events[0]
     assert "default/old" in pods[0]
     (figure,) = re.findall(r'<script type="application/json" id="descheduled-data">(.*?)</script>', text)
     assert [bar["y"] for bar in json.loads(figure)["data"]] == [[1.0], [0.0]]

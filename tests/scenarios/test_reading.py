@@ -61,7 +61,7 @@ CASES = [
     (
         "times that go back",
         "- at: 1h\n- at: 59m",
-        "7 Scenario $.steps[1].at: expected a time not before '1h', of an earlier step, got '59m'",
+        "7 Scenario $.steps[1].at: expected '1h' or later, the time of an earlier step, got '59m'",
     ),
     (
         "a duration without a unit",

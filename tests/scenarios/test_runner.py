@@ -157,16 +157,16 @@ FALSE = [
         "pods that wait are explained",
         "- scale: {target: deployment/web, replicas: 13}\n- assert: [{placed: {}}]",
         "all 13 pods placed",
-        "12 placed, 1 waiting",
+        "12 placed, 1 pending",
     ),
-    ("a number that is not met", "- assert: [{placed: {atLeast: 4}}]", "at least 4 pods placed", "3 placed, 0 waiting"),
-    ("pods that do not wait", "- assert: [{waiting: {}}]", "all 3 pods waiting", "0 waiting, 3 placed"),
+    ("a number that is not met", "- assert: [{placed: {atLeast: 4}}]", "at least 4 pods placed", "3 placed, 0 pending"),
+    ("pods that do not wait", "- assert: [{waiting: {}}]", "all 3 pods pending", "0 pending, 3 placed"),
     (
         "pods that wait for another reason",
         "- cordon: '*'\n- scale: {target: deployment/web, replicas: 4}\n"
         "- assert: [{waiting: {atLeast: 1, reason: Insufficient cpu}}]",
-        "at least 1 pod waiting because of 'Insufficient cpu'",
-        "0 waiting because of 'Insufficient cpu', 1 for other reasons, 3 placed",
+        "at least 1 pod pending because of 'Insufficient cpu'",
+        "0 pending because of 'Insufficient cpu', 1 for other reasons, 3 placed",
     ),
     (
         "pods on one side",
@@ -174,7 +174,7 @@ FALSE = [
         "a skew of at most 2 over topology.kubernetes.io/zone",
         "a skew of 3: a: 0, b: 3",
     ),
-    ("pods elsewhere", "- assert: [{onNodes: {nodes: n1}}]", "all 3 pods on n1", "1 there, 2 elsewhere, 0 waiting"),
+    ("pods elsewhere", "- assert: [{onNodes: {nodes: n1}}]", "all 3 pods on n1", "1 there, 2 elsewhere, 0 pending"),
     ("evictions", "- drain: n1\n- assert: [{evictions: {atMost: 0}}]", "at most 0 evictions", "1 eviction"),
     (
         "a longer waiting time",

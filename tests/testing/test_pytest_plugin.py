@@ -111,7 +111,7 @@ FAILING = [
         "    assert_schedulable('five.yaml')\n",
         [
             "E*AssertionError: 1 of 5 pods are not schedulable:",
-            "E*shop/web-* waits: none of 2 nodes has room: Insufficient cpu (2); nearest is n1, which lacks 2 cpu",
+            "E*shop/web-* is pending: none of 2 nodes has room: Insufficient cpu (2); nearest is n1, which lacks 2 cpu",
             "E*0/2 nodes are available: 2 Insufficient cpu. *",
         ],
     ),
@@ -124,8 +124,8 @@ FAILING = [
         "a pod that waits for another reason",
         "    assert_not_schedulable(make_pod('p').req(cpu='5'), reason='Insufficient memory')\n",
         [
-            "E*AssertionError: expected pods to wait because of 'Insufficient memory', but",
-            "E*default/p waits: it requests 5 cpu, the largest node offers 4",
+            "E*AssertionError: expected pods to be pending because of 'Insufficient memory', but",
+            "E*default/p is pending: it requests 5 cpu, the largest node offers 4",
         ],
     ),
     ("objects without pods", "    assert_schedulable(make_node('n3'))\n", ["E*no pods come of these objects"]),

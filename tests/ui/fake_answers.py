@@ -206,7 +206,7 @@ def pod_page(cluster: FakeCluster, namespace: str, name: str) -> PodPage | None:
     total = len(cluster.nodes)
     waits = pod.node < 0
     sentence = (
-        f"{name} waits: none of {total:,} nodes fits; {cluster.nodes[0].name} is nearest: it lacks 0.8 CPU"
+        f"{name} is pending: none of {total:,} nodes fits; {cluster.nodes[0].name} is nearest: it lacks 0.8 CPU"
         if waits
         else f"{name} runs on {row.node}: best of {total - total // 3:,} nodes that fit, {row.why}"
     )

@@ -316,7 +316,7 @@ class FakeCluster:
             tier="active",
             woken_by="",
             annotated=False,
-            text=f"{key} runs on {node}: best of 297 nodes that fit" if node else f"{key} waits: {message}",
+            text=f"{key} runs on {node}: best of 297 nodes that fit" if node else f"{key} is pending: {message}",
         )
 
 

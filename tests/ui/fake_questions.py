@@ -55,7 +55,7 @@ def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
         for rank, (kind, text, risk) in enumerate(texts, start=1)
     ]
     return Unblocking(
-        verdict=f"{key} waits: {cause.sentence}; best: {suggestions[0].text}",
+        verdict=f"{key} is pending: {cause.sentence}; best: {suggestions[0].text}",
         pods=[key],
         waiting=[key],
         fits=False,
@@ -143,7 +143,7 @@ def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
         )
         for at, pod in enumerate(chosen)
     ]
-    effect = f"of {len(cluster.pods):,} pods, {len(rows) - 1:,} move, 1 would wait."
+    effect = f"of {len(cluster.pods):,} pods, {len(rows) - 1:,} move, 1 becomes pending."
     return WhatIfReport(
         id="",
         fork="",

@@ -383,17 +383,17 @@ def test_what_is_asked_before_the_modules_are_here_is_what_the_page_asks_for(
     for address in want:
         address = address.format(pod=pod)
         assert asked.count(address) == 1, asked
-    assert visitor.page.evaluate("earlyAnswers.size") == 0
+    assert visitor.page.evaluate("prefetched.size") == 0
 
 
 def test_an_early_answer_that_nobody_took_is_not_shown_on_another_page(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/")
     # So few nodes are not drawn as cells there.
-    assert visitor.page.evaluate("[...earlyAnswers.keys()]") == ["/bayplan/v1/nodes/cells?metric=cpu&by=zone"]
+    assert visitor.page.evaluate("[...prefetched.keys()]") == ["/bayplan/v1/nodes/cells?metric=cpu&by=zone"]
     visitor.test("nav-pods").click()
     visitor.still()
-    assert visitor.page.evaluate("earlyAnswers.size") == 0
+    assert visitor.page.evaluate("prefetched.size") == 0
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_a_pod_of_an_unconfigured_scheduler_names_it(cloud: Cloud, visit: Visit)
     expect(rows).to_contain_text(why)
     rows.locator("a.name").first.click()
     visitor.still()
-    assert visitor.verdict == f"default/spark-driver-monthly-report-7d9f8b6c5d waits: {why}"
+    assert visitor.verdict == f"default/spark-driver-monthly-report-7d9f8b6c5d is pending: {why}"
     expect(visitor.page.locator(".note")).to_contain_text(f"{why[0].upper()}{why[1:]}.")
     expect(visitor.page.get_by_role("button", name="Retry now")).to_have_count(0)
 

@@ -191,7 +191,7 @@ def test_causes_lead_from_the_overview_to_a_pod(server: Running, visit: Visit) -
     visitor = visit(server.url)
     visitor.go("/")
     expect(visitor.test("causes")).to_contain_text("no node has the label disktype=nvme")
-    expect(visitor.test("verdict")).to_contain_text("1 of 12 pods waits: no node has the label disktype=nvme")
+    expect(visitor.test("verdict")).to_contain_text("1 of 12 pods is pending: no node has the label disktype=nvme")
     visitor.test("causes").locator("a.name").first.click()
     visitor.still()
     assert visitor.place == f"/ui/pods/default/{WAITS}"

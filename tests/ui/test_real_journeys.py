@@ -111,7 +111,7 @@ def test_a_fork_with_another_configuration_is_compared(server: Running, visit: V
     expect(visitor.test("compare-table")).to_contain_text("homesick")
     visitor.test("compare-table").locator("a.name", has_text="homesick").click()
     visitor.still()
-    assert visitor.verdict == f"default/homesick waits in A, runs on {cloud_name(9)} in B"
+    assert visitor.verdict == f"default/homesick is pending in A, runs on {cloud_name(9)} in B"
     expect(visitor.test("first-plugin")).to_contain_text(f"TaintToleration rejects {cloud_name(9)} in A")
     expect(visitor.page.get_by_role("grid", name="Nodes by plugins in A")).to_contain_text("TaintToleration")
     expect(visitor.page.locator(".mrow.winner .name")).to_have_text([cloud_name(9)])

@@ -144,7 +144,7 @@ def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
     )
     parts: list[RenderableType] = [Text(), Text(f"{sentence}.", style="bold"), _overview(facts, pods)]
     if facts.reasons:
-        heading = f"Waiting for a node: {format_count(facts.waiting, 'pod')}"
+        heading = f"Pending: {format_count(facts.waiting, 'pod')}"
         parts += [Text(), Text(heading, style="bold"), Padding(_waiting(facts.reasons), (0, 0, 0, 2))]
     if facts.nodes:
         heading = "Utilisation: requested and allocatable"
@@ -159,7 +159,7 @@ def _overview(facts: ClusterFacts, pods: int) -> Table:
     zones = f" in {format_count(facts.zones, 'zone')}" if facts.zones else ""
     counted = [f"{count:,} {name}" for name, count in facts.decisions.items() if count]
     rows = [("nodes", f"{facts.nodes:,}{zones}"), ("pods", f"{pods:,}"), ("  placed", f"{facts.placed:,}")]
-    rows.append(("  waiting", f"{facts.waiting:,}"))
+    rows.append(("  pending", f"{facts.waiting:,}"))
     if facts.gated:
         rows.append(("  gated", f"{facts.gated:,}"))
     total = sum(facts.decisions.values())

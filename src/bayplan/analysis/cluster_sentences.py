@@ -52,7 +52,7 @@ def cluster_sentence(
         rest = pods - gated
         placed = f"All {format_count(rest, 'pod')} have their nodes" if rest > 1 else "The only pod has its node"
         return f"{placed}{held}" if rest else f"No pod has a node{held.replace(' more', '')}"
-    sentence = f"{waiting:,} of {format_count(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}"
+    sentence = f"{waiting:,} of {format_count(pods, 'pod')} {'is' if waiting == 1 else 'are'} pending"
     why = _why(waiting, reasons) if cause is None else cause_text(cause, waiting)
     return f"{sentence}{why}{held}"
 
@@ -71,7 +71,7 @@ def _why(waiting: int, reasons: Sequence[ReasonCount]) -> str:
     if not reasons:
         return ", not tried yet"
     text, count = reasons[0].text, reasons[0].mainly
-    text = f"for {text.removeprefix(INSUFFICIENT)}" if text.startswith(INSUFFICIENT) else f"because {text}"
+    text = f"for lack of {text.removeprefix(INSUFFICIENT)}" if text.startswith(INSUFFICIENT) else f"because {text}"
     mainly = "mainly " if reasons[0].pods > count or len(reasons) > 1 else ""
     if waiting == 1:
         return f" {mainly}{text}"
@@ -109,7 +109,7 @@ def node_sentence(
         resource, left, offered = free[0]
         sentence += f": {format_amount(resource, left)} of {format_amount(resource, offered)} {resource} free"
     if named_by:
-        sentence += f"; {format_count(named_by, 'waiting pod')} {'was' if named_by == 1 else 'were'} rejected here"
+        sentence += f"; {format_count(named_by, 'pending pod')} {'was' if named_by == 1 else 'were'} rejected here"
     return sentence
 
 

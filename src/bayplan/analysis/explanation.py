@@ -172,7 +172,7 @@ class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
         chosen: the node, or "".
         candidates: the nodes on which preemption could make room, the best first; truncated if there are many.
         candidate_count: the number of candidates.
-        refusals: the nodes on which the pod would not fit in any case; each reason once.
+        refusals: nodes on which the pod would not fit even without all pods of lower priority, grouped by reason.
         struck_out: the candidates that extenders removed.
         untried: the number of nodes that were not examined because enough candidates were found.
         not_helpful: the number of nodes on which preemption cannot help (UnschedulableAndUnresolvable).

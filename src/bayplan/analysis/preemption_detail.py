@@ -14,7 +14,7 @@ from bayplan.state.pod_info import JUST_STARTED_NS
 
 
 def preemption_report(source: RunSource, attempts: Sequence[Attempt], shown: Attempt | None) -> PreemptionReport | None:
-    """Return the search for victims of the shown attempt, or else of the last attempt before it that preempted.
+    """Return the report on the preemption of the shown attempt, or of the last attempt before it that nominated a node.
 
     Args:
         source: the run.

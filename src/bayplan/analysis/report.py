@@ -76,7 +76,7 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
     """
     parts: list[RenderableType] = [_title(facts), _overview(facts, wall)]
     sections: list[tuple[str, Sequence[RenderableType]]] = [
-        (f"Waiting for a node: {format_count(facts.pods.waiting, 'pod')}", _pending(facts)),
+        (f"Pending: {format_count(facts.pods.waiting, 'pod')}", _pending(facts)),
         ("Utilisation: requested and allocatable", _utilisation(facts.utilisation)),
         ("Fragmentation: idle amounts, and how much is unusable for", _fragmentation(facts.fragmentation)),
         ("Warnings about the input", _input_warnings(facts)),
@@ -129,10 +129,10 @@ def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
         if count or name == "placed":
             evicted = f", {pods.evicted:,} of them evicted" if name == "deleted" and pods.evicted else ""
             _add(table, f"  {name}", f"{count:,}{evicted}")
-    _add(table, "  waiting", Text(f"{pods.waiting:,}", style="red" if pods.waiting else ""))
+    _add(table, "  pending", Text(f"{pods.waiting:,}", style="red" if pods.waiting else ""))
     _add(table, "waited", _wait_text(facts.waits, "arrival to bound", pods.bound))
     if facts.still_waiting.pods:
-        _add(table, "still waiting", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
+        _add(table, "still pending", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
     _add(table, "decisions", _decision_text(facts, wall))
     if wall is not None:
         _add(table, "build", build_name())
@@ -258,7 +258,7 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
     parts += [Text(_shape_text(shape)) for shape in lacking[:SHOWN_SHAPES]]
     hidden = len(lacking) - SHOWN_SHAPES
     if hidden > 0:
-        parts.append(Text(f"... and {hidden:,} more sizes of waiting pods", style="dim"))
+        parts.append(Text(f"... and {hidden:,} more sizes of pending pods", style="dim"))
     return parts
 
 

@@ -44,8 +44,9 @@ def open_result(path: Path | str) -> ResultDirectory:
     """
     directory = Path(path)
     if not directory.is_dir():
-        got = "a file" if directory.exists() else "nothing of that name"
-        raise InputError("result directory", where=str(directory), got=got, wanted="a directory")
+        if not directory.exists():
+            raise InputError(f"{directory}: no such directory", hint="bayplan simulate PATH --out DIRECTORY")
+        raise InputError("result directory", where=str(directory), got="a file", wanted="a directory")
     if not is_result(directory):
         hint = "bayplan simulate PATH --out DIRECTORY"
         raise InputError(
@@ -102,7 +103,7 @@ class ResultDirectory:
         """
         if name in OPTIONAL_TABLES and not self.has_table(name):
             hint = f"bayplan simulate {OPTIONS[name]} --out"
-            raise InputError("table", where=str(self.path), got=f"no {name}", hint=hint)
+            raise InputError(f"has no {name} table", where=str(self.path), hint=hint)
         if name not in TABLES and name not in OPTIONAL_TABLES:
             raise InputError("table", got=f"'{name}'", wanted=f"one of {', '.join(TABLES)}")
         return read_table(self.path / f"{name}.parquet")

@@ -198,7 +198,7 @@ def _events(result: SimulationResult) -> Iterator[Row]:
 
 
 def _objects(result: SimulationResult) -> Iterator[Row]:
-    """Yield the objects at the end, except nodes and pods, by kind and name."""
+    """Yield a row for each object that exists when the run ends, except nodes and pods, sorted by kind and key."""
     encode, store = msgspec.json.Encoder(order="sorted").encode, result.cluster.store
     for kind in sorted(store.kinds(), key=lambda struct: struct.__name__):
         if kind in (Node, Pod):

@@ -46,7 +46,7 @@ def descheduling_lines(evicted: Sequence[Descheduled], start_ns: int) -> list[st
 def _event_line(event: ScalingEvent, start_ns: int) -> str:
     time = format_duration(event.time_ns - start_ns)
     if event.kind is ScalingKind.SCALE_UP:
-        pods = f" for {format_count(len(event.pods), 'waiting pod')}" if event.pods else f", {event.reason}"
+        pods = f" for {format_count(len(event.pods), 'pending pod')}" if event.pods else f", {event.reason}"
         return f"{time}: {event.group} grows by {format_count(len(event.nodes), 'node')}{pods}"
     names = ", ".join(event.nodes)
     if event.kind is ScalingKind.GIVEN_UP:

@@ -38,7 +38,7 @@ def read_table(path: Path) -> pa.Table:
     try:
         return pq.read_table(path, partitioning=None)
     except FileNotFoundError:
-        raise InputError("file of a result", where=str(path), got="nothing of that name") from None
+        raise InputError(f"{path}: no such file") from None
     except pa.ArrowInvalid as problem:
         got = str(problem).partition("\n")[0]
         raise InputError("file of a result", where=str(path), wanted="Parquet", got=got) from None

@@ -33,7 +33,7 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     if pod.bound_ns is None and fate == "pending":
         return f"{pod.key} {_why_waiting(source, pod, attempts)}"
     if pod.fate is PodFate.UNATTENDED:
-        return f"{pod.key} waits: {unattended_text(pod.scheduler_name)}"
+        return f"{pod.key} is pending: {unattended_text(pod.scheduler_name)}"
     if pod.bound_ns is None and fate != "deleted":
         return f"{pod.key} is {fate}: {source.message_of(pod)}"
     if pod.bound_ns is None:
@@ -61,11 +61,11 @@ def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt
     """Return the outcome of the last attempt in plain words; the attempt has upstream's message."""
     last = attempts[-1] if attempts else None
     if last is None or last.outcome != "unschedulable":
-        return f"waits: {source.message_of(pod)}"
+        return f"is pending: {source.message_of(pod)}"
     if last.nominated_node and last.victims:
         return f"waits for room on {last.nominated_node}, for which {_named(last.victims)} must go"
     cause = last_cause(source, pod, attempts)
-    return f"waits: {cause.headline if cause is not None else _short_message(source.message_of(pod))}"
+    return f"is pending: {cause.headline if cause is not None else _short_message(source.message_of(pod))}"
 
 
 def last_cause(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> RootCause | None:
@@ -148,7 +148,7 @@ def decision_text(record: Record, margin: int | None) -> str:
         victims = f", {format_count(len(record.victims), 'pod')} must go" if record.victims else ""
         return f"{pod} waits for room on {record.nominated_node}{victims}"
     why = short_reasons(record.message) or record.outcome.name.lower()
-    state = {Outcome.UNSCHEDULABLE: "waits", Outcome.ERROR: "failed"}.get(record.outcome, "was skipped")
+    state = {Outcome.UNSCHEDULABLE: "is pending", Outcome.ERROR: "failed"}.get(record.outcome, "was skipped")
     return f"{pod} {state}: {why}"
 
 

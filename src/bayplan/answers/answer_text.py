@@ -70,7 +70,7 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
     if answer.by_seed:
         counts = sorted(answer.by_seed.values())
         spread = f"{counts[0]:,} to {counts[-1]:,}" if counts[0] != counts[-1] else f"{counts[0]:,}"
-        lines.append(f"Over {len(counts)} seeds: {spread} copies.")
+        lines.append(f"{'All' if counts[0] == counts[-1] else 'Over'} {len(counts)} seeds: {spread} copies.")
     if len(answer.workloads) > 1:
         shares = [(each.workload, each.copies, each.share) for each in answer.workloads]
         lines += ["", *columns(("WORKLOAD", "COPIES", "PER MIX"), shares, everything=True)]
@@ -92,7 +92,7 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
     heads = ("ZONE", "POOL", "NODES", "HAD ROOM", "COPIES", "HAVE ROOM", "RUNS OUT")
     lines += ["", *columns(heads, groups, everything=everything)]
     if answer.victims:
-        victims = [(v.pod, v.priority, v.node, v.preemptor, v.new_node or "waits") for v in answer.victims]
+        victims = [(v.pod, v.priority, v.node, v.preemptor, v.new_node or "(pending)") for v in answer.victims]
         titles = ("EVICTED", "PRIORITY", "FROM", "FOR", "GOES TO")
         lines += ["", *columns(titles, victims, everything=everything)]
     return lines + assumed(answer.assumptions)
@@ -114,7 +114,7 @@ def headroom_text(answer: HeadroomAnswer, start_ns: int, *, everything: bool = F
         for row in answer.times
     ]
     verdict = f"Between {answer.least:,} and {answer.most:,} more copies of {answer.workloads} fit over time"
-    heads = ("TIME", "COPIES", "PODS", "WAITING", "RUNS OUT")
+    heads = ("TIME", "COPIES", "PODS", "PENDING", "RUNS OUT")
     table = columns(heads, rows, everything=everything)
     return [f"{verdict}; the fewest at {at}{reason}.", "", *table, *assumed(answer.assumptions)]
 
@@ -126,7 +126,7 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         mix = " + ".join(f"{each.share} {each.workload}" for each in answer.workloads)
         rest = answer.copies - answer.mixes * sum(each.share for each in answer.workloads)
         what = f"{counted(answer.mixes, 'more mix') if answer.mixes == 1 else f'{answer.mixes:,} more mixes'} of {mix}"
-        what += f" ({answer.copies:,} copies{f', {rest:,} of them of an incomplete mix' if rest else ''})"
+        what += f" ({answer.copies:,} copies{f', {rest:,} of them in an incomplete mix' if rest else ''})"
     fit = "fits" if (answer.copies if len(answer.workloads) == 1 else answer.mixes) == 1 else "fit"
     if answer.reached_limit:
         return f"At least {what} {fit}; the search ended there (--limit)."
@@ -158,10 +158,9 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
     if count >= bound.nodes:
         at_most = "No larger set of nodes can be removed"
     else:
-        limited = f", limited by {bound.resource}" if bound.resource else ""
-        at_most = f"No plan can remove more than {counted(bound.nodes, 'node')}{limited} ({bound.method})"
-    if priced:
-        at_most += f", or save more than {bound.price:,.2f}"
+        limited = f"limited by {bound.resource}; " if bound.resource else ""
+        saving = f", saving {bound.price:,.2f}" if priced else ""
+        at_most = f"Upper bound: {counted(bound.nodes, 'node')}{saving} ({limited}{bound.method})"
     moves = f", {counted(len(answer.moves), 'pod')} move" + ("s" if len(answer.moves) == 1 else "")
     lines = [
         f"{count:,} of {counted(answer.nodes, 'node')} can be removed{saved}: every placed pod still has a node{moves}. {at_most}."
@@ -200,10 +199,10 @@ def addition_text(answer: AdditionAnswer, *, everything: bool = False) -> list[s
 
 def _addition_verdict(answer: AdditionAnswer) -> str:
     if not answer.waiting:
-        return "Nothing waits; no node is needed."
+        return "No pod is pending; no node is needed."
     if not len(answer.nodes):
         if answer.still_waiting:
-            return f"No node of these shapes helps the {counted(answer.still_waiting, 'pod')} that would wait."
+            return f"No node of these shapes helps the {counted(answer.still_waiting, 'pod')} that would be pending."
         return f"All {counted(answer.waiting, 'pod')} fit the current cluster; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
     text = f"Add {counted(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
@@ -214,7 +213,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
     if answer.placed_without:
         text += f"; {counted(answer.placed_without, 'pod')} fit without"
     if answer.still_waiting:
-        text += f"; {counted(answer.still_waiting, 'pod')} would still wait"
+        text += f"; {counted(answer.still_waiting, 'pod')} {'stays' if answer.still_waiting == 1 else 'stay'} pending"
     return f"{text}."
 
 
@@ -224,8 +223,14 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
 def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, everything: bool = False) -> list[str]:
     """Return the text about differences. `names`: of the two clusters; None for one cluster before and after changes."""
     before, after = names or ("BEFORE", "AFTER")
-    singular = {"moved": "moves", "waits": "would wait", "placed": "gets a node", "gone": "is gone", "new": "is new"}
-    plural = {"moved": "move", "waits": "would wait", "placed": "get a node", "gone": "are gone", "new": "are new"}
+    singular = {
+        "moved": "moves",
+        "waits": "becomes pending",
+        "placed": "gets a node",
+        "gone": "is gone",
+        "new": "is new",
+    }
+    plural = {"moved": "move", "waits": "become pending", "placed": "get a node", "gone": "are gone", "new": "are new"}
     parts = [
         f"{count:,} {singular[kind] if count == 1 else plural[kind]}" for kind, count in answer.counts.items() if count
     ]
@@ -244,7 +249,13 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     if len(answer.differences) > SHOWN:
         lines += ["", *_by_workload(answer)]
     pods = [
-        (each.pod, each.kind, each.before or "-", each.after or "-", _why(each.plugin, each.reason))
+        (
+            each.pod,
+            _KIND_TEXTS.get(each.kind, each.kind),
+            each.before or "-",
+            each.after or "-",
+            _why(each.plugin, each.reason),
+        )
         for each in sorted(answer.differences, key=lambda each: WORST_FIRST.index(each.kind))
     ]
     heads = ("POD", "", before, after, "WHY")
@@ -252,8 +263,12 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     return lines + assumed(answer.assumptions)
 
 
+_KIND_TEXTS = {"waits": "pending"}
+"""Kinds of differences that the text names differently."""
+
+
 def _by_workload(answer: Answer) -> list[str]:
-    """Return a table of the workloads, those with the most waiting pods first."""
+    """Return a table of the workloads, those with the most pending pods first."""
     kinds = [kind for kind, count in answer.counts.items() if count]
     kinds.sort(key=lambda kind: kind != "waits")
     counts: dict[str, Counter[str]] = {}
@@ -261,7 +276,7 @@ def _by_workload(answer: Answer) -> list[str]:
         counts.setdefault(each.workload or f"pod/{each.pod}", Counter())[each.kind] += 1
     worst = sorted(counts.items(), key=lambda each: (-each[1]["waits"], -each[1].total(), each[0]))
     rows = [(name, *(found[kind] for kind in kinds)) for name, found in worst]
-    return columns(("WORKLOAD", *(kind.upper() for kind in kinds)), rows)
+    return columns(("WORKLOAD", *(_KIND_TEXTS.get(kind, kind).upper() for kind in kinds)), rows)
 
 
 def _why(plugin: str, reason: str) -> str:
@@ -281,18 +296,16 @@ def _figure(name: str, value: float) -> str:
 
 def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
     """Return the text about when pods start."""
-    last = "its last pod starts" if answer.pods > 1 else "it starts"
+    starts = f"{answer.asked}: its last pod starts" if answer.pods > 1 else f"{answer.asked} starts"
     horizon = format_duration(answer.horizon_ns)
     if answer.median_ns is not None and answer.earliest_ns is not None and answer.latest_ns is not None:
-        text = f"{answer.asked}: {last} in {format_duration(answer.median_ns)}"
+        text = f"{starts} in {format_duration(answer.median_ns)}"
         if answer.latest_ns != answer.earliest_ns:
             text += f" (from {format_duration(answer.earliest_ns)} to {format_duration(answer.latest_ns)})"
     elif answer.earliest_ns is not None:
-        text = (
-            f"{answer.asked}: {last} in {format_duration(answer.earliest_ns)} at the earliest, or not within {horizon}"
-        )
+        text = f"{starts} in {format_duration(answer.earliest_ns)} at the earliest, or not within {horizon}"
     else:
-        text = f"{answer.asked}: not within {horizon}; nothing that is known to end makes room for it"
+        text = f"{answer.asked} does not start within {horizon}; nothing that is known to end makes room for it"
     rows = [
         (
             each.pod,

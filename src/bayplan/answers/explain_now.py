@@ -92,7 +92,7 @@ def _again(found: Explanation, life: PodTimeline, source: PresentSource) -> Expl
     if detail.attempt.outcome == "error":
         text = f"{life.key} is on {life.node}; scheduling it again now fails: {source.message_of(life)}"
     elif not detail.attempt.node:
-        text = f"{life.key} is on {life.node}; if it had to be scheduled again now, it would wait"
+        text = f"{life.key} is on {life.node}; if it had to be scheduled again now, it would be pending"
     elif detail.attempt.node == life.node:
         text = f"{life.key} is on {life.node}, and would be placed there again now"
     else:

@@ -423,9 +423,9 @@ class _Addition:
         if self._gated:
             found.append(f"{self._gated:,} pods with scheduling gates are left out")
         found.append(
-            "waiting pods may evict pods of lower priority"
+            "pending pods may evict pods of lower priority"
             if self._preempts
-            else "waiting pods evict no other pods (--preempt allows it)"
+            else "pending pods evict no other pods (--preempt allows it)"
         )
         return found
 

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count
 from bayplan.answers.bounds import RemovalBound, packed_removal_bound, removal_bound
 from bayplan.answers.copies import replacement
 from bayplan.answers.displaced_pods import comes_back
@@ -292,7 +293,8 @@ class _Removal:
         if self._options.force:
             found.append("pods without a controller come back as copies, which you have to create yourself")
         if self._cluster.waiting:
-            found.append(f"{len(self._cluster.waiting):,} pods that wait now are ignored")
+            count = len(self._cluster.waiting)
+            found.append(f"{format_count(count, 'pending pod')} {'is' if count == 1 else 'are'} ignored")
         if not self._prices:
             found.append("all nodes cost the same")
         return found

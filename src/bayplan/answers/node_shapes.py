@@ -351,7 +351,7 @@ def _like(name: str, state: ClusterState | None) -> NodeShape:
     row = state.nodes.row_of.get(name) if state is not None else None
     node = state.nodes.nodes[row] if state is not None and row is not None else None
     if state is None or node is None:
-        raise InputError("shape", got=f"like={name}", wanted="the name of a node of this cluster")
+        raise InputError(f"shape like={name}: no node '{name}' in this cluster")
     slices = tuple(each for each in state.catalog.all(ResourceSlice) if each.spec.node_name == name)
     return replace(shape_of(node), name=f"like {name}", csi=state.catalog.get(CSINode, name), slices=slices)
 

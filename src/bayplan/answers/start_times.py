@@ -107,7 +107,7 @@ def start_times(
     waiting = [pod.key for pod in found.pods if pod.key in cluster.waiting]
     unmade = isinstance(found.item, Job) and not found.pods
     if not waiting and not unmade:
-        raise InputError(found.label, got="no waiting pod", wanted="a pod or workload that waits for a node")
+        raise InputError(found.label, got="no pending pod", wanted="a pending pod, or a workload with pending pods")
     runs = _Runs(cluster, assumed_run_ns)
     starts: list[Start] = []
     waits: list[int | None] = []
@@ -244,7 +244,9 @@ class _Runs:
             found.append(f"{rest:,} of them have no known run time, and are assumed to run {assumed}")
         found.append("no node is added or removed, and only controllers create new pods")
         if seeds > 1:
-            found.append(f"the range is that of {seeds} seeds: ties among nodes, and run times drawn from histories")
+            found.append(
+                f"the range covers {seeds} seeds, which vary tie-breaking and run times sampled from histories"
+            )
         return found
 
 

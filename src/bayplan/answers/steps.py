@@ -43,7 +43,7 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.MOVE: "the moved pods restart",
     StepKind.RELAX: "the rule no longer holds if nodes are scarce",
     StepKind.UNCORDON: "the node was cordoned for a reason",
-    StepKind.EVICT: "the evicted pods stop, and wait or are lost",
+    StepKind.EVICT: "the evicted pods stop, and become pending or are lost",
     StepKind.PRIORITY: "the pod makes others leave, now and later",
     StepKind.TOLERATE: "the pod takes room that is reserved for others",
     StepKind.LABEL: "other pods that look for the label come, too",

@@ -134,7 +134,8 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     if ADDED_AFFINITY in judged.cause.sentence:
         limits.append(f"the scheduler's configuration stays: {ADDED_AFFINITY} of NodeAffinityArgs can be changed there")
     if others:
-        limits.append(f"{format_count(others, 'other waiting pod')}, which may be scheduled first, are not considered")
+        are = "is" if others == 1 else "are"
+        limits.append(f"{format_count(others, 'other pending pod')}, which may be scheduled first, {are} not considered")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
         verdict=_verdict(judged, waiting, len(pods), ranked),
@@ -156,8 +157,12 @@ def _fitting(now: TrialResult) -> str:
 
 
 def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
-    who = waiting[0].key if asked == 1 else f"{len(waiting):,} of {format_count(asked, 'pod')} wait ({waiting[0].key})"
-    verb = " waits" if asked == 1 else ""
+    who = (
+        waiting[0].key
+        if asked == 1
+        else f"{len(waiting):,} of {format_count(asked, 'pod')} {'is' if len(waiting) == 1 else 'are'} pending ({waiting[0].key})"
+    )
+    verb = " is pending" if asked == 1 else ""
     best = found[0].text if found else "nothing that was tried gets it placed"
     return f"{who}{verb}: {judged.cause.headline}; best: {best}"
 
@@ -344,7 +349,7 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) 
     """Return a step in words, with the new nodes of the pods that it moves."""
     if step.kind is StepKind.MOVE:
         moved = [f"{each.pod} to {each.node}" for each in result.displaced if each.node]
-        shown = [*moved, *(f"{key} would wait" for key in left)]
+        shown = [*moved, *(f"{key} would be pending" for key in left)]
         where = next(iter(step.nodes or ()), "")
         if kind is StepKind.EVICT:
             return f"evict {format_list(list(step.evicts[:SHOWN]), more=max(0, len(step.evicts) - SHOWN))} from {where}"

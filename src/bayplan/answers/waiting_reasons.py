@@ -79,7 +79,7 @@ def waiting_sentence(reasons: Sequence[WaitingReason], waiting: int, gated: int,
         return ""
     why = cause_text(CommonCause(first.sentence, first.pods), waiting)
     held = f"; {gated:,} more {'is' if gated == 1 else 'are'} held back by gates" if gated else ""
-    return f"{waiting:,} of {format_count(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}{why}{held}"
+    return f"{waiting:,} of {format_count(pods, 'pod')} {'is' if waiting == 1 else 'are'} pending{why}{held}"
 
 
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.units import format_count
 from bayplan.answers.changes import Change, Effect, apply_change
 from bayplan.answers.copies import replacement
 from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
@@ -344,7 +345,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
         "nodes": len(state.nodes),
         "nodes without pods": int((state.usage[POD_COUNT, :count][alive] == 0).sum()),
         "pods placed": placed,
-        "pods waiting": len(side.nodes) - placed,
+        "pods pending": len(side.nodes) - placed,
         "evictions": len(side.evictions),
     }
     for number, name in enumerate(state.nodes.resources.names):
@@ -392,7 +393,7 @@ def differences(
         elif not after:
             reason = b.messages.get(key, "")
         elif kind is DifferenceKind.PLACED:
-            reason = f"it waited: {a.messages.get(key, '')}" if a.messages.get(key) else ""
+            reason = f"it was pending: {a.messages.get(key, '')}" if a.messages.get(key) else ""
         rows.append(
             PodDifference(
                 pod=key,
@@ -470,5 +471,6 @@ def _assumptions(
             f"{text}; each side starts without them" if reschedule is not Reschedule.ALL else f"{text}, from empty"
         )
     if cluster.waiting:
-        found.append(f"{len(cluster.waiting):,} pods that wait now are tried on both sides")
+        are = "is" if len(cluster.waiting) == 1 else "are"
+        found.append(f"{format_count(len(cluster.waiting), 'pending pod')} {are} scheduled on both sides")
     return found

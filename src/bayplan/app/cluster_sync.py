@@ -102,12 +102,12 @@ class ApplyResult(msgspec.Struct, frozen=True):
 
 
 def sync_cluster(options: SyncOptions, progress: Callable[[SyncStatus], None], *, once: bool) -> SyncStatus:
-    """Sync from a cluster or files until SIGINT or SIGTERM; with `once`, until everything is imported.
+    """Sync from a cluster or files until SIGINT or SIGTERM, or until the initial import is complete.
 
     Args:
         options: see `SyncOptions`.
         progress: the function to call every second with the status.
-        once: whether to import once and end.
+        once: whether to stop after the initial import.
 
     Raises:
         InputError: a cluster cannot be reached, or a file cannot be read.

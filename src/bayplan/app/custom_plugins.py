@@ -93,7 +93,10 @@ def _split_weight(option: str) -> tuple[str, int]:
         return option, 1
     if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WEIGHT):
         raise PluginError(
-            f"--plugin {option}", got=f"weight {text!r}", wanted="a whole number from 1", hint=f"'{target}=2'"
+            f"--plugin {option}",
+            got=f"weight {text!r}",
+            wanted=f"a whole number from 1 to {MAX_WEIGHT}",
+            hint=f"'{target}=2'",
         )
     return target, int(text)
 

@@ -44,7 +44,7 @@ class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_extender(options: ExtenderOptions) -> ServedExtender:
-    """Return the handler of an extender's requests.
+    """Return an extender that serves the given plugins.
 
     Raises:
         InputError: a plugin, a configuration or a file is invalid, or the plugins neither filter nor score.

@@ -67,9 +67,9 @@ class NamedSnapshots:
             InputError: the name is taken or invalid, or there are too many snapshots.
         """
         if not name or len(name) > MAX_NAME_LENGTH or not name.isprintable():
-            raise InputError("name of a snapshot", got=repr(name), wanted=f"1 to {MAX_NAME_LENGTH} characters")
+            raise InputError("snapshot name", got=repr(name), wanted=f"1 to {MAX_NAME_LENGTH} printable characters")
         if name in self._kept:
-            raise InputError("name of a snapshot", got=f"'{name}', which is taken", hint="another name")
+            raise InputError("snapshot name", got=f"'{name}', which is taken", hint="another name")
         if len(self._kept) >= MOST:
             raise InputError("snapshots", got=f"{MOST} already", hint="delete one")
         contents = self._store.snapshot()

@@ -155,7 +155,7 @@ class ClusterAutoscaler:
         if options:
             nodes = len(cluster.all(Node))
             chosen = best_option(options, self.configuration.options, self._draw, cluster_nodes=nodes)
-            found += self._add(chosen.group, chosen.nodes, chosen.pods, now_ns, "waiting pods")
+            found += self._add(chosen.group, chosen.nodes, chosen.pods, now_ns, "pending pods")
         return found
 
     def _waiting(self, cluster: QuestionCluster, now_ns: int) -> list[Pod]:

@@ -199,12 +199,12 @@ class Consolidation:
                     return (
                         None  # Replacing several nodes with one of their own kind is the same as deleting the others.
                     )
-                if self._has_room(group, sizes):
+                if self._may_grow(group, sizes):
                     return Command(candidates=candidates, replacement=group)
         return None
 
-    def _has_room(self, group: NodeGroup, sizes: Mapping[str, int]) -> bool:
-        """Return whether a group may have another node: the old ones stay until it is ready."""
+    def _may_grow(self, group: NodeGroup, sizes: Mapping[str, int]) -> bool:
+        """Return whether a group may have one more node; the nodes that it replaces count, because they stay until it is ready."""
         most = self._configuration.options.max_nodes_total
         return sizes.get(group.name, 0) < group.max_size and (not most or sum(sizes.values()) < most)
 

@@ -234,7 +234,7 @@ class ScaleDown:
         return found
 
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
-        """Return evictions of pods on a node; for each disruption budget, at most the number that it allows now."""
+        """Return the evictions from a node that disruption budgets allow now, of pods that a controller would create again."""
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
         pods = [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]
         return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]

@@ -160,10 +160,10 @@ class WorkBudget:
         self._compiled: dict[str, int] = {}
 
     def spend(self, steps: int) -> None:
-        """Count steps.
+        """Deduct steps from the budget.
 
         Raises:
-            WorkBudgetExceeded: none are left.
+            WorkBudgetExceeded: the budget is exhausted.
         """
         self._steps -= steps
         if self._steps < 0:

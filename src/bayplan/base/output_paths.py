@@ -34,4 +34,4 @@ def check_output_file(path: Path, option: str) -> None:
     if not path.exists():
         check_output_folder(path.parent, option)
     elif not os.access(path, os.W_OK):
-        raise InputError(option, got=f"'{path}', which can't be written", wanted="a file that can be written")
+        raise InputError(option, got=f"'{path}', a read-only file", wanted="a file that can be written")

@@ -78,7 +78,7 @@ def is_dyn(kind: CelType) -> bool:
 
 
 def is_wild(kind: CelType) -> bool:
-    """Return whether a type is assignable to every other."""
+    """Return whether a type is assignable to every other type: dyn, any, or error."""
     return kind.kind in ("dyn", "any", "error")
 
 

@@ -26,7 +26,7 @@ Files: TypeAlias = Annotated[
 OverTime: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=2, max=1000, help="Count at N evenly spaced times of a result directory. [default: end only]"
+        metavar="N", min=2, max=1000, help="Count at N points in time of a result directory. [default: the end]"
     ),
 ]
 

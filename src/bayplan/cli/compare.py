@@ -31,9 +31,11 @@ def compare(
     b: Annotated[str, typer.Argument(metavar="B", help="Second cluster or configuration, in the same form as A.")],
     on: Annotated[
         list[str] | None,
-        typer.Option("--on", metavar="SOURCE", help="Cluster for comparing two configurations. [default: none]"),
+        typer.Option(
+            "--on", metavar="SOURCE", help="Cluster on which to compare the two configurations. [default: none]"
+        ),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave placed pods where they are, with --on.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="With --on: don't reschedule pods that have a node.")] = False,
     everything: All = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,

@@ -40,7 +40,9 @@ def conformance(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     answers: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File for Bayplan's answers in the recorded format. [default: none]"),
+        typer.Option(
+            metavar="FILE", help="Write Bayplan's results to FILE, in the format of the recordings. [default: none]"
+        ),
     ] = None,
     show: Annotated[int, typer.Option(min=0, metavar="N", help="Differing cases to print.")] = 10,
     only: Annotated[str, typer.Option(metavar="PREFIX", help="Prefix of the ids of cases to run. [default: all]")] = "",

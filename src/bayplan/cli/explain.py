@@ -69,9 +69,11 @@ def explain(
     context: Context = "",
     kubeconfig: Kubeconfig = None,
     attempt: Annotated[
-        int | None, typer.Option(metavar="N", help="Attempt to show in full. [default: the last]")
+        int | None, typer.Option(metavar="N", help="Show this attempt in full. [default: the last]")
     ] = None,
-    node: Annotated[str, typer.Option(metavar="NAME", help="Node to explain plugin by plugin. [default: none]")] = "",
+    node: Annotated[
+        str, typer.Option(metavar="NAME", help="Show the result of every plugin for this node. [default: none]")
+    ] = "",
     nodes: Annotated[bool, typer.Option("--nodes", help="List all nodes instead of examples.")] = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
@@ -91,7 +93,7 @@ def explain(
     creation_times: CreationTimes = False,
     strict: Strict = False,
 ) -> None:
-    """Show why a pod waits, or why it got its node.
+    """Show why a pod is pending, or why it got its node.
 
     The first line is the verdict: where the pod is, or why it is pending. Then come the attempts, one of them in full: which
     nodes failed at which plugin and why, the best nodes with the scores of every plugin, the nodes that tie, and the plugins that
@@ -144,14 +146,18 @@ def _workload_lines(found: Workload) -> list[str]:
     placed = sum(bool(life.node) for life in found.lives)
     verdict = f"{placed:,} of {format_count(len(found.lives), 'pod')} have a node"
     if waiting:
-        verdict = f"{verdict}, {len(waiting):,} {'waits' if len(waiting) == 1 else 'wait'}"
+        verdict = f"{verdict}, {len(waiting):,} {'is' if len(waiting) == 1 else 'are'} pending"
     lines = [*([f"{found.missing}."] if found.missing else []), f"{verdict}.", *found.verdicts]
     ordered = sorted(found.lives, key=lambda life: life.fate not in WAITING)
     rows = [(life.key, life.fate.value, life.node or "-") for life in ordered]
     lines += ["", *columns(("POD", "STATE", "NODE"), rows, everything=True)]
     counts = Counter(text for life in waiting if (text := found.source.message_of(life)))
     if counts:
-        lines += ["", "Why they wait", *(f"  {count:,} of them: {message}" for message, count in counts.most_common())]
+        lines += [
+            "",
+            "Why they are pending",
+            *(f"  {count:,} of them: {message}" for message, count in counts.most_common()),
+        ]
     return [*lines, *assumed(found.assumptions)]
 
 

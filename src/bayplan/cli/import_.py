@@ -38,7 +38,7 @@ def import_(
 ) -> None:
     """Copy a cluster, or files, into a Bayplan server.
 
-    Everything that scheduling reads is copied. Running pods keep their nodes; waiting pods are scheduled by Bayplan. Deployments,
+    Everything that scheduling reads is copied. Running pods keep their nodes; pending pods are scheduled by Bayplan. Deployments,
     DaemonSets, Jobs and CronJobs are not copied, and ReplicaSets and StatefulSets get 0 replicas, so no controller creates or
     deletes pods. Start the server with bayplan up first.
 

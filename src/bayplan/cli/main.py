@@ -47,13 +47,13 @@ _SIMULATE, _SERVE, _REAL, _TOOLS = "Simulate and explain", "Serve", "Real cluste
 
 COMMANDS = (
     Command("simulate", "Schedule workloads in virtual time and print a report.", _SIMULATE),
-    Command("explain", "Show why a pod waits, or why it got its node.", _SIMULATE),
-    Command("waiting", "Show why pods wait, grouped by reason.", _SIMULATE),
-    Command("unblock", "Show what gets a waiting pod placed.", _SIMULATE),
+    Command("explain", "Show why a pod is pending, or why it got its node.", _SIMULATE),
+    Command("waiting", "Show why pods are pending, grouped by reason.", _SIMULATE),
+    Command("unblock", "Show what gets a pending pod placed.", _SIMULATE),
     Command("capacity", "Show how many more copies of a workload fit.", _SIMULATE),
     Command("nodes", "Show which nodes to add, or which can be removed.", _SIMULATE),
     Command("what-if", "Show a cluster before and after changes.", _SIMULATE),
-    Command("when", "Show when a waiting pod or a Job would start.", _SIMULATE),
+    Command("when", "Show when a pending pod or a Job would start.", _SIMULATE),
     Command("compare", "Compare two clusters, or two configurations.", _SIMULATE),
     Command("test", "Run scenario files in virtual time and check their assertions.", _SIMULATE),
     Command("sweep", "Simulate many configurations and print the best ones.", _SIMULATE),

@@ -69,7 +69,7 @@ BoundOption: TypeAlias = Annotated[
     Bound, typer.Option("--bound", help="Bound on the best answer: relaxation, or packing (tighter; needs OR-Tools).")
 ]
 Preempt: TypeAlias = Annotated[
-    bool, typer.Option("--preempt", help="Evict pods of lower priority to place waiting pods (add).")
+    bool, typer.Option("--preempt", help="Evict pods of lower priority to place pending pods (add).")
 ]
 
 
@@ -102,7 +102,7 @@ def nodes(
 ) -> None:
     """Show which nodes to add, or which can be removed.
 
-    add finds a cheap set of nodes for the waiting pods, and a lower bound on its price. It lists the pods that no shape helps.
+    add finds a cheap set of nodes for the pending pods, and a lower bound on its price. It lists the pods that no shape helps.
 
     remove finds nodes that can be drained so that every pod gets another node, the order in which to drain them, and the new node
     of each pod. As in kubectl drain, disruption budgets are honoured, and pods of DaemonSets are ignored. Nodes with pods that have

@@ -17,7 +17,7 @@ from bayplan.app.question_clusters import question_cluster
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.cli.source_options import read_source
 
-All: TypeAlias = Annotated[bool, typer.Option("--all", help="Show all rows instead of fifteen.")]
+All: TypeAlias = Annotated[bool, typer.Option("--all", help="Show all rows instead of the first 15.")]
 
 
 @contextmanager

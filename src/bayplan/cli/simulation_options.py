@@ -37,7 +37,7 @@ class Level(StrEnum):
 
 
 ModeOption: TypeAlias = Annotated[
-    Mode, typer.Option("--mode", help="Current scheduler, or that of v1.16 (docs/classic.md).")
+    Mode, typer.Option("--mode", help="Scheduler version: current (v1.36) or classic (v1.16).")
 ]
 Config: TypeAlias = Annotated[
     Path | None,
@@ -51,12 +51,12 @@ SourceConfig: TypeAlias = Annotated[
     typer.Option(metavar="FILE", help="KubeSchedulerConfiguration, or Policy in classic mode. [default: the source's]"),
 ]
 PolicyConfigFile: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Policy for classic mode; the same as --config. [default: none]")
+    Path | None, typer.Option(metavar="FILE", help="Policy file for classic mode; alias of --config. [default: none]")
 ]
 AlgorithmProvider: TypeAlias = Annotated[
     str,
     typer.Option(
-        metavar="NAME", help="DefaultProvider or ClusterAutoscalerProvider, in classic mode. [default: DefaultProvider]"
+        metavar="NAME", help="Classic mode: DefaultProvider or ClusterAutoscalerProvider. [default: DefaultProvider]"
     ),
 ]
 FeatureGates: TypeAlias = Annotated[
@@ -89,7 +89,7 @@ MaxPods: TypeAlias = Annotated[
     ),
 ]
 CreationTimes: TypeAlias = Annotated[
-    bool, typer.Option("--creation-times", help="Add objects at their creationTimestamp instead of all at the start.")
+    bool, typer.Option("--creation-times", help="Create each object at its creationTimestamp instead of at the start.")
 ]
 Timeline: TypeAlias = Annotated[
     bool, typer.Option("--timeline", help="Print each pod's path through the scheduling queue, to the nanosecond.")
@@ -111,7 +111,7 @@ Descheduler: TypeAlias = Annotated[
 DeschedulingInterval: TypeAlias = Annotated[
     str, typer.Option(metavar="DURATION", help="Time between two runs of the descheduler.")
 ]
-Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Refuse input that otherwise causes a warning.")]
+Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Treat warnings about the input as errors.")]
 
 
 def parse_duration(text: str) -> int:
@@ -165,7 +165,7 @@ def _progress_bar() -> Iterator[tuple[LoadProgress | None, Callable[[SimulatorPr
             done = progress.operations - progress.operations_left
             text = (
                 f"{format_duration(progress.now_ns - start_ns)}, {progress.decisions:,} decisions, "
-                f"{progress.waiting:,} pods waiting"
+                f"{progress.waiting:,} pods pending"
             )
             bar.update(task, description=text, total=progress.operations, completed=done)
 

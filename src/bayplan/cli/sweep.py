@@ -41,7 +41,7 @@ def sweep(
         typer.Option(
             metavar="N",
             min=0,
-            help="Number of parameter sets to try in random or optuna search. [default: as in FILE]",
+            help="Number of parameter sets to try in random or optuna search. [default: trials in the sweep file]",
             show_default=False,
         ),
     ] = 0,

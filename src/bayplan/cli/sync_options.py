@@ -37,13 +37,13 @@ Reschedule = Annotated[
     bool, typer.Option("--reschedule", help="Also schedule the pods that already run in the source.")
 ]
 UpdateScheduled = Annotated[
-    bool, typer.Option("--update-scheduled", help="Also apply changes to pods that are scheduled in the source.")
+    bool, typer.Option("--update-scheduled", help="Also copy changes of pods after the source has scheduled them.")
 ]
 SourceVolumes = Annotated[
     bool,
     typer.Option(
         "--source-volumes",
-        help="Copy volumes of WaitForFirstConsumer claims instead of creating them.",
+        help="Copy volumes of WaitForFirstConsumer claims instead of provisioning them.",
     ),
 ]
 Qps = Annotated[float, typer.Option(metavar="N", help="Requests per second to the source; negative for no limit.")]

@@ -36,7 +36,8 @@ def test(
     """Run scenario files in virtual time and check their assertions.
 
     A scenario changes a cluster step by step (create, scale, drain, fail a zone, ...) and asserts the outcome. All files are
-    checked before the first scenario runs. Each failed assertion is printed with expected and actual values, and why pods wait.
+    checked before the first scenario runs. Each failed assertion is printed with expected and actual values, and why pods
+    are pending.
 
     Files: Bayplan's own format (docs/scenarios.md), Scenario objects of kube-scheduler-simulator (KEP-140), and configurations
     of scheduler_perf.

@@ -27,7 +27,7 @@ from bayplan.objects.node import Node
 def unblock(
     pod: Annotated[
         str,
-        typer.Argument(metavar="POD", help="Waiting pod (name, namespace/name), or workload (deployment/web)."),
+        typer.Argument(metavar="POD", help="Pending pod (name, namespace/name), or workload (deployment/web)."),
     ],
     sources: Sources = None,
     context: Context = "",
@@ -47,9 +47,9 @@ def unblock(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Show what gets a waiting pod placed.
+    """Show what gets a pending pod placed.
 
-    The first line gives the reason why the pod waits and the best way to place it. Then come the changes that were found, the
+    The first line gives the reason why the pod is pending and the best way to place it. Then come the changes that were found, the
     least risky first: wait for preemption, create what is missing, remove a gate, add a node, shrink the request, move pods,
     relax a constraint, uncordon a node, evict pods, raise the priority, tolerate a taint, label a node. Each was tried by
     scheduling in a copy of the cluster, which does not change. Disruption budgets are honoured, and taints of unhealthy nodes

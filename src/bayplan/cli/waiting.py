@@ -34,12 +34,12 @@ def waiting(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Show why pods wait, grouped by reason.
+    """Show why pods are pending, grouped by reason.
 
-    Reasons are sorted by the number of pods for which they are the only obstacle. Pods that fit now are listed last; the scheduler
-    will place them.
+    Gated pods are included. Reasons are sorted by the number of pods for which they are the only obstacle. Pods that fit now are
+    listed last; the scheduler will place them.
 
-    Exit code: 0 if no pod waits, 1 otherwise, 2 on bad input.
+    Exit code: 0 if no pod is pending, 1 otherwise, 2 on bad input.
 
     Example: bayplan waiting --context prod
     """
@@ -75,8 +75,8 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
         reasons.setdefault(row.sentence, []).append(row)
     pods, pending = format_count(len(cluster.scheduler.pods), "pod"), cluster.pending
     if not pending:
-        return [f"None of {pods} waits.", *assumed(cluster.assumptions)]
-    verb = "waits" if len(pending) == 1 else "wait"
+        return [f"None of {pods} is pending.", *assumed(cluster.assumptions)]
+    verb = "is pending" if len(pending) == 1 else "are pending"
     lines = [f"{len(pending):,} of {pods} {verb}, for {format_count(len(reasons), 'reason')}."]
     for sentence, of_filters in reasons.items():
         names = of_filters[0].examples

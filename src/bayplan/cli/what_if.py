@@ -48,7 +48,7 @@ def what_if(
 ) -> None:
     """Show a cluster before and after changes.
 
-    The first line counts the pods that would move, wait or disappear; the table has the reasons.
+    The first line counts the pods that would move, become pending or disappear; the table has the reasons.
 
     Nodes: lose-zone=ZONE, remove-nodes=NODES, add-nodes=COUNT:SHAPE (cpu=8,memory=32Gi or like=NODE), drain=NODES,
     cordon=NODES, uncordon=NODES, taint=NODES:key=value:Effect, untaint=NODES:key, resize=NODES:cpu=8,memory=32Gi. NODES is a
@@ -61,7 +61,7 @@ def what_if(
     By default, placed pods keep their node. --reschedule all schedules every pod again, from an empty cluster; --reschedule
     WORKLOAD does this for the pods of one workload.
 
-    Exit code: 0 if no pod that had a node would wait, 1 otherwise, 2 on bad input.
+    Exit code: 0 if no pod that had a node would be pending, 1 otherwise, 2 on bad input.
 
     Example: bayplan what-if lose-zone=eu-1b --context prod
     """

@@ -21,7 +21,7 @@ from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, sou
 
 
 def when(
-    pod: Annotated[str, typer.Argument(metavar="POD", help="Waiting pod, or workload with waiting pods (job/train).")],
+    pod: Annotated[str, typer.Argument(metavar="POD", help="Pending pod, or workload with pending pods (job/train).")],
     sources: Sources = None,
     assume_run_time: Annotated[
         str,
@@ -44,7 +44,7 @@ def when(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Show when a waiting pod or a Job would start.
+    """Show when a pending pod or a Job would start.
 
     The cluster is simulated in virtual time. Resources become free when pods end. The run time of a pod is its annotation
     bayplan.io/run-time, or that of finished pods of the same Job or CronJob, or else --assume-run-time if its restart policy

@@ -87,7 +87,7 @@ def measure(folder: Path, name: str) -> dict[str, FamilyAgreement]:
 
 
 def measure_all(folder: Path) -> AgreementTable:
-    """Run all recorded cases of a folder."""
+    """Run all recorded cases of a folder, and return the agreement of each file."""
     return AgreementTable({name: measure(folder, name) for name in recorded_files(folder)})
 
 

@@ -157,7 +157,7 @@ class ClassicRun:
         answer["best"] = self._sorted_names([row for row in rows if int(table.total[row]) == highest])
         kept = result.common.scored and result.common.table is None
         if kept and not np.array_equal(plan.totals.total[: self.state.nodes.count], table.total):
-            raise AssertionError("the kept totals of the plan differ from a full pass")
+            raise AssertionError("the cached totals of the plan differ from those of all nodes")
 
     def _take_node(
         self, answer: JsonObject, profile: Profile, plan: Plan, pod: Pod, result: ClassicResult, cycle_state: CycleState

@@ -339,11 +339,11 @@ def _compare_whole(comparison: Comparison, case: RecordedCase, want: JsonObject,
 
 
 def same_decoding_error(want: Json, got: Json) -> bool:
-    """Return whether two texts name the same position in a configuration that could not be decoded.
+    """Return whether two errors of a configuration that could not be decoded are equivalent.
 
-    Only YAML syntax errors and Go type errors are compared so loosely (``yaml: line 3: ...``, ``json: cannot unmarshal string
-    into Go struct field PluginSet.profiles.plugins.score.enabled of type ...``): ours must name the line, or the path
-    (with or without indices). All other texts must be equal.
+    YAML syntax errors and Go type errors (``yaml: line 3: ...``, ``json: cannot unmarshal string into Go struct field
+    PluginSet.profiles.plugins.score.enabled of type ...``) are equivalent if ours names the line or the path of the recorded
+    one (with or without indices). All other errors must be equal.
     """
     if not isinstance(want, str) or not isinstance(got, str) or want == got:
         return want == got

@@ -234,7 +234,7 @@ def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) ->
     count = plan.state.nodes.count
     own = not any(plan.filtered.feasible[row] for row in result.nominated_failures)
     if result.scored and own and not np.array_equal(plan.totals.total[:count], table.total):
-        raise AssertionError("the kept totals of the plan differ from a full pass")
+        raise AssertionError("the cached totals of the plan differ from those of all nodes")
 
 
 def _record_preemption(

@@ -74,7 +74,7 @@ def answer_hint_case(case: JsonObject) -> JsonObject:
             },
         }
     if asked.plugin not in plugins:
-        raise InputError("hint case", got=f"plugin {asked.plugin}", wanted="one of the profile that registers events")
+        raise InputError("hint case", got=asked.plugin, wanted="a plugin of the profile that registers events")
     registered = plugins[asked.plugin].events_to_register()
     pod = _decode(asked.pod)
     assert isinstance(pod, Pod)

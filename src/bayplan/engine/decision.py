@@ -362,7 +362,7 @@ def _statuses(
 def decision_html(decision: Decision) -> str:
     """Return a decision as its matrix: a row for each node, with the rejection or the weighted score of every plugin."""
     record = decision.record
-    outcome = f"{record.pod} → {record.node}" if record.node else f"{record.pod} waits: {record.message}"
+    outcome = f"{record.pod} → {record.node}" if record.node else f"{record.pod} is pending: {record.message}"
     weighted, rows = decision.weighted, []
     # The chosen node and the best ones come first, then those that were rejected.
     order = sorted(range(len(decision.names)), key=lambda row: (-int(decision.total[row]), row))

@@ -187,7 +187,7 @@ class QueueTiers:
         return [*self._active]
 
     def backing_off(self) -> list[QueuedPod]:
-        """Return the pods of both backoff queues in order, the rejected ones first."""
+        """Return the pods that plugins rejected, then those whose attempt ended with an error, each in the order of the queue."""
         return [*self._backoff]
 
     def unschedulable(self) -> list[QueuedPod]:

@@ -115,7 +115,7 @@ KeyFunction: TypeAlias = Callable[[QueuedPod], SortKey]
 
 
 def priority_sort(queued: QueuedPod) -> int:
-    """Order by priority, then by age, like the PrioritySort plugin: the key of the default configuration.
+    """Return the sort key of the PrioritySort plugin, the default: higher priority first, then older.
 
     The key is one number, because heaps compare numbers faster than pairs: a higher priority outweighs any age.
     """

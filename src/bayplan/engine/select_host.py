@@ -178,7 +178,7 @@ class NodeSampling:
         return order[(start + np.arange(evaluated)) % count] if count else order
 
     def advance(self, processed: int, count: int) -> None:
-        """Advance the start of the next search by the nodes that this one processed, of `count` nodes in the cluster."""
+        """Move the start of the next search forward by `processed` nodes; `count` is the number of nodes in the cluster."""
         self.next_start = (self.next_start + processed) % count
 
 

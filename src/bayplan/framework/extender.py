@@ -222,6 +222,6 @@ def unknown_node(extender: str, name: str) -> str:
 
 
 def asked_resources(container: Container) -> frozenset[str]:
-    """Return the names of the resources that a container requests or limits."""
+    """Return the names of the resources in a container's requests and limits."""
     resources = container.resources
     return frozenset((*resources.requests, *resources.limits))

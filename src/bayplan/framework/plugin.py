@@ -147,7 +147,9 @@ class Plugin(Generic[S]):
 
     def compile(self, pod: Pod, cluster: ClusterState) -> S:
         """Return the spec of a pod: a value with a hashable attribute ``key`` that identifies its contents. Once per signature."""
-        raise TypeError(f"{type(self).__name__} implements an extension point that needs compile()")
+        raise TypeError(
+            f"{type(self).__name__} must define compile(pod, cluster): an extension point that it implements needs it"
+        )
 
     def observe(self, spec: S, cluster: ClusterState) -> Params:
         """Return the data about the whole cluster that `score` (or `filter`) reads.

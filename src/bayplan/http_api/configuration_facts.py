@@ -75,7 +75,7 @@ def extension_points(settings: Settings, configuration: SchedulerConfiguration) 
 
 
 def validation_document(settings: Settings, text: str, waiting: int) -> Validation:
-    """Return the errors of a configuration or, if it is valid, its effective form and its effect.
+    """Return the errors of a configuration or, if it is valid, the effective configuration and what applying it would change.
 
     Args:
         settings: the settings of the server.
@@ -88,7 +88,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
     if configuration is None:
         return Validation(stage=found.stage, problems=problems, effective=None, difference=[], will="")
     difference = [*differences(settings.configuration, configuration)]
-    tried = f"{waiting:,} waiting {'pod' if waiting == 1 else 'pods'} will be tried again"
+    tried = f"{waiting:,} pending {'pod' if waiting == 1 else 'pods'} will be retried"
     return Validation(
         stage=None,
         problems=problems,

@@ -111,7 +111,7 @@ async def retry_pod(observation: Observation, request: Request, query: Query) ->
 
     moved = await observation.off_loop(lambda: observation.subject.engine.ask(retry, QUEUE_SECONDS))
     if moved is None:
-        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod that waits in the scheduling queue")
+        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod in the scheduling queue")
     observation.queue.forget()
     return json_answer(request, Moved(moved=moved))
 

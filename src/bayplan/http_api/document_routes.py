@@ -88,7 +88,7 @@ class ImportRequest(msgspec.Struct):
 
 
 async def import_documents(observation: Observation, request: Request, query: Query) -> Response:
-    """Import the result of `export` or any other List; ``replace=1`` removes everything else first."""
+    """Import the result of `export` or any other List; ``replace=1`` deletes all existing objects first."""
     body = await read_body(request, MAX_IMPORT_BYTES)
     wanted = await observation.off_loop(lambda: _decode(body))
     if wanted.configuration:

@@ -48,12 +48,12 @@ def metrics_of(nodes: NodeColumns) -> list[str]:
 
 
 def find_nodes(nodes: NodeColumns, wanted: NodeFilter, sort: tuple[str, bool]) -> Index:
-    """Return the rows of the matching nodes, in order; ties are in order of name.
+    """Return the rows of the matching nodes, sorted; equal nodes are sorted by name.
 
     Args:
         nodes: a copy of the columns that does not change.
         wanted: the filter.
-        sort: one of `SORTS` or a resource (sorts by its share), and whether the order is descending.
+        sort: (key, descending); the key is one of `SORTS`, or a resource (sorts by its share).
 
     Raises:
         Refusal: the label selector can't be parsed.

@@ -276,7 +276,7 @@ def _known(observation: Observation, request: Request) -> str:
     return found
 
 
-async def kept_what_if(observation: Observation, request: Request, query: Query) -> Response:
+async def stored_what_if(observation: Observation, request: Request, query: Query) -> Response:
     """Return a stored what-if answer."""
     report = observation.what_ifs[_known(observation, request)]
     return await observation.off_loop(lambda: json_answer(request, report))

@@ -177,7 +177,7 @@ class Inquiry:
         got = f"{found.label}, all of whose pods have a node" if found.pods else f"{found.label}, which has no pods"
         if found.kind == "Pod":
             got = f"{found.label}, which is on {self.cluster.node_of(found.pods[0].key)}"
-        raise InputError("unblock", got=got, wanted="a pod that waits for a node")
+        raise InputError("unblock", got=got, wanted="a pending pod")
 
     @property
     def assumptions(self) -> list[str]:

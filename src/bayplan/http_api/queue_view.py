@@ -41,10 +41,10 @@ class WaitingPod(NamedTuple):
         scheduler_name: the name of its scheduler.
         priority, attempts: numbers.
         tier: one of `TIERS`.
-        since_ns: when it entered the tier, or last failed.
+        since_ns: the time when the pod was queued, or of its last failed attempt.
         retry_ns: when its backoff ends, or None.
-        rejected_by: plugins that rejected it or hold it back.
-        message: the message of the plugin that holds it back, or "".
+        rejected_by: plugins that rejected it or gate it.
+        message: the message of the plugin that gates it, or "".
     """
 
     key: str

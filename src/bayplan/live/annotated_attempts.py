@@ -79,7 +79,7 @@ class AnnotatedKeyframe:
         return sum(array.nbytes for array in arrays) + 80 * len(self.names) + texts
 
     def explain(self, number: int, verdict: int) -> Status:
-        """Return the status of a verdict."""
+        """Return the status behind a verdict of a filter; `number` is the index of the filter."""
         return self.statuses[number, verdict]
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:

@@ -248,6 +248,7 @@ class SchedulerThread:
                 self._successor[3].set_result(None)
             self._successor = (successor, make, time.monotonic() + DRAIN_SECONDS, future)
 
+        begin = time.monotonic()
         self._put(job)
         if self._is_alone():
             self.turn()
@@ -258,7 +259,8 @@ class SchedulerThread:
         try:
             future.result(timeout)
         except TimeoutError:
-            raise EngineBusy(f"the scheduler was not replaced within {timeout:g}s{self._busy_with()}") from None
+            waited = time.monotonic() - begin
+            raise EngineBusy(f"the scheduler was not replaced within {waited:.3g}s{self._busy_with()}") from None
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

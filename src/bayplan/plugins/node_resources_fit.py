@@ -209,7 +209,7 @@ class NodeResourcesFit(
         return PreFilterResult(tuple(item.number for item in spec.delegable if classes.get(item.name) is not None))
 
     def filter_rule(self, spec: NodeResourcesFitSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for room."""
+        """Return the rule that compares the pod's requests with the free resources of nodes."""
         return Room(spec, self._shortages.setdefault(spec.key[0], {}), cluster)
 
     def reasons(self, spec: NodeResourcesFitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class PodVolume(msgspec.Struct, frozen=True):
 
     Attributes:
         source: the volume as written.
-        claim: the name of its claim, or None if it has none.
+        claim: the name of its PersistentVolumeClaim, "" if the reference has no name; None if the volume is not a claim.
         ephemeral: whether the claim is made for the pod.
     """
 

@@ -81,7 +81,7 @@ class SpreadConstraints:
         return not pod.spec.topology_spread_constraints and bool(self._defaults)
 
     def version(self) -> tuple[int, ...]:
-        """Return a number that changes when default constraints may have changed."""
+        """Return a value that changes when default constraints may have changed."""
         if self._writes != self._catalog.writes:
             self._writes = self._catalog.writes
             kinds = (Service, ReplicationController, ReplicaSet, StatefulSet)

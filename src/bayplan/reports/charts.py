@@ -225,7 +225,7 @@ def gantt(run: RunData, axis: TimeAxis) -> Figure:
     left = np.minimum(bound, ended)
     prefix, names = shortened([pods.names[row] for row in rows.tolist()])
     on = [run.nodes.names[row] if row >= 0 else "no node" for row in pods.nodes[rows].tolist()]
-    waiting = {"name": "waits", "base": axis.shown(pods.arrived[rows]), "x": axis.shown(left - pods.arrived[rows])}
+    waiting = {"name": "pending", "base": axis.shown(pods.arrived[rows]), "x": axis.shown(left - pods.arrived[rows])}
     running = {
         "name": "on its node",
         "base": axis.shown(left),

@@ -123,12 +123,12 @@ def _sections(runs: Runs) -> Iterable[str]:
             charts.curves(runs, axis, "requested (%)", partial(RunData.utilisation, resource=resource)),
         )
     yield chart_section(
-        "queue", "Queue length", "Pods that wait for a node.", charts.curves(runs, axis, "pods", RunData.queue_length)
+        "queue", "Queue length", "Pending pods.", charts.curves(runs, axis, "pods", RunData.queue_length)
     )
     yield chart_section(
         "waits",
         "Waiting times",
-        "Share of the pods that waited at most so long, of those that got a node.",
+        "Share of the placed pods that waited at most this long.",
         charts.wait_distribution(runs),
     )
     by_priority = charts.waits_by(runs, "priority", lambda run: [str(each) for each in run.pods.priorities.tolist()])
@@ -208,7 +208,7 @@ def _summary(runs: Runs) -> str:
     columns: dict[str, Callable[[RunData], float | None]] = {
         "pods": lambda run: run.facts.pods.total,
         "placed": lambda run: run.facts.pods.bound,
-        "waiting at the end": lambda run: run.facts.pods.waiting,
+        "pending at the end": lambda run: run.facts.pods.waiting,
         "mean wait (s)": lambda run: float(run.waits_s().mean()) if len(run.waits_s()) else 0.0,
         "95th percentile (s)": lambda run: run.facts.waits.p95_ns / SECOND_NS,
         "evictions": lambda run: run.facts.pods.evicted,

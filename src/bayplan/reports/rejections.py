@@ -30,7 +30,7 @@ OTHER = "other plugins"
 
 
 def plugin_of(reason: str) -> str:
-    """Return the plugin of a reason, or `OTHER` if it is not one of kube-scheduler's usual ones."""
+    """Return the plugin that a rejection reason comes from, or `OTHER` if the reason is unknown."""
     return next((plugin for pattern, plugin in _PLUGINS if pattern.search(reason)), OTHER)
 
 

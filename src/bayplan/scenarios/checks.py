@@ -110,7 +110,7 @@ class _Evaluation:
             return CheckResult(ok=False, check=text, wanted=wanted, got=f"{problem.what} {problem.got}".strip())
 
     def _pods(self, text: str) -> list[PodTimeline]:
-        """Return the timelines of the pods that exist."""
+        """Return the timelines of the selected pods that have not been deleted."""
         simulator = self._simulator
         if text == EVERYTHING:
             return [pod for pod in simulator.pods if pod.fate is not PodFate.DELETED]
@@ -122,7 +122,7 @@ class _Evaluation:
         pods = self._pods(part.pods)
         placed = [pod for pod in pods if pod.bound_ns is not None]
         waiting = [pod.key for pod in pods if pod.bound_ns is None]
-        got = f"{len(placed):,} placed, {len(waiting):,} waiting"
+        got = f"{len(placed):,} placed, {len(waiting):,} pending"
         if part.count is None and part.at_least is None and part.at_most is None:
             wanted = f"all {format_count(len(pods), 'pod')} placed" if pods else "pods, all of them placed"
             return CheckResult(
@@ -143,18 +143,18 @@ class _Evaluation:
         if part.reason:
             matching = [pod for pod in waiting if part.reason in pod.message or part.reason in self._explain(pod.key)]
             others = [pod for pod in waiting if pod not in matching]
-            details = [f"{pod.key} waits: {self._explain(pod.key)}" for pod in others[:1]]
+            details = [f"{pod.key} is pending: {self._explain(pod.key)}" for pod in others[:1]]
         placed = [pod for pod in pods if pod.bound_ns is not None]
         because = f" because of '{part.reason}'" if part.reason else ""
         details += [f"{pod.key} is on {pod.node}" for pod in placed[:_SHOWN]]
-        got = f"{len(matching):,} waiting{because}, {len(waiting) - len(matching):,} for other reasons, {len(placed):,} placed"
+        got = f"{len(matching):,} pending{because}, {len(waiting) - len(matching):,} for other reasons, {len(placed):,} placed"
         if not part.reason:
-            got = f"{len(waiting):,} waiting, {len(placed):,} placed"
+            got = f"{len(waiting):,} pending, {len(placed):,} placed"
         if part.count is None and part.at_least is None and part.at_most is None:
             ok = bool(pods) and len(matching) == len(pods)
-            wanted = f"all {format_count(len(pods), 'pod')} waiting{because}" if pods else f"pods waiting{because}"
+            wanted = f"all {format_count(len(pods), 'pod')} pending{because}" if pods else f"pods pending{because}"
         else:
-            ok, wanted = _in_range(part, len(matching)), f"{_range_text(part)} waiting{because}"
+            ok, wanted = _in_range(part, len(matching)), f"{_range_text(part)} pending{because}"
         return CheckResult(ok=ok, check=text, wanted=wanted, got=got if pods else "no pods", details=details)
 
     def _spread(self, part: SpreadCheck, text: str) -> CheckResult:
@@ -186,7 +186,7 @@ class _Evaluation:
         elsewhere = [pod for pod in pods if pod.bound_ns is not None and pod.node not in names]
         waiting = [pod.key for pod in pods if pod.bound_ns is None]
         wanted = f"all {format_count(len(pods), 'pod')} on {part.nodes}"
-        got = f"{len(pods) - len(elsewhere) - len(waiting):,} there, {len(elsewhere):,} elsewhere, {len(waiting):,} waiting"
+        got = f"{len(pods) - len(elsewhere) - len(waiting):,} there, {len(elsewhere):,} elsewhere, {len(waiting):,} pending"
         details = [f"{pod.key} is on {pod.node}" for pod in elsewhere[:_SHOWN]]
         ok = bool(pods) and not elsewhere and not waiting
         return CheckResult(

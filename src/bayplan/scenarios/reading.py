@@ -180,7 +180,7 @@ def _check_times(document: Document, steps: Sequence[StepPlan]) -> None:
             continue
         if plan.at_ns < latest:
             raise _refusal(
-                document, f"$.steps[{index}].at", f"a time not before '{text}', of an earlier step", f"'{plan.step.at}'"
+                document, f"$.steps[{index}].at", f"'{text}' or later, the time of an earlier step", f"'{plan.step.at}'"
             )
         latest, text = plan.at_ns, plan.step.at or ""
 

@@ -173,10 +173,10 @@ class Counters:
 
 
 class Eligibility:
-    """The eligible nodes of a table that excludes some nodes; recomputed when nodes change.
+    """The cached mask of the nodes that a domain table counts; recomputed when nodes change.
 
     Args:
-        key: identifies everything that the mask depends on except the nodes.
+        key: identifies the mask: everything that it depends on except the nodes.
         make: the function that returns bool[rows in use].
     """
 

@@ -25,7 +25,9 @@ class Objective(NamedTuple):
 
 
 OBJECTIVES: Mapping[str, Objective] = {
-    "waiting_time": Objective("mean_wait_s", False, "mean time that pods waited, to the end for those that still wait"),
+    "waiting_time": Objective(
+        "mean_wait_s", False, "mean time that pods waited, to the end for those that are still pending"
+    ),
     "utilisation": Objective("utilisation", True, "mean share of the resources that pods requested over time"),
     "fragmentation": Objective(
         "fragmentation", False, "share of idle resources that typical pods can't use at the end"

@@ -119,7 +119,7 @@ def _config(path: Path, config: object) -> Mapping[str, object]:
     if isinstance(config, str):
         config = yaml.safe_load(Path(_relative_to(path, config)).read_text(encoding="utf-8"))
     if not isinstance(config, Mapping):
-        raise InputError("config", where=str(path), got=repr(config), wanted="a KubeSchedulerConfiguration or its file")
+        raise InputError("config", where=str(path), got=repr(config), wanted="a KubeSchedulerConfiguration or its path")
     return config
 
 

@@ -244,9 +244,9 @@ class SyncSession:
     def _begin(
         self, group: asyncio.TaskGroup, writes: Sequence[SyncWrite], work: Callable[[], Awaitable[None]]
     ) -> None:
-        """Start some writes, and count them when they are done."""
+        """Start a task that executes these writes, and counts them when they are done."""
 
-        async def carry_out_and_count() -> None:
+        async def execute_and_count() -> None:
             await work()
             self._under_way -= len(writes)
             for write in writes:
@@ -254,7 +254,7 @@ class SyncSession:
             self._woken.set()
 
         self._under_way += len(writes)
-        group.create_task(carry_out_and_count())
+        group.create_task(execute_and_count())
 
     async def _carry_out(self, follower: Follower, write: SyncWrite) -> None:
         await self._drive_single(carry_out(follower, write))

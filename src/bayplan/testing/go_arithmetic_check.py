@@ -35,7 +35,7 @@ def float_result(name: str, a: float, b: float) -> float:
         return go.round(a)
     if name == "log":
         return go.log(a)
-    raise ValueError(f"no function of floats is called {name}")
+    raise ValueError(f"unknown float function {name!r}: expected divide, round or log")
 
 
 def converted(x: float) -> int:

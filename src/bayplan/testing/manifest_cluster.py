@@ -186,7 +186,7 @@ class ManifestCluster:
         if not texts:
             raise AssertionError("no pods come of these objects")
         if reason and not all(reason in text for text in texts):
-            lines = [f"expected pods to wait because of '{reason}', but", *_explained(found.waiting)]
+            lines = [f"expected pods to be pending because of '{reason}', but", *_explained(found.waiting)]
             raise AssertionError("\n".join([*lines, *_lines(found.refused)]))
         return found
 

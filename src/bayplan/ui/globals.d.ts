@@ -1,7 +1,7 @@
-// What the page adds to the browser's types: the answers that early.js has asked for, and JSON whose shape nobody has checked yet.
+// What the page adds to the browser's types: the answers that prefetch.js requested, and JSON whose shape nobody has checked yet.
 
 interface Window {
-  earlyAnswers?: Map<string, Promise<Response>>;
+  prefetched?: Map<string, Promise<Response>>;
 }
 
 interface Body {

@@ -101,7 +101,7 @@ def test_bad_rows(row: tuple[object, ...], want: str, tmp_path: Path) -> None:
 def test_what_is_no_database_of_the_trace(tmp_path: Path) -> None:
     other = tmp_path / "x.sqlite"
     other.write_text("no database")
-    with pytest.raises(InputError, match="expected an SQLite database, not compressed, got another file"):
+    with pytest.raises(InputError, match=r"uncompressed SQLite database .*, got a file in another format"):
         load(other)
     with closing(sqlite3.connect(tmp_path / "y.sqlite")) as made:
         made.execute("CREATE TABLE vmType (id)")

@@ -68,7 +68,7 @@ class Owned(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct):
-    """A write, and its manager.
+    """A write request, as field management needs it.
 
     Attributes:
         manager: the name of the manager.

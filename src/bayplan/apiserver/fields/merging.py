@@ -103,7 +103,7 @@ def remove(kind: FieldType, value: object, fields: Node) -> object:
 
 
 def with_named_fields(kind: FieldType, fields: Node) -> Node:
-    """Return a set to which struct fields were added as members if they have members below them."""
+    """Return the set, with every struct field that contains members added as a member."""
     out: Node = {}
     for name, node in children_of(fields).items():
         field = name[2:]

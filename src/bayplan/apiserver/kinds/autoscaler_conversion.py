@@ -162,7 +162,7 @@ def _metric_to_v2(metric: Document, *, current: bool = False) -> Document:
 
 
 def _canonical(name: str, amount: object) -> object:
-    """Return an amount of a metric as storage returns it; validation rejects text that is not a quantity."""
+    """Return the quantity of a metric in canonical form; text that is not a quantity is unchanged, and validation rejects it."""
     if name == "averageUtilization":
         return amount
     try:

@@ -146,7 +146,7 @@ class VolumeStrategy(Strategy):
         document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.cluster.now()}
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Set the time of a phase change."""
+        """Set `lastPhaseTransitionTime` if the phase changed."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
         time, time_before = (each.get("lastPhaseTransitionTime") for each in (status, before))

@@ -34,7 +34,7 @@ class DeploymentStrategy(WorkloadStrategy):
 
 
 class DaemonSetStrategy(WorkloadStrategy):
-    """DaemonSets, which have no replicas."""
+    """DaemonSets: maintains the template generation."""
 
     def prepare_create(self, context: Context, document: Document) -> None:
         """Set the template generation to the client's value, or 1 if that is lower."""

@@ -121,11 +121,11 @@ class Expression(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The variables of expressions, in addition to the objects, the request and the namespace.
+    """The variables that expressions can use in addition to the objects, the request and the namespace.
 
     Attributes:
         params: whether the policy has parameters.
-        authorizer: whether they may use `authorizer`.
+        authorizer: whether expressions may use `authorizer`.
         patches: whether expressions may create objects and JSON patches.
         variables: the names and types of variables; None if the scope has no variables.
     """

@@ -142,7 +142,7 @@ def life_of(backend: Backend, pod: Document) -> list[tuple[str, str]]:
     for condition in parts(status, "conditions"):
         if condition.get("type") == "PodScheduled":
             time = condition.get("lastTransitionTime")
-            waits = f"waits for a node: {condition.get('message') or condition.get('reason') or 'not tried yet'}"
+            waits = f"pending: {condition.get('message') or condition.get('reason') or 'not tried yet'}"
             found.append((time, f"scheduled to node {node}" if condition.get("status") == "True" else waits))
     found.append((status.get("startTime"), f"started on node {node}"))
     for container in parts(status, "containerStatuses"):

@@ -76,7 +76,7 @@ class StoreReport(msgspec.Struct, frozen=True):
 
     @property
     def is_intact(self) -> bool:
-        """Whether nothing is damaged."""
+        """Whether the store has no damage."""
         return not self.damage
 
 
@@ -87,7 +87,7 @@ def check_store(path: Path) -> StoreReport:
         InputError: the file does not exist, is locked, or is newer than this release.
     """
     if not path.is_file():
-        raise InputError(str(path), got="no file of that name", wanted=WANTED_FILE)
+        raise InputError(f"{path}: no such file")
     with _copy(path) as (copy, damage):
         data = copy.read_bytes()
     reader = _Reader(data)

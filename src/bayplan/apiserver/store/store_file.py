@@ -75,6 +75,7 @@ def counter_checksum(revision: int) -> int:
 MODE = 0o600
 BUSY_TIMEOUT_S = 2.0
 _WHAT = "file of --store"
+_COMPANION = "file next to that of --store"
 PAGE_BYTES = 16 * 1024
 """Page size of a new store. SQLite's usual 4 KiB have room for 1 KB of a row, and each larger row takes a page of its own:
 1.4 KB of an event took 4.7 KB of the file. Writes take the same processor time."""
@@ -107,9 +108,7 @@ def open_store(path: Path) -> sqlite3.Connection:
 def _check_folder(path: Path) -> None:
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise InputError(
-            _WHAT, where=str(path), got=f"no folder {str(folder)!r}", wanted="a folder", hint=f"mkdir -p {folder}"
-        )
+        raise InputError(f"--store {path}: no folder {str(folder)!r}", hint=f"mkdir -p {folder}")
     mode = folder.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         got = f"a folder that everybody can change ({stat.filemode(mode)})"
@@ -128,12 +127,11 @@ def _check_companion(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
-        got = (
-            "a link"
-            if stat.S_ISLNK(status.st_mode)
-            else "a file of another user, or something other than a regular file"
-        )
-        raise InputError(_WHAT, where=str(path), got=got, wanted="a file of your own, or none")
+        if stat.S_ISLNK(status.st_mode):
+            got = "a link"
+        else:
+            got = "a file of another user" if stat.S_ISREG(status.st_mode) else "something other than a regular file"
+        raise InputError(_COMPANION, where=str(path), got=got, wanted="a regular file of your own, or none")
 
 
 def create_store(path: Path) -> None:

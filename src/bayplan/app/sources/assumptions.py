@@ -99,7 +99,7 @@ def scheduler_name_assumption(
         return None
     shown = ", ".join(f"{name} ({count:,})" for name, count in sorted(names.items()))
     return Assumption(
-        "configuration", f"the configuration of the schedulers that other waiting pods name is unknown: {shown}"
+        "configuration", f"the configuration of the schedulers that other pending pods name is unknown: {shown}"
     )
 
 

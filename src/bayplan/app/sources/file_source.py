@@ -125,14 +125,16 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
     assumptions = [configuration_assumption(options, found), *gates]
     if now_ns:
         assumptions.append(
-            Assumption("time", f"the newest time in the input is {time_text(now_ns)}; nothing has changed since")
+            Assumption(
+                "time", f"the current time is taken to be {time_text(now_ns)}, the newest timestamp in the input"
+            )
         )
     else:
         assumptions.append(Assumption("time", "the input has no times, so it is assumed to be current"))
     if new:
         found, problems = _with_new_pods(found, new, options, now_ns)
         applied = format_count(len(new), "object")
-        text = f"{applied} not in the cluster yet: pods of new workloads are created, and wait"
+        text = f"{applied} not in the cluster yet: pods of new workloads are created, and are pending"
         assumptions.append(Assumption("objects", text))
         assumptions += [Assumption("objects", problem) for problem in problems]
     missing = missing_kinds(found)

@@ -82,7 +82,7 @@ class UnnamedClaim(Exception):
 
 
 def names_of(kind: VolumeKind, volumes: PodVolumes, catalog: ObjectCatalog) -> Iterable[str]:
-    """Return the names of a pod's volumes of one type; unresolved claims count if their class would provision such a volume.
+    """Return the names of a pod's volumes of one type, including those of unresolved claims whose class provisions this type.
 
     Raises:
         UnnamedClaim: a claim has no name.

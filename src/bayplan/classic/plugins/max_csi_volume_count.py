@@ -107,7 +107,7 @@ class TooManyCsiVolumes(FilterRule):
 
 
 def csi_volumes(volumes: PodVolumes, catalog: ObjectCatalog) -> dict[str, str]:
-    """Return per CSI volume of a pod (driver and handle) the resource that limits it.
+    """Map each CSI volume that a pod claims (``driver/handle``) to the name of its driver's attach limit.
 
     Raises:
         UnnamedClaim: a claim has no name.

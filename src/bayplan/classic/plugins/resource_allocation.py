@@ -211,7 +211,7 @@ class LeastRequested(ResourceAmounts):
 
 
 class MostRequested(ResourceAmounts):
-    """The weighted mean of ``requested * 10 / capacity``; 0 without capacity, or if more is requested."""
+    """The weighted mean of ``requested * 10 / capacity``; 0 for a resource without capacity, or if more is requested."""
 
     def score(self, row: int) -> int:
         """Score each resource."""

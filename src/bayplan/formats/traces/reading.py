@@ -73,7 +73,8 @@ def recognised(file: InputFile) -> TraceTable | None:
     if named or (suffix is not None and suffix[1] == "csv"):
         return _by_columns(file, head, named)
     if not head.startswith(azure_2020.MAGIC):
-        raise InputError(file.name, wanted="an SQLite database, not compressed", got="another file")
+        wanted = "a CSV or JSON Lines trace, or an uncompressed SQLite database (Azure 2020)"
+        raise InputError(file.name, wanted=wanted, got="a file in another format")
     return TraceTable(azure_2020.Reader, "database")
 
 

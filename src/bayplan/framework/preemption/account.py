@@ -57,7 +57,7 @@ class PreemptionAccount(msgspec.Struct, frozen=True):
         chosen: the chosen node, or "".
         candidates: the chosen one first, then those that stayed in the comparison longest.
         candidate_count: the number of candidates found.
-        refusals: nodes on which the pod would not fit even if victims left; each reason once.
+        refusals: nodes on which the pod would not fit even without all pods of lower priority, grouped by reason.
         struck_out: candidates that extenders removed.
         untried: the number of potential candidates not tried, because enough others were found.
         others: the number of nodes on which evicting pods can't help.

@@ -23,12 +23,12 @@ class QueueRow(Answer, frozen=True, kw_only=True):
 
     Attributes:
         position: the position in the list.
-        attempts: how often it was tried.
+        attempts: the number of scheduling attempts.
         tier: ``active``, ``backoff``, ``unschedulable`` or ``gated``.
-        since: when it entered its tier, or last failed.
+        since: the time when the pod was queued, or of its last failed attempt.
         retry_at: when its backoff ends; null unless it backs off.
-        rejected_by: plugins that rejected it or hold it back.
-        message: the message of the plugin that holds it back, or empty.
+        rejected_by: plugins that rejected it or gate it.
+        message: the message of the plugin that gates it, or empty.
         wakes_on: the labels of the events after which those plugins retry the pod.
     """
 

@@ -96,7 +96,7 @@ class CycleClaims:
         return ((place, claim) for place, claim in enumerate(self.claims) if claim.status.allocation is None)
 
     def verdict(self, text: str, *, fatal: bool = False) -> int:
-        """Return the verdict for a text: an Error, or a rejection that preemption cannot resolve."""
+        """Return the verdict with this message: Error if `fatal`, else UnschedulableAndUnresolvable."""
         bits = ERROR_BIT if fatal else UNRESOLVABLE_BIT
         if text not in self._texts:
             self._texts.append(text)

@@ -61,7 +61,7 @@ export function to(page, ...parts) {
 /** Address of a pod. @param {{ namespace: string, name: string }} pod @param {Record<string, string>} [query] */
 export const podAddress = (pod, query = {}) => to("pods", pod.namespace, pod.name, query);
 
-/** Whether a run that is compared is another server's, told by its address. @param {string} run */
+/** Whether a compared run is another server: runs of other servers are URLs. @param {string} run */
 export const isServer = (run) => /^https?:\/\//.test(run);
 
 /** Address of a pod's page in a run: now, a fork, or another server. @param {{ namespace: string, name: string }} pod @param {string} run */
@@ -82,7 +82,7 @@ let follow = () => {};
 let current = parse(location);
 
 /** The place of now. */
-export function here() {
+export function currentPlace() {
   return current;
 }
 
@@ -112,7 +112,7 @@ function arrive() {
   follow(current);
 }
 
-/** Go to an address; one can come back from there. @param {string} address */
+/** Go to an address; adds a history entry. @param {string} address */
 export function go(address) {
   stamp("go", address);
   if (new URL(address, location.href).href !== location.href) history.pushState(null, "", address);

@@ -1,21 +1,21 @@
-// What all canvases need: to be laid out again with their size, and painted in the colours of the theme that holds now.
+// What all canvases need: to be laid out again with their size, and painted in the colours of the current theme.
 
 /**
  * Call a function when an element has another size, or the page another theme.
- * @param {Element} element @param {() => void} again @param {AbortSignal} signal
+ * @param {Element} element @param {() => void} redraw @param {AbortSignal} signal
  */
-export function whenLooksChange(element, again, signal) {
-  const resized = new ResizeObserver(again);
+export function onResizeOrThemeChange(element, redraw, signal) {
+  const resized = new ResizeObserver(redraw);
   resized.observe(element);
   signal.addEventListener("abort", () => resized.disconnect());
-  addEventListener("themechange", again, { signal });
+  addEventListener("themechange", redraw, { signal });
 }
 
 /**
  * Give a canvas as many pixels as the screen has for its size in those of the page.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
  */
-export function sized(canvas, width, height) {
+export function resizeForScreen(canvas, width, height) {
   const scale = devicePixelRatio || 1;
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);

@@ -3,7 +3,7 @@
 import { draw, h } from "./dom.js";
 import { count } from "./format.js";
 import { get } from "./service.js";
-import { failure, loading } from "./states.js";
+import { failure, loading } from "./loading_states.js";
 import { nodeLink, podLink, podOf } from "./parts.js";
 import { assumptionList } from "./unblocking.js";
 
@@ -21,7 +21,7 @@ const COLUMNS = [
 ];
 
 /**
- * Fill an element with the answer; ask once.
+ * Fill an element with the answer; load once.
  * @param {HTMLElement} root @param {{ target: string, preempt: boolean }} asked @param {AbortSignal} signal
  * @param {(answer: Api.Capacity) => void} [answered]
  */
@@ -113,7 +113,7 @@ function victimPanel(victims) {
         podLink(podOf(each.pod)),
         count(each.priority),
         nodeLink(each.node, 30),
-        each.new_node ? nodeLink(each.new_node, 30) : "waits",
+        each.new_node ? nodeLink(each.new_node, 30) : "(pending)",
       ]),
     ),
     more > 0 ? h("p", { class: "faint small" }, `and ${count(more)} more`) : null,

@@ -1,7 +1,7 @@
 // The heat map: one cell a node on a canvas, sized so that all of them fit. Full nodes are orange with a notch, cordoned ones
 // hatched, those that are not ready outlined with a cross: never by colour alone.
 
-import { sized, whenLooksChange } from "./canvas.js";
+import { resizeForScreen, onResizeOrThemeChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
 import { count, counted } from "./format.js";
 
@@ -56,7 +56,7 @@ export class Cells {
     this.tip = h("div", { class: "tip", hidden: true });
     this.element = h("div", { class: "cells", own: true }, this.canvas, this.tip);
     this.paint = this.paint.bind(this);
-    whenLooksChange(this.element, () => this.layout(), how.signal);
+    onResizeOrThemeChange(this.element, () => this.layout(), how.signal);
   }
 
   /** Show these groups. @param {Group[]} groups */
@@ -111,7 +111,7 @@ export class Cells {
       y += Math.max(Math.ceil(nodes.length / columns) * cell, 16) + GROUP_GAP;
     }
     const height = Math.max(cell, y - GROUP_GAP + 2);
-    sized(this.canvas, width, height);
+    resizeForScreen(this.canvas, width, height);
     this.describe();
     this.repaint();
   }
@@ -277,7 +277,7 @@ export class Cells {
     }
     this.tip.hidden = !name;
     if (!name || !event) return;
-    this.tip.textContent = this.tell(name);
+    this.tip.textContent = this.tooltipText(name);
     const box = this.element.getBoundingClientRect();
     const left = event.clientX - box.left;
     this.tip.style.left = `${Math.max(0, Math.min(left + 12, box.width - this.tip.offsetWidth))}px`;
@@ -285,7 +285,7 @@ export class Cells {
   }
 
   /** @param {string} name */
-  tell(name) {
+  tooltipText(name) {
     const spot = /** @type {Spot} */ (this.spots.get(name));
     const group = this.groups[spot.group];
     const value = group.cells[spot.at];

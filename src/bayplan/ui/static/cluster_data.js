@@ -1,8 +1,8 @@
-// What one can do to the cluster as a whole: import and export it, take snapshots, and set it back.
+// Actions on the cluster as a whole: import, export, snapshots, and reset.
 
 import { draw, h } from "./dom.js";
 import { counted, time } from "./format.js";
-import { apiAddress, get, put, send } from "./service.js";
+import { apiAddress, get, call, send } from "./service.js";
 import { ask, perform } from "./parts.js";
 
 /** The panel with these buttons; it reads the list of snapshots itself. @param {AbortSignal} signal */
@@ -68,7 +68,7 @@ function snapshotForm(load) {
         const field = /** @type {HTMLInputElement} */ (/** @type {Element} */ (event.currentTarget).querySelector("input"));
         const name = field.value.trim() || new Date().toISOString().slice(0, 19);
         void perform("Snapshot", async () => {
-          await put("POST /snapshots", {}, { name });
+          await call("POST /snapshots", {}, { name });
           field.value = "";
           return `Snapshot ${name} taken.`;
         }).then(load);
@@ -106,7 +106,7 @@ function snapshotTable(snapshots, load) {
                   type: "button",
                   class: "button danger",
                   onclick: () =>
-                    void perform(`Delete ${name}`, async () => void (await put("DELETE /snapshots/{name}", { name }))).then(load),
+                    void perform(`Delete ${name}`, async () => void (await call("DELETE /snapshots/{name}", { name }))).then(load),
                 },
                 "Delete",
               ),
@@ -121,10 +121,10 @@ function snapshotTable(snapshots, load) {
 /** @param {string} name */
 async function restore(name) {
   const sure = await ask({ title: `Restore ${name}?`, text: ["Later changes of the cluster are lost."], yes: "Restore", danger: true });
-  if (sure) await perform(`Restore ${name}`, async () => void (await put("POST /snapshots/{name}/restore", { name })));
+  if (sure) await perform(`Restore ${name}`, async () => void (await call("POST /snapshots/{name}/restore", { name })));
 }
 
-/** Set the cluster back to its state when the server started. */
+/** Reset the cluster to its state when the server started. */
 export async function reset() {
   const sure = await ask({
     title: "Reset the cluster?",
@@ -132,7 +132,7 @@ export async function reset() {
     yes: "Reset",
     danger: true,
   });
-  if (sure) await perform("Reset", async () => void (await put("POST /reset", {})));
+  if (sure) await perform("Reset", async () => void (await call("POST /reset", {})));
 }
 
 /** Save all objects and the configuration as a file. */
@@ -160,7 +160,7 @@ async function importFile(field, signal) {
     const document = /** @type {{ items?: unknown, configuration?: unknown }} */ (JSON.parse(await file.text()));
     if (!Array.isArray(document.items)) throw new Error(`${file.name} is not a List: it has no items`);
     const body = { items: document.items, ...(typeof document.configuration === "string" ? { configuration: document.configuration } : {}) };
-    const answer = await put("POST /import", {}, body, signal);
+    const answer = await call("POST /import", {}, body, signal);
     return `${counted(answer.total, "object")} imported, ${answer.replaced} replaced.`;
   });
 }

@@ -23,7 +23,7 @@ function listen(element, handlers) {
 /**
  * Make an element. `onclick` and the like are listeners, `style` an object of properties (inline style attributes are
  * forbidden by our policy, the object model is not), `key` says which element it is when lists are drawn again, `own`
- * that its children are its own business; all else are attributes, left out when false or missing.
+ * that its children are not patched; all else are attributes, left out when false or missing.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag @param {Properties | null} [properties] @param {...(Child | Child[])} children
  * @returns {HTMLElementTagNameMap[K]}
@@ -82,11 +82,11 @@ function append(element, children) {
 export function draw(parent, ...children) {
   const wanted = document.createElement("div");
   append(wanted, children);
-  adopt(parent, wanted);
+  reconcile(parent, wanted);
 }
 
 /** @param {Element} parent @param {Element} wanted */
-function adopt(parent, wanted) {
+function reconcile(parent, wanted) {
   const keyed = new Map();
   for (const child of parent.children) {
     const key = child.getAttribute("data-key");
@@ -98,9 +98,9 @@ function adopt(parent, wanted) {
     /** @type {ChildNode | null} */
     let match = key !== null ? (keyed.get(key) ?? null) : at;
     if (key === null && match instanceof Element && match.hasAttribute("data-key")) match = null;
-    // An element that looks after itself is meant itself, not one that looks like it; unless a key says that it is there already.
+    // An element with its own children is never matched to a similar one; only its key can match.
     if (key === null && next instanceof Element && next.hasAttribute("data-own")) match = null;
-    if (match && alike(match, next)) {
+    if (match && isSameNode(match, next)) {
       if (match !== at) parent.insertBefore(match, at);
       else at = at.nextSibling;
       patch(match, next);
@@ -116,7 +116,7 @@ function adopt(parent, wanted) {
 }
 
 /** @param {Node} a @param {Node} b */
-function alike(a, b) {
+function isSameNode(a, b) {
   if (a.nodeType !== b.nodeType || a.nodeName !== b.nodeName) return false;
   return !(a instanceof Element && b instanceof Element) || a.getAttribute("data-key") === b.getAttribute("data-key");
 }
@@ -145,7 +145,7 @@ function patch(old, next) {
     if (old !== document.activeElement && old.value !== next.value) old.value = next.value;
     if (old.type === "checkbox") old.checked = next.hasAttribute("checked");
   }
-  adopt(old, next);
+  reconcile(old, next);
   if (old instanceof HTMLSelectElement && next instanceof HTMLSelectElement && old.value !== next.value)
     old.value = next.value;
 }
@@ -175,7 +175,7 @@ function flush() {
  * @template {unknown[]} A
  * @param {number} delay @param {(...parts: A) => void} task @returns {(...parts: A) => void}
  */
-export function later(delay, task) {
+export function debounce(delay, task) {
   let timer = 0;
   return (...parts) => {
     clearTimeout(timer);
@@ -188,7 +188,7 @@ export function token(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** Leave a mark for whoever measures; the one before it goes, so that nothing grows. @param {string} name @param {unknown} [detail] */
+/** Set a performance mark, and clear the previous one of the same name. @param {string} name @param {unknown} [detail] */
 export function stamp(name, detail) {
   performance.clearMarks(name);
   performance.mark(name, { detail });

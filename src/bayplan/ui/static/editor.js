@@ -1,7 +1,7 @@
 // A text area with a gutter: line numbers, marks where the server found something, and a tab key that indents. What is typed is
 // kept in this tab until it is applied or reverted; no error loses it.
 
-import { draw, h, later } from "./dom.js";
+import { draw, h, debounce } from "./dom.js";
 
 /** @typedef {{ line?: number, message: string }} Mark */
 
@@ -22,7 +22,7 @@ export class Editor {
     this.marks = [];
     this.drawn = "";
     this.gutter = h("div", { class: "editor-gutter", "aria-hidden": "true" });
-    const changed = later(PAUSE, () => how.onChange(this.text));
+    const changed = debounce(PAUSE, () => how.onChange(this.text));
     this.area = h("textarea", {
       class: "editor-text",
       spellcheck: "false",
@@ -64,11 +64,11 @@ export class Editor {
       if (this.changed) sessionStorage.setItem(KEEP + this.how.key, this.text);
       else sessionStorage.removeItem(KEEP + this.how.key);
     } catch {
-      // A text too large to keep; it is still in the field.
+      // The text exceeds the storage quota; it is still in the field.
     }
   }
 
-  /** Another text to begin with: after applying, or to take everything back. @param {string} text */
+  /** Replace the text: after applying or reverting. @param {string} text */
   set(text) {
     this.original = text;
     this.area.value = text;

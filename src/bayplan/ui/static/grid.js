@@ -7,7 +7,7 @@ import { bounded } from "./format.js";
 import { NARROW, lettersIn } from "./names.js";
 import { bind } from "./keyboard.js";
 import { go } from "./address.js";
-import { failure } from "./states.js";
+import { failure } from "./loading_states.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 /**
@@ -225,7 +225,7 @@ export class Grid {
     );
   }
 
-  /** Another order or filter: everything is asked for anew, from the top. @param {string} [sort] */
+  /** Another order or filter: reload all rows, from the top. @param {string} [sort] */
   reset(sort) {
     if (sort !== undefined) this.how.sort = sort;
     this.generation += 1;
@@ -340,7 +340,7 @@ export class Grid {
     this.schedule();
   }
 
-  /** Rows keep their places while somebody points at them. @param {Row[]} before @param {Row[]} after */
+  /** Keep row order while the pointer is over the table. @param {Row[]} before @param {Row[]} after */
   inPlace(before, after) {
     const { keyOf } = this.how;
     const fresh = new Map(after.map((row) => [keyOf(row), row]));

@@ -17,7 +17,7 @@ export const KEYS = /** @type {[string, string, string][]} */ ([
   ["Clock", "< >", "slower, faster"],
   ["Tables", "j k ↓ ↑", "next and previous row"],
   ["Tables", "Enter", "open"],
-  ["Tables", "Esc u", "back, with the filter kept"],
+  ["Tables", "Esc u", "back, keeping the filter"],
   ["A pod", "[ ]", "previous and next attempt"],
   ["A pod", "f", "failed nodes only"],
   ["A pod", "v", "raw, normalised, weighted"],
@@ -39,7 +39,7 @@ export function bindEverywhere(keys) {
   for (const [key, act] of Object.entries(keys)) everywhere.set(key, act);
 }
 
-/** Keys that hold while a page (or a part of it) is shown; the newest part that knows a key gets it. A handler that returns false passes it on.
+/** Bind keys while a page or panel is shown. The most recently bound handler of a key runs first. A handler that returns false passes it on.
  * @param {Record<string, (event: KeyboardEvent) => unknown>} keys @param {AbortSignal} signal */
 export function bind(keys, signal) {
   ofPage = [{ keys, signal }, ...ofPage.filter((part) => !part.signal.aborted)];

@@ -1,11 +1,11 @@
 // The beginning: follows addresses to pages (modules of their own, loaded when first needed), binds the keys, connects.
 
 import { draw, h, stamp } from "./dom.js";
-import { go, here, start as startAddresses, to } from "./address.js";
+import { go, currentPlace, start as startAddresses, to } from "./address.js";
 import { PAGES, pathOf } from "./pages.js";
 import { copy } from "./parts.js";
-import { busy, dropEarlyAnswers } from "./service.js";
-import { failure, empty } from "./states.js";
+import { trackPending, clearPrefetched } from "./service.js";
+import { failure, empty } from "./loading_states.js";
 import * as keyboard from "./keyboard.js";
 import * as palette from "./palette.js";
 import { reloadPlugins } from "./plugin_reload.js";
@@ -38,7 +38,7 @@ async function open(place) {
   }
   if (shownPath) {
     scrolls.set(shownPath, window.scrollY);
-    dropEarlyAnswers();
+    clearPrefetched();
   }
   shownPath = place.path;
   ending.abort();
@@ -46,7 +46,7 @@ async function open(place) {
   const { signal } = ending;
   update = undefined;
   shell.shown(place.page);
-  busy(1);
+  trackPending(1);
   try {
     if (place.page === "nowhere") throw new Error("nowhere");
     const module = /** @type {PageModule} */ (await import(`./pages/${place.page}.js`));
@@ -58,7 +58,7 @@ async function open(place) {
     if (signal.aborted) return;
     update = updates;
     // A query that changed while the page was being opened.
-    if (update && here().query.toString() !== place.query.toString()) update(here());
+    if (update && currentPlace().query.toString() !== place.query.toString()) update(currentPlace());
     const scroll = scrolls.get(place.path);
     if (scroll) window.scrollTo(0, scroll);
     stamp("page ready", place.page);
@@ -85,7 +85,7 @@ async function open(place) {
         ),
       );
   } finally {
-    busy(-1);
+    trackPending(-1);
   }
 }
 
@@ -114,7 +114,7 @@ palette.offer([
     text ? [{ text, kind: "page", act: () => go(to(pathOf(pattern))) }] : [],
   ),
   { text: "Create objects", kind: "action", act: () => go(to("new")) },
-  { text: "Waiting pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
+  { text: "Pending pods", kind: "action", act: () => go(to("pods", { status: "waiting" })) },
   { text: "Pause or resume", kind: "action", act: () => shell.pause() },
   { text: "Step one decision", kind: "action", act: () => shell.step("decision") },
   { text: "Reload plugin files", kind: "action", act: async () => (await reloadPlugins()) || go(to("plugins")) },

@@ -6,13 +6,13 @@ import { putName } from "./names.js";
 import { nodeAddress } from "./address.js";
 import { bind } from "./keyboard.js";
 import { drawHead } from "./matrix_head.js";
-import { ALONE, SPLIT_SIZES, EMPTY, NARROW, layOut } from "./matrix_layout.js";
+import { FULL_SIZES, SPLIT_SIZES, EMPTY_LAYOUT, PHONE_SIZES, layOut } from "./matrix_layout.js";
 
 /**
  * @typedef {Api.MatrixColumns} Columns
  * @typedef {Api.ColumnMatrix} MatrixData
  * @typedef {"raw" | "normalized" | "weighted"} Values
- * @typedef {{ label: string, side: string, other: () => MatrixData | null, onScroll: (top: number, left: number) => void }} Beside
+ * @typedef {{ label: string, side: string, other: () => MatrixData | null, onScroll: (top: number, left: number) => void }} PairSide
  *   of one of two matrices that have the same nodes in the same rows: its name, the letter of the other one, the other one's data
  * @typedef {{ only: string, values: Values, find: string, sort: string, cell: string, folded: boolean }} View
  */
@@ -38,7 +38,7 @@ export function fits(rows, row) {
 }
 
 export class Matrix {
-  /** @param {{ view: View, onView: (changes: Partial<View>) => void, signal: AbortSignal, failures?: Map<string, string>, shown?: Set<string>, beside?: Beside }} how */
+  /** @param {{ view: View, onView: (changes: Partial<View>) => void, signal: AbortSignal, failures?: Map<string, string>, shown?: Set<string>, pair?: PairSide }} how */
   constructor(how) {
     this.how = how;
     this.view = how.view;
@@ -51,7 +51,7 @@ export class Matrix {
     /** Scores that are left out. @type {Set<string>} */
     this.hidden = new Set();
     /** @type {import("./matrix_layout.js").Layout} */
-    this.layout = EMPTY;
+    this.layout = EMPTY_LAYOUT;
     this.head = h("div", { class: "matrix-head", role: "rowgroup" });
     this.body = h("div", { class: "matrix-body", role: "rowgroup" });
     this.scroller = h(
@@ -60,11 +60,11 @@ export class Matrix {
         class: "matrix",
         role: "grid",
         tabindex: 0,
-        "aria-label": how.beside?.label ?? "Nodes by plugins",
+        "aria-label": how.pair?.label ?? "Nodes by plugins",
         "data-test": "matrix",
         onscroll: () => {
           beforePaint(this.paint);
-          how.beside?.onScroll(this.scroller.scrollTop, this.scroller.scrollLeft);
+          how.pair?.onScroll(this.scroller.scrollTop, this.scroller.scrollLeft);
         },
         onclick: (/** @type {MouseEvent} */ event) => this.clicked(event),
       },
@@ -143,7 +143,7 @@ export class Matrix {
       shown: this.how.shown ?? new Set(),
       hidden: this.hidden,
       room: this.scroller.clientWidth,
-      sizes: this.scroller.clientWidth < PHONE ? NARROW : this.how.beside ? SPLIT_SIZES : ALONE,
+      sizes: this.scroller.clientWidth < PHONE ? PHONE_SIZES : this.how.pair ? SPLIT_SIZES : FULL_SIZES,
     });
     this.pool = [];
     this.body.replaceChildren();
@@ -173,7 +173,7 @@ export class Matrix {
       rows: this.order.length,
       view: this.view,
       failures: this.how.failures,
-      onSort: this.how.beside ? null : (sort) => this.how.onView({ sort }),
+      onSort: this.how.pair ? null : (sort) => this.how.onView({ sort }),
     });
   }
 
@@ -302,12 +302,12 @@ export class Matrix {
     const failed = verdict !== null && verdict !== undefined && verdict > 0;
     cell.textContent = verdict === null || verdict === undefined ? "·" : failed ? "✕" : "✓";
     cell.className = `mcell mid${failed ? " bad-cell" : verdict === 0 ? " pass" : " faint"}${chosen}${other ? " differs" : ""}`;
-    const said = failed
+    const resultText = failed
       ? (data.statuses[verdict]?.reasons.join("; ") ?? "")
       : verdict === 0
         ? "passes"
         : "not run: an earlier filter had failed";
-    cell.title = [said, other].filter(Boolean).join("\n");
+    cell.title = [resultText, other].filter(Boolean).join("\n");
   }
 
   /**
@@ -315,12 +315,12 @@ export class Matrix {
    * @param {import("./matrix_layout.js").Column} column @param {number} at
    */
   otherCell(column, at) {
-    const { beside } = this.how;
-    const other = beside?.other();
-    if (!beside || !other) return "";
+    const { pair } = this.how;
+    const other = pair?.other();
+    if (!pair || !other) return "";
     const mine = cellText(/** @type {MatrixData} */ (this.data), column.kind, column.name, at, this.view.values);
     const its = cellText(other, column.kind, column.name, at, this.view.values);
-    return mine === its ? "" : `${beside.side}: ${its || "nothing"}`;
+    return mine === its ? "" : `${pair.side}: ${its || "nothing"}`;
   }
 
   /** Where the points between a node and the winner come from. @param {number} at */
@@ -360,7 +360,7 @@ function cellText(data, kind, name, at, values) {
   }
   const [names, rows] = kind === "pre" ? [data.pre_filters, data.rows.pre_filters] : [data.filters, data.rows.filters];
   const verdict = rows[at]?.[names.indexOf(name)];
-  // That a filter was not asked is no difference to its passing the node.
+  // A filter that was not run counts as passed.
   return verdict ? "rejects" : "passes";
 }
 
@@ -370,10 +370,10 @@ function cellText(data, kind, name, at, values) {
  */
 export function onlyReason(data, reason) {
   if (!reason) return data;
-  const says = (/** @type {string} */ text) => text.includes(reason) || reason.includes(text);
+  const matchesReason = (/** @type {string} */ text) => text.includes(reason) || reason.includes(text);
   const hit = (/** @type {number} */ row) =>
     String(data.rows.gap[row] ?? "").includes(reason) ||
-    (data.rows.filters[row] ?? []).some((code) => code && data.statuses[code]?.reasons.some(says));
+    (data.rows.filters[row] ?? []).some((code) => code && data.statuses[code]?.reasons.some(matchesReason));
   const kept = data.rows.node.map((_, row) => row).filter(hit);
   return { ...data, rows: someRows(data.rows, kept) };
 }

@@ -13,7 +13,7 @@ function coded(code) {
 }
 
 /**
- * What one plugin said about one node, in full.
+ * The result of one plugin for one node, in full.
  * @param {MatrixData} data @param {string} cell node.plugin @param {() => void} close
  */
 export function cellPanel(data, cell, close) {

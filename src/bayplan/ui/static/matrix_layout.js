@@ -17,18 +17,18 @@ import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
  */
 
 /** Of a matrix that has the page for itself. @type {Sizes} */
-export const ALONE = { node: 196, total: 158, score: 92, verdict: 92, gap: 420, spare: 48, isTotalStuck: true };
+export const FULL_SIZES = { node: 196, total: 158, score: 92, verdict: 92, gap: 420, spare: 48, isTotalStuck: true };
 
 /** Of two that share it. @type {Sizes} */
 export const SPLIT_SIZES = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
 
 /** On a phone. @type {Sizes} */
-export const NARROW = { node: 132, total: 128, score: 76, verdict: 84, gap: 300, spare: 30, isTotalStuck: false };
+export const PHONE_SIZES = { node: 132, total: 128, score: 76, verdict: 84, gap: 300, spare: 30, isTotalStuck: false };
 
 /** Before there is data. @type {Layout} */
-export const EMPTY = {
+export const EMPTY_LAYOUT = {
   columns: [],
-  sizes: ALONE,
+  sizes: FULL_SIZES,
   scores: 0,
   pre: 0,
   filters: 0,
@@ -62,7 +62,7 @@ export function layOut(data, how) {
   const pre = verdictColumns("pre", data.pre_filters, data.rows.pre_filters, how);
   const filters = verdictColumns("filter", data.filters, data.rows.filters, how);
   const verdicts = [...pre, ...filters];
-  // Where nothing fits there are no scores, and their room is for what each node lacks.
+  // If no node fits, the score columns' width shows each node's gap.
   const middle = scores.length ? scores.length * sizes.score : sizes.gap;
   if (!scores.length) sizes.total = rejectedByWidth(data.rows.plugin, sizes);
   else if (!sizes.isTotalStuck) sizes.total = Math.max(NARROW_TOTAL, totalWidth(data.rows.total));

@@ -11,8 +11,8 @@ import { refusalNote, refusalSentence, reloadButton } from "./plugin_reload.js";
 
 /**
  * @typedef {{ folded: number, reason: string, each: boolean, custom: boolean, hypothetical: boolean, typed: (text: string) => void, next: Node | null }} How
- *   folded: how many filters are; reason: that chooses rows; each: filters are run alone; custom: there are plugins from files; hypothetical: it is of a trial;
- *   next: what shows a matrix if there is none
+ *   folded: how many filters are; reason: that chooses rows; each: filters are run alone; custom: there are plugins from files; hypothetical: the attempt is hypothetical;
+ *   next: shown instead if there is no matrix
  */
 /**
  * @param {HTMLElement} tools @param {Api.ColumnMatrix | Api.NoMatrix} data @param {import("./matrix.js").View} view @param {How} how
@@ -112,7 +112,7 @@ function filters(view, how) {
   ];
 }
 
-/** How it ended: a tie, or by how much. @param {Api.ColumnMatrix} data */
+/** The margin of the winner, or a tie. @param {Api.ColumnMatrix} data */
 function ending(data) {
   if (data.tie_set.length > 1)
     return h(

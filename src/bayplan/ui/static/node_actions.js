@@ -1,8 +1,8 @@
-// What one can do to a node: cordon, drain, delete. All through the Kubernetes API, as kubectl does it; each asks first where
+// Actions on a node: cordon, drain, delete. All through the Kubernetes API, as kubectl does it; each asks first where
 // pods are in danger.
 
 import { counted } from "./format.js";
-import { objectPath, put, send } from "./service.js";
+import { objectPath, call, send } from "./service.js";
 import { ask, perform } from "./parts.js";
 
 /** @param {string} name @param {boolean} on */
@@ -27,7 +27,7 @@ export async function drain(name, pods) {
   });
   if (!sure) return false;
   return perform(`Drain ${name}`, async () => {
-    const answer = await put("POST /nodes/{name}/drain", { name });
+    const answer = await call("POST /nodes/{name}/drain", { name });
     const { evicted, refused } = answer;
     return `Drain ${name}: ${counted(evicted, "pod")} evicted${refused.length ? `, ${refused.length} refused: ${refused[0].message}` : ""}.`;
   });

@@ -4,9 +4,9 @@ import { draw, h } from "./dom.js";
 import { amount, count, counted, percent, resource } from "./format.js";
 import { lettersIn, roomy, shortened } from "./names.js";
 import { go, nodeAddress, podAddress, to } from "./address.js";
-import { get, single } from "./service.js";
+import { get, coalesce } from "./service.js";
 import { subscribe } from "./stream.js";
-import { loading, failure, empty } from "./states.js";
+import { loading, failure, empty } from "./loading_states.js";
 import { meter } from "./parts.js";
 
 const SHOWN_FIRST = ["cpu", "memory"];
@@ -16,7 +16,7 @@ const MAX_WAITING = 24;
 const CARD = { wide: 250, small: 210, gap: 10, padding: 24 };
 
 /**
- * Draw the nodes that a query finds as cards, and keep them true.
+ * Draw the nodes that a query finds as cards, and keep them up to date.
  * @param {HTMLElement} root @param {{ signal: AbortSignal, small: boolean, query: Api.Gets["/nodes"]["parameters"], waiting?: boolean, onCount?: (total: number) => void }} how
  * @returns {() => void} draws again
  */
@@ -44,7 +44,7 @@ export function nodeCards(root, how) {
   const resized = new ResizeObserver(render);
   resized.observe(root);
   how.signal.addEventListener("abort", () => resized.disconnect());
-  const again = single(async () => {
+  const again = coalesce(async () => {
     try {
       const [nodes, waiting] = await Promise.all([
         get("/nodes", { ...how.query, limit: 60, blocks: true }, how.signal),

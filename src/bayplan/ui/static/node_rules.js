@@ -4,7 +4,7 @@ import { draw, h } from "./dom.js";
 import { sentence } from "./format.js";
 import { change } from "./address.js";
 import { get } from "./service.js";
-import { failure, loading } from "./states.js";
+import { failure, loading } from "./loading_states.js";
 import { badge, nodeLink } from "./parts.js";
 import { table } from "./capacity.js";
 

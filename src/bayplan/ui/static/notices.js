@@ -6,9 +6,9 @@ import { h } from "./dom.js";
 const SHOWN_FOR = 5000;
 
 /** @param {"ok" | "wait" | "bad"} tone @param {string} text @param {string} [more] */
-export function announce(tone, text, more) {
-  const place = document.getElementById("notices");
-  if (!place) return;
+export function showNotice(tone, text, more) {
+  const container = document.getElementById("notices");
+  if (!container) return;
   const line = h(
     "div",
     { class: `notice ${tone}`, "data-test": `notice-${tone}` },
@@ -16,16 +16,16 @@ export function announce(tone, text, more) {
     h("span", { class: "grow" }, text, more ? h("span", { class: "notice-more" }, more) : null),
     h("button", { type: "button", class: "chip-x", "aria-label": "Dismiss", onclick: () => line.remove() }, "✕"),
   );
-  place.append(line);
-  while (place.children.length > 3) place.firstElementChild?.remove();
+  container.append(line);
+  while (container.children.length > 3) container.firstElementChild?.remove();
   if (tone === "ok") setTimeout(() => line.remove(), SHOWN_FOR);
 }
 
-let lastSaid = 0;
-/** Say a change of the verdict to a screen reader, at most every ten seconds. @param {string} text */
-export function say(text) {
-  const place = document.getElementById("said");
-  if (!place || place.textContent === text || Date.now() - lastSaid < 10_000) return;
-  lastSaid = Date.now();
-  place.textContent = text;
+let lastAnnouncedAt = 0;
+/** Announce a changed verdict to screen readers, at most every ten seconds. @param {string} text */
+export function announceToScreenReader(text) {
+  const region = document.getElementById("announcements");
+  if (!region || region.textContent === text || Date.now() - lastAnnouncedAt < 10_000) return;
+  lastAnnouncedAt = Date.now();
+  region.textContent = text;
 }

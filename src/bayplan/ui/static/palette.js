@@ -1,6 +1,6 @@
 // Ctrl+K: objects, pages and actions by a few letters. `p:` asks for pods only, `n:` for nodes, `w:` for workloads.
 
-import { draw, h, later } from "./dom.js";
+import { draw, h, debounce } from "./dom.js";
 import { go, nodeAddress, podAddress, to } from "./address.js";
 import { NARROW, shortened } from "./names.js";
 import { get } from "./service.js";
@@ -10,7 +10,7 @@ import { get } from "./service.js";
 /** @type {Entry[]} */
 let actions = [];
 
-/** Say what can be done from everywhere. @param {Entry[]} entries */
+/** Set the entries that are available everywhere. @param {Entry[]} entries */
 export function offer(entries) {
   actions = entries;
 }
@@ -57,7 +57,7 @@ class Palette {
       this.field,
       this.list,
     );
-    this.find = later(60, () => void this.search());
+    this.find = debounce(60, () => void this.search());
     this.field.addEventListener("input", () => this.typed());
     this.field.addEventListener("keydown", (event) => this.key(event));
     this.dialog.addEventListener("click", (event) => {
@@ -131,7 +131,7 @@ class Palette {
   }
 
   typed() {
-    // What is known here is shown at once; what has to be asked for follows.
+    // Show local matches immediately, and server results when they arrive.
     this.asked += 1;
     this.offer(local(this.field.value.trim()));
     this.find();

@@ -4,8 +4,8 @@ import { h, svg } from "./dom.js";
 import { amount, count, cut, percent } from "./format.js";
 import { roomy, shortened } from "./names.js";
 import { podAddress, nodeAddress } from "./address.js";
-import { factsOf } from "./states.js";
-import { announce } from "./notices.js";
+import { errorFacts } from "./loading_states.js";
+import { showNotice } from "./notices.js";
 import { send } from "./service.js";
 
 const GLYPHS = /** @type {Record<string, [string, string]>} */ ({
@@ -98,7 +98,7 @@ export function resourceLine(resource, requested, allocatable) {
   );
 }
 
-/** A figure with its name, that leads to what it counts. @param {string} label @param {Node | string} figure @param {string} [link] @param {string} [sub] @param {string} [test] */
+/** A number with its label, linked to what it counts. @param {string} label @param {Node | string} figure @param {string} [link] @param {string} [sub] @param {string} [test] */
 export function tile(label, figure, link, sub, test) {
   const inner = [
     h("span", { class: "tile-label" }, label),
@@ -247,28 +247,28 @@ export function ask(question) {
 }
 
 /**
- * Do something that writes: the outcome is said, a failure stays on the screen until it is dismissed.
+ * Do something that writes: shows the outcome as a notice, a failure stays on the screen until it is dismissed.
  * @param {string} doing what is done, as in "Cordon node-3" @param {() => Promise<string | void>} task
  */
 export async function perform(doing, task) {
   try {
-    const said = await task();
-    announce("ok", said || `${doing}: done.`);
+    const message = await task();
+    showNotice("ok", message || `${doing}: done.`);
     return true;
   } catch (problem) {
-    const facts = factsOf(problem);
-    announce("bad", `${doing}: ${facts.what}`, [facts.where, facts.hint].filter(Boolean).join(" · "));
+    const facts = errorFacts(problem);
+    showNotice("bad", `${doing}: ${facts.what}`, [facts.where, facts.hint].filter(Boolean).join(" · "));
     return false;
   }
 }
 
-/** Copy a text, and say so. @param {string} text @param {string} what */
+/** Copy a text, and show a notice. @param {string} text @param {string} what */
 export async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
-    announce("ok", `${what} copied.`);
+    showNotice("ok", `${what} copied.`);
   } catch {
-    announce("wait", `The browser does not let the page copy. ${what}:`, text);
+    showNotice("wait", `The browser does not let the page copy. ${what}:`, text);
   }
 }
 

@@ -2,33 +2,33 @@
 
 import { h } from "./dom.js";
 import { time } from "./format.js";
-import { put } from "./service.js";
-import { announce } from "./notices.js";
-import { failure } from "./states.js";
+import { call } from "./service.js";
+import { showNotice } from "./notices.js";
+import { failure } from "./loading_states.js";
 import { now } from "./stream.js";
 
-/** Why the files were refused last, and when; null once they were taken. @type {{ problem: unknown, at: string } | null} */
-let refused = null;
+/** The last error and its time; null after a successful reload. @type {{ problem: unknown, at: string } | null} */
+let lastFailure = null;
 
-/** Have the server read the files again. @returns {Promise<boolean>} whether it took them */
+/** Reload plugin files. @returns {Promise<boolean>} whether the server accepted them */
 export async function reloadPlugins() {
   try {
-    await put("POST /plugins/reload", {});
-    refused = null;
-    announce("ok", "Plugin files reloaded; waiting pods are retried.");
+    await call("POST /plugins/reload", {});
+    lastFailure = null;
+    showNotice("ok", "Plugin files reloaded; pending pods are retried.");
   } catch (problem) {
-    refused = { problem, at: new Date(now()).toISOString() };
+    lastFailure = { problem, at: new Date(now()).toISOString() };
   }
-  dispatchEvent(new CustomEvent("pluginsread"));
-  return !refused;
+  dispatchEvent(new CustomEvent("pluginsreloaded"));
+  return !lastFailure;
 }
 
-/** Call a function when the files were read again, from wherever that was asked. @param {() => void} call @param {AbortSignal} signal */
-export function onPluginsRead(call, signal) {
-  addEventListener("pluginsread", call, { signal });
+/** Call back after every reload of plugin files. @param {() => void} callback @param {AbortSignal} signal */
+export function onPluginsReloaded(callback, signal) {
+  addEventListener("pluginsreloaded", callback, { signal });
 }
 
-/** The button that has the files read again; pages hear of the outcome by `onPluginsRead`. */
+/** The Reload button; pages are notified of the outcome through `onPluginsReloaded`. */
 export function reloadButton() {
   return h(
     "button",
@@ -36,26 +36,26 @@ export function reloadButton() {
       type: "button",
       class: "button",
       "data-test": "reload",
-      title: "Reload plugin files and retry waiting pods",
+      title: "Reload plugin files and retry pending pods",
       onclick: () => void reloadPlugins(),
     },
     "Reload plugin files",
   );
 }
 
-/** That the files were refused, in a sentence; "" once they were taken. */
+/** A sentence about the last error; "" after a successful reload. */
 export function refusalSentence() {
-  return refused ? `The plugin files were refused at ${time(refused.at)}; the earlier plugins stay in use` : "";
+  return lastFailure ? `The plugin files were refused at ${time(lastFailure.at)}; the earlier plugins stay in use` : "";
 }
 
-/** Why the files were refused, or null. @param {string} [sentence] that stands over it */
+/** The last error, or null. @param {string} [sentence] shown above it */
 export function refusalNote(sentence) {
-  return refused
+  return lastFailure
     ? h(
         "section",
         { class: "stack tight-stack", "data-test": "plugins-refused", key: "refused" },
         sentence ? h("p", { class: "strong" }, `${sentence}.`) : null,
-        failure(refused.problem),
+        failure(lastFailure.problem),
       )
     : null;
 }

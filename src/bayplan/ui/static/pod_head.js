@@ -13,7 +13,7 @@ const LONG = 130;
 const MAX_EVENTS = 3;
 
 /**
- * What stands above the tabs: where one is, the verdict, the facts, and by what nodes were rejected.
+ * The header of a pod's page: breadcrumb, verdict, facts, and rejections by plugin.
  * @param {Api.PodPage} data @param {{ namespace: string, name: string, address: string, retry: () => void, remove: () => void }} of
  */
 export function podHead(data, of) {

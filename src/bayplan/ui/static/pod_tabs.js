@@ -4,7 +4,7 @@ import { draw, h } from "./dom.js";
 import { breakable, count, counted, pointName, time } from "./format.js";
 import { to } from "./address.js";
 import { get } from "./service.js";
-import { failure, loading } from "./states.js";
+import { failure, loading } from "./loading_states.js";
 import { badge, copy, nodeLink, podLink, podOf } from "./parts.js";
 
 /** Of the table of attempts, with the class of each. @type {[string, string][]} */
@@ -239,7 +239,7 @@ export function yamlPart(root, data, namespace, podName) {
   );
 }
 
-/** What was said at the other extension points: who narrowed the nodes, who held the pod back, what binding said. @param {Api.ColumnMatrix | Api.NoMatrix} data */
+/** Results of the other extension points: PreFilter node lists, PreEnqueue gates, binding. @param {Api.ColumnMatrix | Api.NoMatrix} data */
 export function pointsPart(data) {
   if (data.form === "none") return null;
   /** @type {[point: string, plugin: string, words: string, title?: string][]} */
@@ -247,20 +247,20 @@ export function pointsPart(data) {
   const { pre_filter: preFilter, pre_score: preScore, extenders, ...late } = data.points;
   const status = (/** @type {string} */ code) => (code === "Success" || code === "Skip" ? "" : code);
   // If there are rows, results of PreFilter plugins have columns.
-  for (const said of data.pre_filters.length ? [] : preFilter) {
-    const leaves = said.nodes === null ? "" : `leaves ${counted(said.nodes, "node")}`;
-    lines.push(["pre_filter", said.plugin, joined(status(said.status), leaves, said.message)]);
+  for (const result of data.pre_filters.length ? [] : preFilter) {
+    const remaining = result.nodes === null ? "" : `leaves ${counted(result.nodes, "node")}`;
+    lines.push(["pre_filter", result.plugin, joined(status(result.status), remaining, result.message)]);
   }
-  for (const said of preScore) lines.push(["pre_score", said.plugin, status(said.status)]);
-  for (const said of extenders) lines.push(["extenders", said.extender, said.filter_error]);
+  for (const result of preScore) lines.push(["pre_score", result.plugin, status(result.status)]);
+  for (const result of extenders) lines.push(["extenders", result.extender, result.filter_error]);
   for (const [point, answers] of Object.entries(late))
-    for (const said of answers) lines.push([point, said.plugin, joined(status(said.status), said.message)]);
-  const told = lines.filter(([, , words]) => words);
+    for (const result of answers) lines.push([point, result.plugin, joined(status(result.status), result.message)]);
+  const visibleLines = lines.filter(([, , words]) => words);
   if (data.skipped.length)
-    told.push(["", `${counted(data.skipped.length, "plugin")} with nothing to check for this pod`, "", data.skipped.join("\n")]);
+    visibleLines.push(["", `${counted(data.skipped.length, "plugin")} with nothing to check for this pod`, "", data.skipped.join("\n")]);
   if (data.counts.not_looked_at)
-    told.push(["", `${counted(data.counts.not_looked_at, "node")} not evaluated: enough nodes fit`, ""]);
-  return pointLines(told);
+    visibleLines.push(["", `${counted(data.counts.not_looked_at, "node")} not evaluated: enough nodes fit`, ""]);
+  return pointLines(visibleLines);
 }
 
 /** @param {...string} words */

@@ -8,51 +8,51 @@ const TOKEN = "bayplan.token";
 /** What the Kubernetes API answers if it refuses. @typedef {{ kind: "Status", message?: string, reason?: string, details?: { causes?: { field?: string, message?: string }[] } }} Status */
 
 /** What went wrong with a request. */
-export class Refusal extends Error {
+export class ApiError extends Error {
   /**
    * @param {{ what: string, where?: string, got?: string, wanted?: string, hint?: string, request_id?: string,
    *   status?: number, problems?: Problem[] }} facts
    */
   constructor(facts) {
     super(facts.what);
-    this.name = "Refusal";
+    this.name = "ApiError";
     this.facts = facts;
     this.status = facts.status ?? 0;
   }
 }
 
-/** Answers to questions that early.js has asked for this page, by address; each is taken once. @type {Map<string, Promise<Response>>} */
-const early = window.earlyAnswers ?? new Map();
+/** Responses that prefetch.js requested for this page, by address; each is used once. @type {Map<string, Promise<Response>>} */
+const prefetched = window.prefetched ?? new Map();
 
-/** They are of the moment at which the page was opened: who asks later than this wants a newer one. */
-const EARLY_MS = 30_000;
+/** Prefetched responses expire after this time. */
+const PREFETCH_MAX_AGE_MS = 30_000;
 
 /** @param {string} address @param {string | undefined} method */
-function earlyAnswer(address, method) {
-  const answer = method === undefined && performance.now() < EARLY_MS ? early.get(address) : undefined;
-  early.delete(address);
+function takePrefetched(address, method) {
+  const answer = method === undefined && performance.now() < PREFETCH_MAX_AGE_MS ? prefetched.get(address) : undefined;
+  prefetched.delete(address);
   return answer;
 }
 
-/** Let nobody take early answers any more: another page is shown than the one that they were asked for. */
-export function dropEarlyAnswers() {
-  early.clear();
+/** Discard prefetched responses: they belong to another page. */
+export function clearPrefetched() {
+  prefetched.clear();
 }
 
-let inTheAir = 0;
+let pending = 0;
 
-/** Tell tests (and nobody else) whether something is on its way: a request, a page. @param {number} step */
-export function busy(step) {
-  inTheAir += step;
-  document.documentElement.dataset.idle = String(inTheAir === 0);
+/** Expose to tests whether a request or page load is pending. @param {number} delta */
+export function trackPending(delta) {
+  pending += delta;
+  document.documentElement.dataset.idle = String(pending === 0);
 }
 
-/** Keep what opens the server, for this tab only. @param {string} token */
-export function keepToken(token) {
+/** Store the access token in this tab. @param {string} token */
+export function storeToken(token) {
   sessionStorage.setItem(TOKEN, token);
 }
 
-/** What opens the server, or "". */
+/** The access token, or "". */
 export function token() {
   return sessionStorage.getItem(TOKEN) ?? "";
 }
@@ -67,11 +67,11 @@ export async function send(address, how = {}) {
   const headers = { Accept: how.accept ?? "application/json" };
   if (how.body !== undefined) headers["Content-Type"] = how.type ?? "application/json";
   if (token()) headers.Authorization = `Bearer ${token()}`;
-  busy(1);
+  trackPending(1);
   try {
     let answer;
     try {
-      answer = await (earlyAnswer(address, how.method) ??
+      answer = await (takePrefetched(address, how.method) ??
         fetch(address, {
           method: how.method ?? "GET",
           headers,
@@ -81,22 +81,22 @@ export async function send(address, how = {}) {
         }));
     } catch (problem) {
       if (how.signal?.aborted) throw problem;
-      throw new Refusal({
+      throw new ApiError({
         what: "The server does not answer",
         where: address,
         hint: "is it still running? This page tries again by itself",
         status: 0,
       });
     }
-    if (!answer.ok) throw await refusalOf(answer, address);
+    if (!answer.ok) throw await errorFrom(answer, address);
     return answer;
   } finally {
-    busy(-1);
+    trackPending(-1);
   }
 }
 
 /** @param {Response} answer @param {string} address */
-async function refusalOf(answer, address) {
+async function errorFrom(answer, address) {
   const text = await answer.text().catch(() => "");
   const { status } = answer;
   /** @type {Partial<Api.Error> | Partial<Status> | null} */
@@ -106,13 +106,13 @@ async function refusalOf(answer, address) {
   } catch {
     // Not one of our answers: its text is all there is.
   }
-  if (body && "error" in body && body.error) return new Refusal({ ...body.error, status });
+  if (body && "error" in body && body.error) return new ApiError({ ...body.error, status });
   if (body && "kind" in body && body.kind === "Status") {
     const problems = (body.details?.causes ?? []).map(({ field, message }) => ({ path: field, message: message ?? "" }));
-    return new Refusal({ what: body.message ?? body.reason ?? "", where: address, status, problems });
+    return new ApiError({ what: body.message ?? body.reason ?? "", where: address, status, problems });
   }
   const where = decodeURI(address.split("?")[0]);
-  return new Refusal({ what: text.trim().slice(0, 300) || `${status} ${answer.statusText}`, where, status });
+  return new ApiError({ what: text.trim().slice(0, 300) || `${status} ${answer.statusText}`, where, status });
 }
 
 /** @typedef {string | number | boolean | null | undefined} Value */
@@ -160,13 +160,13 @@ export function queryText(query) {
 }
 
 /**
- * Write something through our API.
+ * Call an operation of our API that writes.
  * @template {Api.Writes} O
  * @param {O} operation method and path @param {Api.Operations[O]["parameters"]} parameters
  * @param {Api.Operations[O]["body"]} [body] a text is sent as YAML @param {AbortSignal} [signal]
  * @returns {Promise<Api.Operations[O]["answer"]>}
  */
-export async function put(operation, parameters, body, signal) {
+export async function call(operation, parameters, body, signal) {
   const [method, path] = operation.split(" ");
   const isText = typeof body === "string";
   const answer = await send(API + filled(path, parameters), {
@@ -190,15 +190,15 @@ export function objectPath(group, version, plural, namespace, name) {
 }
 
 /**
- * Ask for the same thing again and again without ever having two requests in the air: one runs, at most one is wanted.
+ * Coalesce calls: while one runs, at most one more is queued.
  * @param {() => Promise<void>} task
  */
-export function single(task) {
+export function coalesce(task) {
   let running = false;
-  let wanted = false;
+  let rerun = false;
   return async function run() {
     if (running) {
-      wanted = true;
+      rerun = true;
       return;
     }
     running = true;
@@ -206,8 +206,8 @@ export function single(task) {
       await task();
     } finally {
       running = false;
-      if (wanted) {
-        wanted = false;
+      if (rerun) {
+        rerun = false;
         void run();
       }
     }

@@ -2,12 +2,12 @@
 
 import { draw, h, write } from "./dom.js";
 import { count, time } from "./format.js";
-import { get, put } from "./service.js";
+import { get, call } from "./service.js";
 import { now, status, subscribe, watch } from "./stream.js";
-import { here, to } from "./address.js";
+import { currentPlace, to } from "./address.js";
 import { PAGES, entryOf, pathOf } from "./pages.js";
-import { announce } from "./notices.js";
-import { factsOf } from "./states.js";
+import { showNotice } from "./notices.js";
+import { errorFacts } from "./loading_states.js";
 
 const SPEEDS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 
@@ -44,7 +44,7 @@ async function readClock() {
   }
 }
 
-/** Say which page is shown. @param {string} name */
+/** Mark a page as the current one. @param {string} name */
 export function shown(name) {
   page = name;
   drawBar();
@@ -178,9 +178,9 @@ function tick() {
 /** @param {Api.ClockChange} wanted */
 async function setClock(wanted) {
   try {
-    clock = await put("PUT /clock", {}, wanted);
+    clock = await call("PUT /clock", {}, wanted);
   } catch (problem) {
-    announce("bad", `Clock: ${factsOf(problem).what}`, factsOf(problem).hint);
+    showNotice("bad", `Clock: ${errorFacts(problem).what}`, errorFacts(problem).hint);
   }
   drawBar();
 }
@@ -194,9 +194,9 @@ export async function pause() {
 export async function step(by) {
   if (!clock?.paused) return;
   try {
-    clock = await put("POST /clock/step", {}, { by });
+    clock = await call("POST /clock/step", {}, { by });
   } catch (problem) {
-    announce("bad", `Step: ${factsOf(problem).what}`, factsOf(problem).hint);
+    showNotice("bad", `Step: ${errorFacts(problem).what}`, errorFacts(problem).hint);
   }
   drawBar();
 }
@@ -214,8 +214,8 @@ export async function setSpeed(speed) {
   await setClock({ paused: clock?.paused ?? false, speed });
 }
 
-/** The clock as it was last heard. */
-export function clockNow() {
+/** The last clock status received. */
+export function clockStatus() {
   return clock;
 }
 
@@ -228,7 +228,7 @@ export function speeds() {
 export function nextTheme() {
   const next = { light: "dark", dark: "" }[chosenTheme()] ?? "light";
   setTheme(next);
-  announce("ok", `Theme: ${next || "system"}.`);
+  showNotice("ok", `Theme: ${next || "system"}.`);
 }
 
 /** What was chosen: light, dark, or "" for the theme of the system. */
@@ -247,7 +247,7 @@ export function title(text) {
   document.title = text ? `${text} · Bayplan` : "Bayplan";
 }
 
-/** The page of now, for whoever asks. */
-export function pageNow() {
-  return here().page;
+/** The current page name. */
+export function currentPage() {
+  return currentPlace().page;
 }

@@ -19,7 +19,7 @@ const listeners = new Map();
 /** @type {Set<(state: State, since: string) => void>} */
 const watchers = new Set();
 /** @type {Set<() => void>} */
-const restarts = new Set();
+const reloadListeners = new Set();
 
 /** @type {WebSocket | null} */
 let socket = null;
@@ -30,51 +30,51 @@ let seen = "";
 let offset = 0;
 /** @type {State} */
 let state = "connecting";
-let everLive = false;
+let hasConnected = false;
 
 /** The server's time of now, in milliseconds. */
 export function now() {
   return Date.now() + offset;
 }
 
-/** What the live dot says. */
+/** The connection state, for the live dot. */
 export function status() {
   return { state, seen };
 }
 
 /**
- * Hear a topic for as long as the signal holds.
+ * Subscribe to a topic until the signal aborts.
  * @template {keyof Api.Topics} T
- * @param {T} topic @param {(data: Api.Topics[T]) => void} hear @param {AbortSignal} signal
+ * @param {T} topic @param {(data: Api.Topics[T]) => void} listener @param {AbortSignal} signal
  */
-export function subscribe(topic, hear, signal) {
+export function subscribe(topic, listener, signal) {
   /** @type {Set<Listener>} */
   const set = listeners.get(topic) ?? new Set();
   listeners.set(topic, set);
-  set.add(hear);
-  tell();
+  set.add(listener);
+  sendSubscription();
   signal.addEventListener("abort", () => {
-    set.delete(hear);
+    set.delete(listener);
     if (!set.size) listeners.delete(topic);
-    tell();
+    sendSubscription();
   });
 }
 
-/** Hear about the connection itself. @param {(state: State, since: string) => void} hear @param {AbortSignal} [signal] */
-export function watch(hear, signal) {
-  watchers.add(hear);
-  signal?.addEventListener("abort", () => watchers.delete(hear));
+/** Subscribe to connection state changes. @param {(state: State, since: string) => void} listener @param {AbortSignal} [signal] */
+export function watch(listener, signal) {
+  watchers.add(listener);
+  signal?.addEventListener("abort", () => watchers.delete(listener));
 }
 
-/** Hear when data has to be fetched anew: after a gap, or another server. @param {() => void} hear @param {AbortSignal} signal */
-export function onReturn(hear, signal) {
-  restarts.add(hear);
-  signal.addEventListener("abort", () => restarts.delete(hear));
+/** Call back when data must be reloaded: after a reconnect, or when another server instance answers. @param {() => void} listener @param {AbortSignal} signal */
+export function onReload(listener, signal) {
+  reloadListeners.add(listener);
+  signal.addEventListener("abort", () => reloadListeners.delete(listener));
 }
 
 /** Connect, and stay connected. */
 export function start() {
-  document.addEventListener("visibilitychange", tell);
+  document.addEventListener("visibilitychange", sendSubscription);
   connect();
 }
 
@@ -85,40 +85,40 @@ function connect() {
   if (token())
     protocols.push(`bayplan.token.${btoa(token()).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`);
   socket = new WebSocket(url, protocols);
-  const mine = socket;
-  mine.addEventListener("open", () => {
+  const current = socket;
+  current.addEventListener("open", () => {
     retry = FIRST_RETRY;
-    sent = "";
-    tell();
-    become("live");
-    if (everLive) for (const hear of [...restarts]) hear();
-    everLive = true;
+    lastMessage = "";
+    sendSubscription();
+    setState("live");
+    if (hasConnected) for (const listener of [...reloadListeners]) listener();
+    hasConnected = true;
   });
-  mine.addEventListener("message", (event) => receive(String(event.data)));
-  mine.addEventListener("close", () => {
-    if (socket !== mine) return;
+  current.addEventListener("message", (event) => receive(String(event.data)));
+  current.addEventListener("close", () => {
+    if (socket !== current) return;
     socket = null;
-    become(everLive ? "stale" : "connecting");
+    setState(hasConnected ? "stale" : "connecting");
     setTimeout(connect, retry * (0.75 + Math.random() / 2));
     retry = Math.min(LAST_RETRY, retry * 2);
   });
 }
 
 /** @param {State} next */
-function become(next) {
+function setState(next) {
   state = next;
   document.documentElement.dataset.stream = next;
-  for (const hear of [...watchers]) hear(next, seen);
+  for (const listener of [...watchers]) listener(next, seen);
 }
 
-let sent = "";
+let lastMessage = "";
 
-function tell() {
+function sendSubscription() {
   if (!socket || socket.readyState !== WebSocket.OPEN) return;
   const topics = document.hidden ? [] : [...listeners.keys()].sort();
-  const text = JSON.stringify({ topics });
-  if (text !== sent) socket.send(text);
-  sent = text;
+  const message = JSON.stringify({ topics });
+  if (message !== lastMessage) socket.send(message);
+  lastMessage = message;
 }
 
 /** @param {string} text */
@@ -130,12 +130,12 @@ function receive(text) {
   } catch {
     return;
   }
-  // A topic that was refused: that frame has no time, and says nothing of the server's.
+  // A refused topic: that frame has no time of the server.
   if (frame.topic === "error") return;
   seen = frame.at;
   offset = Date.parse(frame.at) - Date.now() || 0;
-  if (instance && frame.instance !== instance) for (const hear of [...restarts]) hear();
+  if (instance && frame.instance !== instance) for (const listener of [...reloadListeners]) listener();
   instance = frame.instance ?? instance;
   stamp(`frame ${frame.topic}`, frame.at);
-  for (const hear of [...(listeners.get(frame.topic) ?? [])]) hear(/** @type {never} */ (frame.data));
+  for (const listener of [...(listeners.get(frame.topic) ?? [])]) listener(/** @type {never} */ (frame.data));
 }

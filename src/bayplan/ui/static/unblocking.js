@@ -1,10 +1,10 @@
-// What would get waiting pods placed: suggestions that the scheduler has tried, the least risky first. A tab of a pod and a page.
+// What would get pending pods placed: suggestions that the scheduler has tried, the least risky first. A tab of a pod and a page.
 
 import { draw, h } from "./dom.js";
 import { count, counted, sentence } from "./format.js";
 import { change, to } from "./address.js";
-import { get, put } from "./service.js";
-import { empty, factsOf, failure, loading } from "./states.js";
+import { get, call } from "./service.js";
+import { empty, errorFacts, failure, loading } from "./loading_states.js";
 import { copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
 const MAX_PODS_SHOWN = 6;
@@ -12,7 +12,7 @@ const MAX_TARGETS = 5;
 const UNPROCESSABLE = 422;
 
 /**
- * Fill an element with suggestions; ask once.
+ * Fill an element with suggestions; load once.
  * @param {HTMLElement} root @param {string} target a workload, or pod/NAMESPACE/NAME @param {AbortSignal} signal
  * @param {(answer: Api.Unblocking) => void} [answered]
  */
@@ -29,7 +29,7 @@ export function unblockPart(root, target, signal, answered) {
       draw(root, ...suggestionList(answer, !answered));
     } catch (problem) {
       if (signal.aborted) return;
-      const facts = factsOf(problem);
+      const facts = errorFacts(problem);
       const placed = facts.status === UNPROCESSABLE && facts.what === "unblock";
       if (placed) draw(root, h("p", { class: "calm", "data-test": "nothing-to-unblock" }, `Nothing to unblock: ${facts.got}.`));
       else draw(root, failure(problem, () => void load()));
@@ -39,7 +39,7 @@ export function unblockPart(root, target, signal, answered) {
 }
 
 /**
- * Offer targets of the cluster below an empty page: waiting pods, or workloads.
+ * Suggest targets of the cluster below an empty page: pending pods, or workloads.
  * @param {HTMLElement} root @param {string} why @param {{ status?: string }} query @param {(pod: Api.PodRow) => string} targetOf
  * @param {AbortSignal} signal
  */
@@ -123,7 +123,7 @@ function podLine(words, parts) {
 /** @param {Api.Suggestion} suggestion */
 async function tryFork(suggestion) {
   await perform("Try in a fork", async () => {
-    const fork = await put("POST /forks", {}, {
+    const fork = await call("POST /forks", {}, {
       from: "now",
       name: suggestion.text.slice(0, 80),
       objects: suggestion.objects,
@@ -133,7 +133,7 @@ async function tryFork(suggestion) {
   });
 }
 
-/** What an answer takes for granted, folded. @param {string[]} lines */
+/** Collapsed list of assumptions. @param {string[]} lines */
 export function assumptionList(lines) {
   if (!lines.length) return null;
   return h(

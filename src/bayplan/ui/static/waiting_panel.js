@@ -1,4 +1,4 @@
-// Why pods wait: root causes, ranked by the pods that nothing else blocks; under them the reasons of the scheduler's messages.
+// Why pods are pending: root causes, ranked by the pods that nothing else blocks; under them the reasons of the scheduler's messages.
 
 import { draw, h } from "./dom.js";
 import { count } from "./format.js";
@@ -8,7 +8,7 @@ import { podLink, podOf } from "./parts.js";
 
 const MAX_CAUSES = 6;
 const MAX_REASONS = 8;
-/** Causes are judged by the scheduler: while pods change all the time they are asked for only so often. */
+/** Computing causes uses the scheduler, so limit how often they are requested. */
 const PAUSE_MS = 30_000;
 
 /** The panel of the overview. */
@@ -17,7 +17,7 @@ export class WaitingPanel {
   constructor(signal, judged) {
     this.signal = signal;
     this.judged = judged;
-    this.element = h("section", { class: "panel", "aria-label": "Why pods wait", own: true });
+    this.element = h("section", { class: "panel", "aria-label": "Why pods are pending", own: true });
     /** @type {Api.WaitingReasons | null} */
     this.causes = null;
     /** @type {Api.Overview | null} */
@@ -73,14 +73,14 @@ export class WaitingPanel {
     const reasons = data.reasons.toSorted((a, b) => b.pods - a.pods || b.mainly - a.mainly).slice(0, MAX_REASONS);
     draw(
       this.element,
-      h("h2", null, "Why pods wait"),
+      h("h2", null, "Why pods are pending"),
       rows.length ? causeTable(rows) : null,
       causes && causes.judged < causes.waiting
-        ? h("p", { class: "faint small" }, `${count(causes.judged)} of ${count(causes.waiting)} waiting pods were analysed.`)
+        ? h("p", { class: "faint small" }, `${count(causes.judged)} of ${count(causes.waiting)} pending pods were analysed.`)
         : null,
       reasons.length
         ? h("div", { class: "tags" }, reasons.map(reasonTag))
-        : h("p", { class: "calm" }, "No pod waits."),
+        : h("p", { class: "calm" }, "No pod is pending."),
     );
   }
 }

@@ -11,7 +11,7 @@ import { assumptionList } from "./unblocking.js";
 
 /** Kinds of differences with their words, the worst first. @type {[string, string][]} */
 const KINDS = [
-  ["waits", "would wait"],
+  ["waits", "become pending"],
   ["gone", "gone"],
   ["moved", "moved"],
   ["placed", "get a node"],
@@ -88,7 +88,7 @@ function pods(rows, width, signal) {
     title: text,
     width: `minmax(${isNarrow ? 120 : host}px, ${isRoomy ? whole : host}fr)`,
     render: (/** @type {Api.PodDifference} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
-      row[key] ? nodeLink(row[key], letters) : h("span", { class: "faint" }, key === "before" && row.kind === "placed" ? "waits" : "–"),
+      row[key] ? nodeLink(row[key], letters) : h("span", { class: "faint" }, key === "before" && row.kind === "placed" ? "pending" : "–"),
   });
   return new Grid({
     label: "Pods that differ",

@@ -1,6 +1,6 @@
 // The changes of a what-if: their kinds, what each needs, and the form that adds one.
 
-import { draw, h, later } from "./dom.js";
+import { draw, h, debounce } from "./dom.js";
 import { get } from "./service.js";
 import { targetOf } from "./unblocking.js";
 
@@ -60,7 +60,7 @@ export class ChangeForm {
       "data-test": "change-form",
       onsubmit: (/** @type {Event} */ event) => this.submit(event),
     });
-    this.typed = later(150, (/** @type {string} */ text) => void this.offer(text));
+    this.typed = debounce(150, (/** @type {string} */ text) => void this.offer(text));
     this.drawForm();
   }
 

@@ -4,10 +4,10 @@ import { draw, h } from "../dom.js";
 import { count, decidesOtherwise, signed, time } from "../format.js";
 import { shortened } from "../names.js";
 import { change, isServer, runPodAddress, to } from "../address.js";
-import { get, put } from "../service.js";
-import { onReturn } from "../stream.js";
+import { get, call } from "../service.js";
+import { onReload } from "../stream.js";
 import { choice, copyMenu, nodeLink, perform, podOf } from "../parts.js";
-import { empty, failure, loading } from "../states.js";
+import { empty, failure, loading } from "../loading_states.js";
 import { Grid } from "../grid.js";
 import { title } from "../shell.js";
 
@@ -19,7 +19,7 @@ export function open({ place, root, signal }) {
   root.classList.add("full-height");
   const view = new CompareView(root, place.query, signal);
   void view.load();
-  onReturn(() => void view.load(), signal);
+  onReload(() => void view.load(), signal);
   return (/** @type {import("../address.js").Place} */ next) => {
     view.query = next.query;
     void view.load();
@@ -230,7 +230,7 @@ function explain(forks) {
           "data-test": "fork-now",
           onclick: () =>
             void perform("Fork", async () => {
-              const fork = await put("POST /forks", {}, { from: "now" });
+              const fork = await call("POST /forks", {}, { from: "now" });
               change({ b: fork.id }, { push: true });
               return `Fork ${fork.id} runs.`;
             }),
@@ -323,7 +323,7 @@ function pods(a, b, kind, signal) {
     title: text,
     width: "minmax(150px, 1.3fr)",
     render: (/** @type {Api.ComparedPod} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
-      row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… waits"),
+      row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… pending"),
   });
   // From another server only the nodes of the pods are known, not the results of its plugins.
   const knows = !isServer(a) && !isServer(b);

@@ -1,13 +1,13 @@
 // One pod in two runs: where it is in each, which plugin decided otherwise first, and both matrices side by side.
 
-import { draw, h, later } from "../dom.js";
+import { draw, h, debounce } from "../dom.js";
 import { count, counted, cut, decidesOtherwise } from "../format.js";
 import { change, isServer, runPodAddress, to } from "../address.js";
 import { get } from "../service.js";
-import { onReturn } from "../stream.js";
+import { onReload } from "../stream.js";
 import { choice, copyMenu } from "../parts.js";
-import { failure, loading } from "../states.js";
-import { Beside, aligned, chosen, differs, idle } from "../beside.js";
+import { failure, loading } from "../loading_states.js";
+import { SplitView, alignRows, filterRows, differs, constantScores } from "../split_view.js";
 import { fits } from "../matrix.js";
 import { title } from "../shell.js";
 
@@ -25,13 +25,13 @@ export function open({ place, root, signal }) {
   let { query } = place;
   /** @type {Api.PodComparison | null} */
   let data = null;
-  /** @type {import("../beside.js").Pair | null} */
+  /** @type {import("../split_view.js").Pair | null} */
   let pair = null;
-  /** @type {Beside | null} */
-  let beside = null;
+  /** @type {SplitView | null} */
+  let splitView = null;
   const sides = () => ({ a: query.get("a") || "now", b: query.get("b") || "now" });
   const view = () => viewOf(query);
-  const typed = later(60, (/** @type {string} */ text) => change({ find: text }));
+  const typed = debounce(60, (/** @type {string} */ text) => change({ find: text }));
 
   const show = () => {
     if (!data) return;
@@ -41,20 +41,20 @@ export function open({ place, root, signal }) {
       draw(content, nothingKept("a", data.a.matrix), nothingKept("b", data.b.matrix));
       return;
     }
-    const quiet = view().folded ? idle(pair) : new Set();
+    const quiet = view().folded ? constantScores(pair) : new Set();
     draw(tools, toolBar(pair, view(), quiet.size, typed));
-    if (!beside) {
-      beside = new Beside({ view: view(), signal, onView: () => {} });
-      content.replaceChildren(sideTitles(data, sides()), beside.element);
+    if (!splitView) {
+      splitView = new SplitView({ view: view(), signal, onView: () => {} });
+      content.replaceChildren(sideTitles(data, sides()), splitView.element);
     }
-    beside.show(wantedRows(pair, view()), { ...view(), only: "all", find: "" }, quiet);
+    splitView.show(wantedRows(pair, view()), { ...view(), only: "all", find: "" }, quiet);
   };
   const load = async () => {
     try {
       data = await get("/compare/pods/{namespace}/{name}", { namespace, name, ...sides() }, signal);
       if (signal.aborted) return;
       const [a, b] = [data.a.matrix, data.b.matrix];
-      pair = a.form === "columns" && b.form === "columns" ? aligned(a, b) : null;
+      pair = a.form === "columns" && b.form === "columns" ? alignRows(a, b) : null;
       show();
     } catch (problem) {
       if (signal.aborted) return;
@@ -67,7 +67,7 @@ export function open({ place, root, signal }) {
     }
   };
   void load();
-  onReturn(() => void load(), signal);
+  onReload(() => void load(), signal);
   return (/** @type {import("../address.js").Place} */ next) => {
     const before = sides();
     query = next.query;
@@ -77,10 +77,10 @@ export function open({ place, root, signal }) {
   };
 }
 
-/** The rows that a view shows. @param {import("../beside.js").Pair} pair @param {View} view */
+/** The rows that a view shows. @param {import("../split_view.js").Pair} pair @param {View} view */
 function wantedRows(pair, { only, find }) {
   const text = find.toLowerCase();
-  return chosen(
+  return filterRows(
     pair,
     (row) =>
       (only !== "differ" || differs(pair, row)) &&
@@ -105,7 +105,7 @@ function viewOf(query) {
 /** The headline: where the pod is in each run, then who decided otherwise. @param {Api.PodComparison} data @param {string} namespace @param {string} name @param {{ a: string, b: string }} sides */
 function heading(data, namespace, name, sides) {
   const { a_node: a, b_node: b, decisive_plugin: first } = data;
-  const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "waits");
+  const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "is pending");
   const words =
     a === b ? `${where(a)} in both` : a && b ? `runs on ${a} in A, on ${b} in B` : `${where(a)} in A, ${where(b)} in B`;
   const open = (/** @type {"a" | "b"} */ side) =>
@@ -157,7 +157,7 @@ function nothingKept(side, matrix) {
 function sideTitles(data, sides) {
   return h(
     "div",
-    { class: "beside-titles" },
+    { class: "split-titles" },
     /** @type {const} */ (["a", "b"]).map((side) =>
       h(
         "p",
@@ -174,7 +174,7 @@ function sideTitles(data, sides) {
 }
 
 /**
- * @param {import("../beside.js").Pair} pair @param {View} view @param {number} quiet how many scores are left out
+ * @param {import("../split_view.js").Pair} pair @param {View} view @param {number} quiet how many scores are left out
  * @param {(text: string) => void} typed
  */
 function toolBar(pair, view, quiet, typed) {

@@ -3,9 +3,9 @@
 import { draw, h } from "../dom.js";
 import { count, counted, pointName } from "../format.js";
 import { change, go, to } from "../address.js";
-import { get, put } from "../service.js";
+import { get, call } from "../service.js";
 import { ask, copyMenu, perform, tabs } from "../parts.js";
-import { failure, loading, problemsOf } from "../states.js";
+import { failure, loading, problemsOf } from "../loading_states.js";
 import { Editor, problemList } from "../editor.js";
 import { title } from "../shell.js";
 import { WHAT_IF_DRAFT } from "../what_if_changes.js";
@@ -75,7 +75,7 @@ class ConfigView {
     const { text } = this.editor;
     this.drawHead(true);
     try {
-      const answer = await put("POST /config/validate", {}, text, this.signal);
+      const answer = await call("POST /config/validate", {}, text, this.signal);
       if (mine !== this.checks) return;
       this.checked = answer;
       this.problem = null;
@@ -222,7 +222,7 @@ class ConfigView {
     if (!sure) return;
     const { text } = this.editor;
     try {
-      await put("PUT /config", {}, text);
+      await call("PUT /config", {}, text);
     } catch (problem) {
       this.problem = problem;
       this.editor.mark(problemsOf(problem));
@@ -242,7 +242,7 @@ class ConfigView {
 
   async fork() {
     await perform("Try in a fork", async () => {
-      const fork = await put("POST /forks", {}, { from: "now", config: this.editor.text });
+      const fork = await call("POST /forks", {}, { from: "now", config: this.editor.text });
       go(to("compare", { a: "now", b: fork.id }));
       return "The fork is running.";
     });

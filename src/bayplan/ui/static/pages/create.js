@@ -3,9 +3,9 @@
 import { draw, h } from "../dom.js";
 import { count, counted } from "../format.js";
 import { change, podAddress, to } from "../address.js";
-import { get, put } from "../service.js";
+import { get, call } from "../service.js";
 import { podOf } from "../parts.js";
-import { factsOf, failure, problemsOf } from "../states.js";
+import { errorFacts, failure, problemsOf } from "../loading_states.js";
 import { Editor, problemList } from "../editor.js";
 import { TEMPLATES } from "../templates.js";
 import { title } from "../shell.js";
@@ -143,7 +143,7 @@ class CreateView {
     const mine = ++this.checks;
     this.result = null;
     try {
-      const answer = await put("POST /apply", {}, this.request(true));
+      const answer = await call("POST /apply", {}, this.request(true));
       if (mine !== this.checks || this.signal.aborted) return;
       this.accept(answer, true);
     } catch (problem) {
@@ -154,7 +154,7 @@ class CreateView {
   async create() {
     this.checks += 1;
     try {
-      const answer = await put("POST /apply", {}, this.request(false));
+      const answer = await call("POST /apply", {}, this.request(false));
       this.accept(answer, false);
       if (!answer.refused) sessionStorage.removeItem(`bayplan.draft.${this.editor?.how.key}`);
     } catch (problem) {
@@ -175,7 +175,7 @@ class CreateView {
   failed(problem) {
     this.problem = problem;
     this.checked = null;
-    const { where = "", what, problems } = factsOf(problem);
+    const { where = "", what, problems } = errorFacts(problem);
     const line = Number(/^text:(\d+)/.exec(where)?.[1] ?? 0);
     this.editor?.mark(problems ?? (line ? [{ line, message: what }] : []));
     this.drawAll();

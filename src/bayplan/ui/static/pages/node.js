@@ -4,8 +4,8 @@ import { h } from "../dom.js";
 import { age, amount, breakable, count, counted, cut, percent, resource, time } from "../format.js";
 import { go, podAddress, to } from "../address.js";
 import { apiAddress, get } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
-import { filled, isMissing } from "../states.js";
+import { now, onReload, subscribe } from "../stream.js";
+import { loadPanel, isMissing } from "../loading_states.js";
 import { roomy, shortened } from "../names.js";
 import { badge, copyMenu, meter, podLink, podOf } from "../parts.js";
 import { bind } from "../keyboard.js";
@@ -34,7 +34,7 @@ export function open({ place, root, signal }) {
   /** @type {Api.NodePage | null} */
   let node = null;
   /** @type {() => Promise<void>} */
-  const load = filled(
+  const load = loadPanel(
     body,
     () => get("/nodes/{name}", { name }, signal),
     (data) => {
@@ -68,7 +68,7 @@ export function open({ place, root, signal }) {
     },
     signal,
   );
-  onReturn(load, signal);
+  onReload(load, signal);
   signal.addEventListener("abort", () => clearTimeout(waits));
   bind({ e: () => go(editAddress(name)), d: () => node && void removeNode(name, node.pods.length).then(load) }, signal);
 }
@@ -209,7 +209,7 @@ function rejectedPanel(node) {
     "section",
     { class: "panel" },
     h("h2", null, "Pods that don't fit here"),
-    h("p", { class: "faint small" }, "Waiting pods, grouped by why they were rejected on this node in their last attempt."),
+    h("p", { class: "faint small" }, "Pending pods, grouped by why they were rejected on this node in their last attempt."),
     rejected.length
       ? h(
           "table",
@@ -230,12 +230,12 @@ function rejectedPanel(node) {
         )
       : node.rejected_missing
         ? null
-        : h("p", { class: "calm" }, "No waiting pods."),
+        : h("p", { class: "calm" }, "No pending pods."),
     node.rejected_missing ? h("p", { class: "faint small" }, `Incomplete: ${node.rejected_missing}`) : null,
   );
 }
 
-/** What would turn this node for a waiting pod. @param {string} pod @param {string} node */
+/** What would turn this node for a pending pod. @param {string} pod @param {string} node */
 function unblockLink(pod, node) {
   const address = podAddress(podOf(pod), { tab: "unblock", node });
   return h("a", { href: address, title: pod, "data-test": "unblock" }, "Unblock");

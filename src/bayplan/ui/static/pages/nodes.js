@@ -1,12 +1,12 @@
 // Nodes: where is room, where is none? A heat map of all nodes (cards where there are few), and the same nodes as a table.
 
-import { draw, h, later } from "../dom.js";
+import { draw, h, debounce } from "../dom.js";
 import { amount, bounded, count, counted, resource } from "../format.js";
 import { change, go, nodeAddress, to } from "../address.js";
 import { get } from "../service.js";
-import { onReturn, subscribe } from "../stream.js";
+import { onReload, subscribe } from "../stream.js";
 import { choice, chip, copyMenu, name, podOf, select } from "../parts.js";
-import { empty, failure } from "../states.js";
+import { empty, failure } from "../loading_states.js";
 import { Cells } from "../cells.js";
 import { Grid } from "../grid.js";
 import { NODE_COLUMNS, mapLegend } from "../node_columns.js";
@@ -53,7 +53,7 @@ class View {
       onOpen: (node) => go(nodeAddress(node)),
     });
     this.ending = new AbortController();
-    this.typed = later(120, (/** @type {string} */ text) => change({ q: text }));
+    this.typed = debounce(120, (/** @type {string} */ text) => change({ q: text }));
     this.grid = this.makeGrid();
     parts.table.append(this.grid.element);
     // The map's room is kept free until it comes, so that the table does not jump.
@@ -65,7 +65,7 @@ class View {
       this.grid.refresh();
       void this.loadCells();
     };
-    onReturn(refresh, this.signal);
+    onReload(refresh, this.signal);
     const timer = setInterval(() => {
       if (!document.hidden) this.grid.refresh();
     }, 2000);
@@ -133,7 +133,7 @@ class View {
     const filters = Object.entries(this.filter());
     if (!filters.length)
       return empty(
-        "No nodes yet: pods will wait.",
+        "No nodes yet: pods will stay pending.",
         h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"),
         h("a", { class: "button", href: to("sources") }, "Import a cluster"),
         "or start with bayplan up PATH",

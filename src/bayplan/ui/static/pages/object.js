@@ -5,9 +5,9 @@ import { count, counted, cut } from "../format.js";
 import { shortened } from "../names.js";
 import { change, go, podAddress, to } from "../address.js";
 import { get, objectPath, send } from "../service.js";
-import { onReturn, subscribe } from "../stream.js";
+import { onReload, subscribe } from "../stream.js";
 import { ask, copy, copyMenu, perform, tabs } from "../parts.js";
-import { factsOf, failure, loading, problemsOf } from "../states.js";
+import { errorFacts, failure, loading, problemsOf } from "../loading_states.js";
 import { Editor, problemList } from "../editor.js";
 import { Grid } from "../grid.js";
 import { badge, nodeLink } from "../parts.js";
@@ -83,7 +83,7 @@ class ObjectView {
     /** @type {unknown} */
     this.problem = null;
     root.classList.add("full-height");
-    onReturn(() => void this.load(), signal);
+    onReload(() => void this.load(), signal);
     bind({ e: () => change({ tab: "edit" }), d: () => void this.remove() }, signal);
   }
 
@@ -256,7 +256,7 @@ class ObjectView {
   async refused(problem, editor, side) {
     const problems = problemsOf(problem);
     editor.mark(problems);
-    if (factsOf(problem).status !== 409) {
+    if (errorFacts(problem).status !== 409) {
       draw(side, failure(problem, null), problems.length ? problemList(problems, editor) : null);
       return;
     }

@@ -1,12 +1,12 @@
 // Objects of any kind, as the Kubernetes API lists them: the kinds left, a table of one of them right.
 
-import { draw, h, later } from "../dom.js";
+import { draw, h, debounce } from "../dom.js";
 import { count, counted, cut, age } from "../format.js";
 import { roomy, shortened } from "../names.js";
 import { change, go, to } from "../address.js";
 import { objectPath, send } from "../service.js";
 import { now } from "../stream.js";
-import { empty, failure, loading } from "../states.js";
+import { empty, failure, loading } from "../loading_states.js";
 import { copyMenu } from "../parts.js";
 import { title } from "../shell.js";
 
@@ -180,7 +180,7 @@ function holds(row, text) {
 
 /** @param {HTMLElement} head @param {Kind} kind @param {URLSearchParams} query @param {string} words */
 function drawHead(head, kind, query, words) {
-  const typed = later(200, (/** @type {string} */ text) => change({ q: text, after: "" }));
+  const typed = debounce(200, (/** @type {string} */ text) => change({ q: text, after: "" }));
   draw(
     head,
     h(

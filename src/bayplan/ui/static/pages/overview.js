@@ -4,11 +4,11 @@ import { draw, h } from "../dom.js";
 import { amount, count, percent, span, time } from "../format.js";
 import { go, nodeAddress, to } from "../address.js";
 import { get } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
-import { filled, empty } from "../states.js";
+import { now, onReload, subscribe } from "../stream.js";
+import { loadPanel, empty } from "../loading_states.js";
 import { utilisationPanel } from "../utilisation.js";
 import { badge, copyMenu, meter, nodeLink, podLink, tile } from "../parts.js";
-import { say } from "../notices.js";
+import { announceToScreenReader } from "../notices.js";
 import { Cells } from "../cells.js";
 import { nodeCards } from "../node_cards.js";
 import { title } from "../shell.js";
@@ -41,11 +41,11 @@ export function open({ root, signal }) {
   };
   const render = (/** @type {{ data: Api.Overview, headline: string }} */ { data, headline }) => {
     newest = data;
-    say(headline);
+    announceToScreenReader(headline);
     void showCluster(drawing, data);
     return parts(data, headline, cluster, waiting);
   };
-  const load = filled(body, read, render, {
+  const load = loadPanel(body, read, render, {
     signal,
     lines: 10,
     failed: () => [h("h1", { class: "verdict" }, "The overview can't be shown")],
@@ -63,7 +63,7 @@ export function open({ root, signal }) {
     },
     signal,
   );
-  onReturn(reload, signal);
+  onReload(reload, signal);
   const tick = setInterval(() => {
     for (const place of root.querySelectorAll("[data-until]"))
       place.textContent = until(/** @type {HTMLElement} */ (place).dataset.until ?? "");
@@ -324,7 +324,7 @@ async function showCluster(drawing, data) {
     draw(
       drawing.root,
       empty(
-        "No nodes yet: pods will wait.",
+        "No nodes yet: pods will stay pending.",
         h("a", { class: "button primary", href: to("new", { kind: "Node" }) }, "Create nodes"),
         h("a", { class: "button", href: to("sources") }, "Import a cluster"),
         "or start with bayplan up PATH",

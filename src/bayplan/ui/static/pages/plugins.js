@@ -4,10 +4,10 @@ import { h } from "../dom.js";
 import { breakable, count, counted, pointName, time } from "../format.js";
 import { to } from "../address.js";
 import { get } from "../service.js";
-import { onReturn } from "../stream.js";
+import { onReload } from "../stream.js";
 import { badge, copyMenu } from "../parts.js";
-import { onPluginsRead, refusalNote, refusalSentence, reloadButton } from "../plugin_reload.js";
-import { filled } from "../states.js";
+import { onPluginsReloaded, refusalNote, refusalSentence, reloadButton } from "../plugin_reload.js";
+import { loadPanel } from "../loading_states.js";
 import { title } from "../shell.js";
 
 /** Of the table of plugins, with the class of each. @type {[string, string][]} */
@@ -26,15 +26,15 @@ export function open({ root, signal }) {
   const body = h("div", { class: "stack" });
   root.append(body);
   /** @type {() => Promise<void>} */
-  const load = filled(
+  const load = loadPanel(
     body,
     async () => ({ items: (await get("/plugins", {}, signal)).items, refused: refusalSentence() }),
     (data) => parts(data.items, data.refused),
     { signal, lines: 10, failed: () => [h("h1", { class: "verdict" }, "Plugins can't be shown")] },
   );
   void load();
-  onReturn(load, signal);
-  onPluginsRead(load, signal);
+  onReload(load, signal);
+  onPluginsReloaded(load, signal);
   const timer = setInterval(() => {
     if (!document.hidden) void load();
   }, 3000);

@@ -2,19 +2,19 @@
 // evidence: the matrix of nodes by plugins, what would help, attempts, preemption, events, YAML.
 
 import { withKnownValues } from "../annotated.js";
-import { draw, h, later, stamp } from "../dom.js";
+import { draw, h, debounce, stamp } from "../dom.js";
 import { count, cut, time } from "../format.js";
-import { change, here, to } from "../address.js";
-import { Refusal, apiAddress, get, objectPath, put, send, single } from "../service.js";
-import { onReturn, subscribe } from "../stream.js";
-import { failure, isMissing, loading } from "../states.js";
+import { change, currentPlace, to } from "../address.js";
+import { ApiError, apiAddress, get, objectPath, call, send, coalesce } from "../service.js";
+import { onReload, subscribe } from "../stream.js";
+import { failure, isMissing, loading } from "../loading_states.js";
 import { ask, perform, tabs } from "../parts.js";
-import { say } from "../notices.js";
+import { announceToScreenReader } from "../notices.js";
 import { bind } from "../keyboard.js";
 import { Matrix, onlyReason } from "../matrix.js";
 import { cellPanel } from "../matrix_cell.js";
 import { drawMatrixTools } from "../matrix_tools.js";
-import { onPluginsRead } from "../plugin_reload.js";
+import { onPluginsReloaded } from "../plugin_reload.js";
 import { capacityPart } from "../capacity.js";
 import { nodeRulesPart } from "../node_rules.js";
 import { attemptTable, preemptionPart, yamlPart } from "../pod_tabs.js";
@@ -62,7 +62,7 @@ class PodView {
     this.matrixData = null;
     /** @type {unknown} */
     this.matrixProblem = null;
-    /** Whether the matrix is of a trial. */
+    /** Whether the attempt of the matrix is hypothetical. */
     this.hypothetical = false;
     this.shownMatrix = "";
     this.shownTab = "";
@@ -72,16 +72,16 @@ class PodView {
     this.failures = new Map();
     /** Names of plugins that are not built in. @type {Set<string>} */
     this.custom = new Set();
-    this.typed = later(60, (/** @type {string} */ text) => change({ find: text }));
-    this.load = single(() => this.fetchPod());
+    this.typed = debounce(60, (/** @type {string} */ text) => change({ find: text }));
+    this.load = coalesce(() => this.fetchPod());
     subscribe(`pod:${this.namespace}/${this.name}`, () => void this.load(), signal);
-    onReturn(() => void this.load(), signal);
-    onPluginsRead(() => void this.fetchPlugins(), signal);
+    onReload(() => void this.load(), signal);
+    onPluginsReloaded(() => void this.fetchPlugins(), signal);
     bind(
       {
         "[": () => this.attemptStep(-1),
         "]": () => this.attemptStep(1),
-        f: () => this.tab === "matrix" && change({ only: here().query.get("only") === "failed" ? "" : "failed" }),
+        f: () => this.tab === "matrix" && change({ only: currentPlace().query.get("only") === "failed" ? "" : "failed" }),
         v: () =>
           this.tab === "matrix" && change({ values: VALUES[(VALUES.indexOf(this.view.values) + 1) % VALUES.length] }),
         e: () => change({ tab: "yaml" }, { push: true }),
@@ -131,7 +131,7 @@ class PodView {
     try {
       this.data = await get("/pods/{namespace}/{name}", { ...this.pod, run: this.query.get("run") }, this.signal);
       if (this.signal.aborted) return;
-      say(this.data.sentence);
+      announceToScreenReader(this.data.sentence);
       this.drawHead();
       this.drawTabs();
       const newest = this.data.attempts.at(-1)?.attempt ?? null;
@@ -216,7 +216,7 @@ class PodView {
       return data.form === "rows" ? null : data;
     } catch (problem) {
       // A plugin that fails in the trial is worth knowing of; a pod that can't be tried is not.
-      if (problem instanceof Refusal && problem.status < 500) return null;
+      if (problem instanceof ApiError && problem.status < 500) return null;
       throw problem;
     }
   }
@@ -279,7 +279,7 @@ class PodView {
 
   async retry() {
     await perform(`Schedule ${this.name} again`, async () => {
-      await put("POST /pods/{namespace}/{name}/retry", this.pod);
+      await call("POST /pods/{namespace}/{name}/retry", this.pod);
     });
   }
 

@@ -1,13 +1,13 @@
 // Pods: which ones? A table of any length, searched and filtered by the server; the address holds all of it.
 
-import { draw, h, later } from "../dom.js";
+import { draw, h, debounce } from "../dom.js";
 import { age, amount, bounded, count, counted, cut } from "../format.js";
 import { NARROW, shortened } from "../names.js";
 import { change, podAddress, to } from "../address.js";
-import { get, objectPath, put, send } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
+import { get, objectPath, call, send } from "../service.js";
+import { now, onReload, subscribe } from "../stream.js";
 import { ask, badge, chip, choice, copyMenu, glyph, nodeLink, perform, podOf, select } from "../parts.js";
-import { empty } from "../states.js";
+import { empty } from "../loading_states.js";
 import { Grid } from "../grid.js";
 import { title } from "../shell.js";
 
@@ -51,7 +51,7 @@ class PodsView {
     this.head = h("div", null);
     this.tools = h("div", null);
     this.actions = h("div", null);
-    this.typed = later(60, (/** @type {string} */ text) => change({ q: text }));
+    this.typed = debounce(60, (/** @type {string} */ text) => change({ q: text }));
     this.grid = this.makeGrid();
     root.append(this.head, this.tools, this.actions, this.grid.element);
     this.drawHead();
@@ -66,7 +66,7 @@ class PodsView {
       },
       signal,
     );
-    onReturn(() => {
+    onReload(() => {
       this.grid.refresh(true);
       void this.loadCounts();
     }, signal);
@@ -415,7 +415,7 @@ function actionBar(selected, waiting, done) {
     if (
       await perform(`Schedule ${counted(waiting.length, "pod")} again`, () =>
         eachPod(waiting, (pod) =>
-          put("POST /pods/{namespace}/{name}/retry", pod),
+          call("POST /pods/{namespace}/{name}/retry", pod),
         ),
       )
     )
@@ -431,7 +431,7 @@ function actionBar(selected, waiting, done) {
         type: "button",
         class: "button",
         disabled: !waiting.length,
-        title: waiting.length ? null : "Only waiting pods can be scheduled again",
+        title: waiting.length ? null : "Only pending pods can be scheduled again",
         onclick: () => void retry(),
       },
       "Retry now",

@@ -4,10 +4,10 @@ import { draw, h } from "../dom.js";
 import { age, count, counted, eventWords, span } from "../format.js";
 import { shortened } from "../names.js";
 import { change, podAddress } from "../address.js";
-import { apiAddress, get, put } from "../service.js";
-import { now, onReturn, subscribe } from "../stream.js";
+import { apiAddress, get, call } from "../service.js";
+import { now, onReload, subscribe } from "../stream.js";
 import { copyMenu, perform } from "../parts.js";
-import { failure } from "../states.js";
+import { failure } from "../loading_states.js";
 import { Grid } from "../grid.js";
 import { until } from "./overview.js";
 import { title } from "../shell.js";
@@ -63,7 +63,7 @@ class QueueView {
     if (tier) this.choose(tier);
     void this.load();
     subscribe("queue", () => this.refresh(false), signal);
-    onReturn(() => this.refresh(true), signal);
+    onReload(() => this.refresh(true), signal);
     const tick = setInterval(() => {
       for (const each of root.querySelectorAll("[data-until]"))
         each.textContent = until(/** @type {HTMLElement} */ (each).dataset.until ?? "");
@@ -118,7 +118,7 @@ class QueueView {
   drawHead(data) {
     const flush = () =>
       perform("Retry all", async () => {
-        await put("POST /queue/flush", {});
+        await call("POST /queue/flush", {});
         void this.load();
       });
     draw(

@@ -3,9 +3,9 @@
 import { draw, h } from "../dom.js";
 import { count, span } from "../format.js";
 import { get } from "../service.js";
-import { onReturn } from "../stream.js";
+import { onReload } from "../stream.js";
 import { badge, copyMenu, tile } from "../parts.js";
-import { empty, failure, loading } from "../states.js";
+import { empty, failure, loading } from "../loading_states.js";
 import { clusterPanel } from "../cluster_data.js";
 import { title } from "../shell.js";
 
@@ -26,7 +26,7 @@ export function open({ root: sheet, signal }) {
     }
   };
   void load();
-  onReturn(load, signal);
+  onReload(load, signal);
   const timer = setInterval(() => {
     if (!document.hidden) void load();
   }, AGAIN);

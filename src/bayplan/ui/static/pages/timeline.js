@@ -1,20 +1,20 @@
-// Timeline: what happened, and when? Lanes of decisions and of nodes, over time or by decision, with pause, step and speed.
+// Timeline: what happened, and when? Rows of decisions and of nodes, over time or by decision, with pause, step and speed.
 
 import { draw, h } from "../dom.js";
 import { count, counted, time } from "../format.js";
 import { change, go, podAddress } from "../address.js";
-import { get, single } from "../service.js";
-import { onReturn, subscribe } from "../stream.js";
+import { get, coalesce } from "../service.js";
+import { onReload, subscribe } from "../stream.js";
 import { NARROW, roomy } from "../names.js";
 import { badge, choice, copyMenu, name, nodeLink, podLink } from "../parts.js";
-import { empty, failure } from "../states.js";
+import { empty, failure } from "../loading_states.js";
 import { bind } from "../keyboard.js";
-import { LANES, Lanes } from "../lanes.js";
-import { NODE_LEGEND, NodeLanes } from "../node_lanes.js";
-import { clockNow, pause, setSpeed, speeds, step, title } from "../shell.js";
+import { TIMELINE_ROWS, TimelineRows } from "../timeline_rows.js";
+import { NODE_LEGEND, NodeTimeline } from "../node_timeline.js";
+import { clockStatus, pause, setSpeed, speeds, step, title } from "../shell.js";
 
 const AROUND = 12;
-/** Lanes of nodes: at first, and at most. */
+/** Rows of nodes: at first, and at most. */
 const SOME_NODES = 16;
 const MORE_NODES = 60;
 /** Of the table of decisions, with the class of each. @type {[string, string][]} */
@@ -51,19 +51,19 @@ class Timeline {
     this.legend = h("div", { class: "legend" });
     /** @type {Api.DecisionSummary[]} */
     this.around = [];
-    this.lanes = new Lanes({
+    this.lanes = new TimelineRows({
       signal,
       onRange: (from, to) => change({ from, to }),
       onPick: (number) => change({ at: number, sel: "" }),
       onSelect: (from, to) => change({ sel: `${from}-${to}` }),
       onOpen: () => this.openPicked(),
     });
-    this.nodes = new NodeLanes({ signal });
+    this.nodes = new NodeTimeline({ signal });
     this.nodeHead = h("div", null);
     this.nodePart = h("div", { hidden: true }, this.nodeHead, this.nodes.element);
     this.panel = h("section", { class: "panel lanes-panel" }, this.lanes.element, this.legend, this.nodePart);
     root.append(this.head, this.tools, this.panel, this.below);
-    this.load = single(() => this.fetchAll());
+    this.load = coalesce(() => this.fetchAll());
     subscribe(
       "decisions",
       () => {
@@ -72,7 +72,7 @@ class Timeline {
       signal,
     );
     subscribe("clock", () => this.drawTools(), signal);
-    onReturn(() => void this.load(), signal);
+    onReload(() => void this.load(), signal);
     const { lanes } = this;
     bind(
       {
@@ -150,7 +150,7 @@ class Timeline {
     return this.axis === "time" ? { from_at: from, to_at: to } : { from, to };
   }
 
-  /** Lanes of nodes have no place on an axis of decisions. @param {Api.Density} data */
+  /** Rows of nodes are not shown on an axis of decisions. @param {Api.Density} data */
   async fetchNodes(data) {
     this.nodePart.hidden = this.axis !== "time";
     if (this.nodePart.hidden) return;
@@ -239,7 +239,7 @@ class Timeline {
       ),
     );
     this.drawTools();
-    draw(this.legend, ...legend(LANES));
+    draw(this.legend, ...legend(TIMELINE_ROWS));
     draw(this.below, this.measured(), this.table());
   }
 
@@ -291,7 +291,7 @@ class Timeline {
 
   /** Pause, steps and speed. */
   clockTools() {
-    const clock = clockNow();
+    const clock = clockStatus();
     const paused = clock?.paused ?? false;
     const button = (
       /** @type {string} */ text,
@@ -341,7 +341,7 @@ class Timeline {
     if (!selection || !this.data) return null;
     const { data } = this;
     const end = (/** @type {number} */ bin) => data.numbers[bin + 1] ?? data.to + 1;
-    const sums = LANES.flatMap((lane) => lane.parts)
+    const sums = TIMELINE_ROWS.flatMap((lane) => lane.parts)
       .map((part) => {
         const values = data.lanes[part.key];
         const sum = values.reduce(
@@ -445,7 +445,7 @@ function words(decision) {
   return `${decision.namespace}/${decision.name} ${decision.node ? `→ ${decision.node}` : `${decision.outcome}: ${decision.message}`}`;
 }
 
-/** @param {import("../lanes.js").Lane[]} lanes */
+/** @param {import("../timeline_rows.js").TimelineRow[]} lanes */
 function legend(lanes) {
   return [
     lanes

@@ -1,4 +1,4 @@
-// Unblock: what would get a waiting pod, or the waiting pods of a workload, placed?
+// Unblock: what would get a pending pod, or the pending pods of a workload, placed?
 
 import { draw, h } from "../dom.js";
 import { change } from "../address.js";
@@ -26,12 +26,12 @@ export function open({ place, root, signal }) {
           target ? copyMenu({ json: apiAddress("/unblock", { workload: target }) }) : null,
         ),
       );
-    headline(target ? `What would get ${target} placed?` : "What would get a waiting pod placed?");
+    headline(target ? `What would get ${target} placed?` : "What would get a pending pod placed?");
     draw(field, targetField("Unblock", target, (of) => change({ of }, { push: true })));
     if (target) unblockPart(body, target, signal, (answer) => headline(answer.verdict));
     else {
       delete body.dataset.filled;
-      const why = "Enter a pod that waits (pod/shop/db-0), or a workload with waiting pods (deployment/shop/web).";
+      const why = "Enter a pending pod (pod/shop/db-0), or a workload with pending pods (deployment/shop/web).";
       offerTargets(body, why, { status: "waiting" }, (pod) => `pod/${pod.namespace}/${pod.name}`, signal);
     }
   };

@@ -3,10 +3,10 @@
 import { draw, h } from "../dom.js";
 import { count, sentence, time } from "../format.js";
 import { change, go, to } from "../address.js";
-import { get, put } from "../service.js";
-import { announce } from "../notices.js";
+import { get, call } from "../service.js";
+import { showNotice } from "../notices.js";
 import { chip, choice, copy, perform } from "../parts.js";
-import { empty, failure, loading } from "../states.js";
+import { empty, failure, loading } from "../loading_states.js";
 import { title } from "../shell.js";
 import { AnswerPart } from "../what_if_answer.js";
 import { ChangeForm, WHAT_IF_DRAFT, changeWords } from "../what_if_changes.js";
@@ -67,7 +67,7 @@ class WhatIfView {
 
   /** @param {string} text */
   add(text) {
-    if (this.changes.includes(text)) announce("wait", `${changeWords(text)} is there already.`);
+    if (this.changes.includes(text)) showNotice("wait", `${changeWords(text)} is there already.`);
     else change({ changes: [...this.changes, text].join(SEPARATOR), kept: "", kind: "" }, { push: true });
   }
 
@@ -96,7 +96,7 @@ class WhatIfView {
       } else {
         if (!this.report) draw(this.result, loading(8));
         this.result.classList.add("dim");
-        this.report = kept ? await get("/what-if/{id}", { id: kept }, signal) : await put("POST /what-if", {}, this.request(), signal);
+        this.report = kept ? await get("/what-if/{id}", { id: kept }, signal) : await call("POST /what-if", {}, this.request(), signal);
       }
       if (!signal.aborted) this.drawResult();
     } catch (problem) {
@@ -166,7 +166,7 @@ class WhatIfView {
   /** @param {string} name */
   async keep(name) {
     await perform("Keep", async () => {
-      const report = await put("POST /what-if", {}, { ...this.request(), name, keep: true }, this.signal);
+      const report = await call("POST /what-if", {}, { ...this.request(), name, keep: true }, this.signal);
       change({ kept: report.id, changes: "", config: "", reschedule: "" }, { push: true });
       return `Kept as the fork ${name}.`;
     });
@@ -186,7 +186,7 @@ class WhatIfView {
 
   /** @param {Api.WhatIfReport} report */
   async discard(report) {
-    if (report.id) await perform("Discard", async () => void (await put("DELETE /what-if/{id}", { id: report.id })));
+    if (report.id) await perform("Discard", async () => void (await call("DELETE /what-if/{id}", { id: report.id })));
     sessionStorage.removeItem(WHAT_IF_DRAFT);
     this.report = null;
     go(to("what-if"));
@@ -212,7 +212,7 @@ class WhatIfView {
         choice(
           "Schedule",
           [
-            { value: "", text: "pods without a node", title: "Pods that wait or lose their node" },
+            { value: "", text: "pods without a node", title: "Pending pods, and pods that lose their node" },
             { value: "*", text: "all pods", title: "All pods, from an empty cluster, on both sides" },
             { value: "these", text: "some workloads", title: "Some workloads, on both sides" },
           ],

@@ -8,51 +8,51 @@ import { Matrix } from "./matrix.js";
 /** @typedef {{ a: MatrixData, b: MatrixData }} Pair */
 
 /**
- * Both matrices with the nodes of both, in one order: a node stands where it stands in the run that likes it better. So the winners
- * of both come first, then the runners-up.
+ * Both matrices with the nodes of both, in one order: each node takes its better rank of the two runs. So the winners of both come
+ * first, then the runners-up.
  * @param {MatrixData} a @param {MatrixData} b @returns {Pair}
  */
-export function aligned(a, b) {
+export function alignRows(a, b) {
   /** @type {Map<string, number>} */
   const ranks = new Map();
   for (const { rows } of [a, b])
     for (const [rank, node] of rows.node.entries()) ranks.set(node, Math.min(rank, ranks.get(node) ?? Infinity));
-  // Sorting keeps the order of equals: what is first in A comes first.
+  // Array.sort is stable, so nodes with equal ranks stay in A's order.
   const nodes = [...ranks.keys()].sort((one, other) => Number(ranks.get(one)) - Number(ranks.get(other)));
-  return { a: rearranged(a, nodes), b: rearranged(b, nodes) };
+  return { a: reorderRows(a, nodes), b: reorderRows(b, nodes) };
 }
 
 /** @param {MatrixData} data @param {string[]} nodes @returns {MatrixData} */
-function rearranged(data, nodes) {
+function reorderRows(data, nodes) {
   const { rows } = data;
   const places = new Map(rows.node.map((node, at) => [node, at]));
-  const found = nodes.map((node) => places.get(node) ?? -1);
+  const indexes = nodes.map((node) => places.get(node) ?? -1);
   /** @template T @param {T[]} values @param {T} missing */
-  const taken = (values, missing) => found.map((at) => (at < 0 ? missing : values[at]));
+  const pick = (values, missing) => indexes.map((at) => (at < 0 ? missing : values[at]));
   return {
     ...data,
     rows: {
       node: nodes,
-      total: taken(rows.total, null),
-      tie: taken(rows.tie, false),
-      plugin: taken(rows.plugin, ""),
-      gap: taken(rows.gap, "this node did not exist"),
-      pre_filters: taken(rows.pre_filters, []),
-      filters: taken(rows.filters, []),
-      raw: taken(rows.raw, []),
-      normalized: taken(rows.normalized, []),
-      weighted: taken(rows.weighted, []),
+      total: pick(rows.total, null),
+      tie: pick(rows.tie, false),
+      plugin: pick(rows.plugin, ""),
+      gap: pick(rows.gap, "this node did not exist"),
+      pre_filters: pick(rows.pre_filters, []),
+      filters: pick(rows.filters, []),
+      raw: pick(rows.raw, []),
+      normalized: pick(rows.normalized, []),
+      weighted: pick(rows.weighted, []),
     },
   };
 }
 
-/** Both with some of the rows. @param {Pair} pair @param {(row: number) => boolean} wanted @returns {Pair} */
-export function chosen(pair, wanted) {
-  const nodes = pair.a.rows.node.filter((_, row) => wanted(row));
-  return { a: rearranged(pair.a, nodes), b: rearranged(pair.b, nodes) };
+/** Both matrices with some of the rows. @param {Pair} pair @param {(row: number) => boolean} keepRow @returns {Pair} */
+export function filterRows(pair, keepRow) {
+  const nodes = pair.a.rows.node.filter((_, row) => keepRow(row));
+  return { a: reorderRows(pair.a, nodes), b: reorderRows(pair.b, nodes) };
 }
 
-/** Whether the two say anything else about the node of a row. @param {Pair} pair @param {number} row */
+/** Whether the results of the two runs for the node of a row differ. @param {Pair} pair @param {number} row */
 export function differs(pair, row) {
   const [one, other] = [pair.a, pair.b].map(({ rows, scorers }) =>
     JSON.stringify([
@@ -65,7 +65,7 @@ export function differs(pair, row) {
 }
 
 /** Scores that are one and the same number for all nodes in both runs: they decide nothing. @param {Pair} pair */
-export function idle({ a, b }) {
+export function constantScores({ a, b }) {
   const values = (/** @type {MatrixData} */ data, /** @type {string} */ name) => {
     const at = data.scorers.findIndex((scorer) => scorer.name === name);
     return new Set(data.rows.weighted.filter((_, row) => data.rows.total[row] !== null).map((points) => points[at]));
@@ -84,7 +84,7 @@ function rejecting({ a, b }) {
   ]);
 }
 
-export class Beside {
+export class SplitView {
   /** @param {{ view: View, onView: (changes: Partial<View>) => void, signal: AbortSignal }} how */
   constructor(how) {
     /** @type {Pair | null} */
@@ -94,7 +94,7 @@ export class Beside {
       new Matrix({
         ...how,
         shown: this.shown,
-        beside: {
+        pair: {
           label: `Nodes by plugins in ${side.toUpperCase()}`,
           side: `in ${other.toUpperCase()}`,
           other: () => this.pair?.[other] ?? null,
@@ -103,7 +103,7 @@ export class Beside {
       });
     this.a = one("a", "b");
     this.b = one("b", "a");
-    this.element = h("div", { class: "beside", own: true }, this.a.element, this.b.element);
+    this.element = h("div", { class: "split-view", own: true }, this.a.element, this.b.element);
   }
 
   /** @param {Pair} pair @param {View} view @param {Set<string>} hidden scores that are left out */

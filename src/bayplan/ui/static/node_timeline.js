@@ -1,6 +1,6 @@
 // A lane for each node over time: how many pods run there, when pods come and when they leave. A click opens the node.
 
-import { sized, whenLooksChange } from "./canvas.js";
+import { resizeForScreen, onResizeOrThemeChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
 import { counted } from "./format.js";
 import { go, nodeAddress } from "./address.js";
@@ -17,7 +17,7 @@ export const NODE_LEGEND = [
   ["bad", "gone"],
 ];
 
-export class NodeLanes {
+export class NodeTimeline {
   /** @param {{ signal: AbortSignal }} how */
   constructor(how) {
     this.how = how;
@@ -36,10 +36,10 @@ export class NodeLanes {
     });
     this.element = h("div", { class: "lanes", own: true }, this.canvas);
     this.paint = this.paint.bind(this);
-    whenLooksChange(this.element, () => this.resize(), how.signal);
+    onResizeOrThemeChange(this.element, () => this.resize(), how.signal);
   }
 
-  /** How many bins to ask for. */
+  /** Number of bins to request. */
   get bins() {
     return Math.max(40, Math.min(600, Math.floor((this.element.clientWidth - labelWidth()) / 3) || 200));
   }
@@ -60,7 +60,7 @@ export class NodeLanes {
   resize() {
     const width = this.element.clientWidth;
     if (!width || !this.data) return;
-    sized(this.canvas, width, this.data.items.length * LANE + 4);
+    resizeForScreen(this.canvas, width, this.data.items.length * LANE + 4);
     this.width = width;
     beforePaint(this.paint);
   }
@@ -88,7 +88,7 @@ export class NodeLanes {
     beforePaint(this.paint);
   }
 
-  /** Say what is under the pointer. @param {PointerEvent} event */
+  /** Show a tooltip for the position under the pointer. @param {PointerEvent} event */
   point(event) {
     const lane = this.laneAt(event);
     const found = this.data?.items[lane];

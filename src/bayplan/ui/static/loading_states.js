@@ -1,7 +1,7 @@
-// What a page says when it has no data: not yet, none, refused, gone. Never a false zero, never a dead end.
+// Placeholders for pages without data: loading, empty, forbidden, deleted. Never a false zero, never a dead end.
 
 import { h, draw } from "./dom.js";
-import { Refusal, keepToken } from "./service.js";
+import { ApiError, storeToken } from "./service.js";
 
 /** A placeholder of about the final size. @param {number} [lines] */
 export function loading(lines = 6) {
@@ -29,18 +29,18 @@ export function empty(why, ...next) {
 
 /** Whether what was asked for is not there. @param {unknown} problem */
 export function isMissing(problem) {
-  return problem instanceof Refusal && problem.status === 404;
+  return problem instanceof ApiError && problem.status === 404;
 }
 
-/** Facts of any thrown value. @param {unknown} problem @returns {Refusal["facts"]} */
-export function factsOf(problem) {
-  if (problem instanceof Refusal) return problem.facts;
+/** Facts of any thrown value. @param {unknown} problem @returns {ApiError["facts"]} */
+export function errorFacts(problem) {
+  if (problem instanceof ApiError) return problem.facts;
   return { what: problem instanceof Error ? problem.message : String(problem) };
 }
 
 /** What is wrong with a text that was sent, by its lines. @param {unknown} problem */
 export function problemsOf(problem) {
-  return problem instanceof Refusal ? (problem.facts.problems ?? []) : [];
+  return problem instanceof ApiError ? (problem.facts.problems ?? []) : [];
 }
 
 /**
@@ -48,8 +48,8 @@ export function problemsOf(problem) {
  * @param {unknown} problem @param {(() => void) | null} [again] what [try again] does
  */
 export function failure(problem, again) {
-  const facts = factsOf(problem);
-  if (facts.status === 401) return askToken();
+  const facts = errorFacts(problem);
+  if (facts.status === 401) return tokenForm();
   const line = (/** @type {string} */ name, /** @type {string | undefined} */ value) =>
     value ? [h("dt", null, name), h("dd", null, value)] : [];
   return h(
@@ -61,7 +61,7 @@ export function failure(problem, again) {
       { class: "facts" },
       ...line("where", facts.where),
       ...line("got", facts.got),
-      ...line("wanted", facts.wanted),
+      ...line("expected", facts.wanted),
       ...line("try", facts.hint),
       ...line("request", facts.request_id),
     ),
@@ -75,7 +75,7 @@ export function failure(problem, again) {
   );
 }
 
-function askToken() {
+function tokenForm() {
   const field = h("input", { type: "password", class: "field", "aria-label": "Token", autocomplete: "off" });
   return h(
     "form",
@@ -84,7 +84,7 @@ function askToken() {
       "data-test": "token",
       onsubmit: (/** @type {Event} */ event) => {
         event.preventDefault();
-        keepToken(
+        storeToken(
           /** @type {HTMLInputElement} */ (/** @type {Element} */ (event.currentTarget).querySelector("input")).value,
         );
         location.reload();
@@ -102,10 +102,10 @@ function askToken() {
  * @param {Element} place where to draw
  * @param {() => Promise<T>} load
  * @param {(data: T) => (Node | string | false | null)[]} render
- * @param {{ signal: AbortSignal, lines?: number, failed?: (problem: unknown) => (Node | string)[] }} how failed: what stands over a
- *   failure where there is no old content, say a headline
+ * @param {{ signal: AbortSignal, lines?: number, failed?: (problem: unknown) => (Node | string)[] }} how failed: elements to show above an
+ *   error if nothing is loaded yet, such as a heading
  */
-export function filled(place, load, render, how) {
+export function loadPanel(place, load, render, how) {
   let shown = "";
   let first = true;
   async function run() {

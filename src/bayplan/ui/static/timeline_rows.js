@@ -1,7 +1,7 @@
-// The timeline: lanes of what happened, over time or in the order of decisions, on a canvas. Over some thousands of marks a lane is a
-// density per pixel. Keys as in Perfetto: w and s closer and farther, a and d earlier and later; a drag measures.
+// The timeline: rows of what happened, over time or in the order of decisions, on a canvas. Over some thousands of marks a row is a
+// density per pixel. Keys as in Perfetto: w and s zoom in and out, a and d move earlier and later; a drag measures.
 
-import { sized, whenLooksChange } from "./canvas.js";
+import { resizeForScreen, onResizeOrThemeChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
 import { count } from "./format.js";
 import { Scale, labelWidth } from "./scales.js";
@@ -10,9 +10,9 @@ const LANE = 34;
 const TOP = 20;
 const RIGHT = 8;
 
-/** @typedef {{ key: string, label: string, parts: { key: keyof Api.DensityLanes, tone: string, words: string }[] }} Lane */
-/** @type {Lane[]} */
-export const LANES = [
+/** @typedef {{ key: string, label: string, parts: { key: keyof Api.DensityLanes, tone: string, words: string }[] }} TimelineRow */
+/** @type {TimelineRow[]} */
+export const TIMELINE_ROWS = [
   {
     key: "decisions",
     label: "Decisions",
@@ -28,7 +28,7 @@ export const LANES = [
 
 /** @typedef {Api.Density} Density */
 
-export class Lanes {
+export class TimelineRows {
   /**
    * @param {{ signal: AbortSignal, onRange: (from: string | number, to: string | number) => void, onPick: (number: number) => void, onSelect: (from: number, to: number) => void, onOpen: () => void }} how
    */
@@ -54,7 +54,7 @@ export class Lanes {
     });
     this.element = h("div", { class: "lanes", own: true }, this.canvas);
     this.paint = this.paint.bind(this);
-    whenLooksChange(this.element, () => this.resize(), how.signal);
+    onResizeOrThemeChange(this.element, () => this.resize(), how.signal);
   }
 
   /** The oldest decision that is known. */
@@ -82,7 +82,7 @@ export class Lanes {
     this.scale = new Scale(axis, data);
     this.canvas.setAttribute(
       "aria-label",
-      `Decisions ${count(data.from)} to ${count(data.to)} of ${count(data.newest)}: ${LANES.flatMap(
+      `Decisions ${count(data.from)} to ${count(data.to)} of ${count(data.newest)}: ${TIMELINE_ROWS.flatMap(
         (lane) => lane.parts,
       )
         .map((part) => `${count(data.lanes[part.key].reduce((sum, each) => sum + each, 0))} ${part.words}`)
@@ -102,8 +102,8 @@ export class Lanes {
   resize() {
     const width = this.element.clientWidth;
     if (!width) return;
-    const height = TOP + LANES.length * LANE + 6;
-    sized(this.canvas, width, height);
+    const height = TOP + TIMELINE_ROWS.length * LANE + 6;
+    resizeForScreen(this.canvas, width, height);
     this.width = width;
     beforePaint(this.paint);
   }
@@ -144,7 +144,7 @@ export class Lanes {
     if (!pen || !data || this.how.signal.aborted) return;
     const scale = devicePixelRatio || 1;
     const width = this.width ?? 0;
-    const height = TOP + LANES.length * LANE + 6;
+    const height = TOP + TIMELINE_ROWS.length * LANE + 6;
     pen.setTransform(scale, 0, 0, scale, 0, 0);
     pen.clearRect(0, 0, width, height);
     pen.font = "12px system-ui, sans-serif";
@@ -161,11 +161,11 @@ export class Lanes {
     this.axis(pen, width);
     const most = Math.max(
       1,
-      ...LANES.flatMap((lane) => lane.parts)
+      ...TIMELINE_ROWS.flatMap((lane) => lane.parts)
         .filter((part) => lane0(part.key))
         .flatMap((part) => data.lanes[part.key]),
     );
-    for (const [index, lane] of LANES.entries()) {
+    for (const [index, lane] of TIMELINE_ROWS.entries()) {
       const base = TOP + (index + 1) * LANE - 4;
       pen.fillStyle = token("ink");
       pen.fillText(lane.label, 0, base - LANE / 2 + 4);
@@ -189,7 +189,7 @@ export class Lanes {
 
     /** @param {string} key */
     function lane0(key) {
-      return LANES[0].parts.some((part) => part.key === key);
+      return TIMELINE_ROWS[0].parts.some((part) => part.key === key);
     }
   }
 

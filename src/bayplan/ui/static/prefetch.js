@@ -1,19 +1,19 @@
-// What can't wait for the modules. A classic script: it runs before anything is painted, so that no page flashes in the wrong
-// colours, and it asks the server for what the page will show first, while the modules are on their way (service.js takes the answers).
-// All later code may use the browser's storage without a thought for browsers that refuse it.
+// Runs before the modules are loaded. A classic script: it runs before anything is painted, so that no page flashes in the wrong
+// colours, and it requests what the page will show first while the modules are loading (service.js uses the responses).
+// All later code may use the browser's storage without checking for browsers that block it.
 (function () {
-  // A browser may keep nothing for us. What is chosen or written then holds for as long as the page is open.
+  // The browser may block storage; then values last only until the page is closed.
   /** @type {("localStorage" | "sessionStorage")[]} */ (["localStorage", "sessionStorage"]).forEach(function (name) {
     try {
       window[name].getItem("");
     } catch {
       /** @type {Map<string, string>} */
-      var kept = new Map();
+      var memory = new Map();
       Object.defineProperty(window, name, {
         value: {
-          getItem: (/** @type {string} */ key) => kept.get(key) ?? null,
-          setItem: (/** @type {string} */ key, /** @type {string} */ value) => void kept.set(key, value),
-          removeItem: (/** @type {string} */ key) => void kept.delete(key),
+          getItem: (/** @type {string} */ key) => memory.get(key) ?? null,
+          setItem: (/** @type {string} */ key, /** @type {string} */ value) => void memory.set(key, value),
+          removeItem: (/** @type {string} */ key) => void memory.delete(key),
         },
       });
     }
@@ -36,36 +36,36 @@
   });
 
   var place = location.pathname.replace(/^\/ui/, "").replace(/\/+$/, "") || "/";
-  var asked = new URLSearchParams(location.search);
+  var query = new URLSearchParams(location.search);
   /** @type {string[]} */
-  var addresses = [];
+  var urls = [];
   if (place === "/" || place === "/nodes") {
-    addresses.push("/overview");
+    urls.push("/overview");
     // Only a cluster of many nodes is drawn as cells, but whether this is one is known too late.
-    if (!asked.get("metric") && !asked.get("by")) addresses.push("/nodes/cells?metric=cpu&by=zone");
+    if (!query.get("metric") && !query.get("by")) urls.push("/nodes/cells?metric=cpu&by=zone");
   }
   if (place === "/pods") {
-    var wanted = new URLSearchParams();
+    var params = new URLSearchParams();
     ["q", "status", "reason", "namespace", "node", "priority", "workload", "sort"].forEach(function (name) {
-      var value = asked.get(name) || (name === "sort" ? "status" : "");
-      if (value) wanted.set(name, value);
+      var value = query.get(name) || (name === "sort" ? "status" : "");
+      if (value) params.set(name, value);
     });
-    addresses.push("/pods?" + wanted + "&offset=0&limit=100&facets=1");
+    urls.push("/pods?" + params + "&offset=0&limit=100&facets=1");
   }
   var pod = /^\/pods\/[^/]+\/[^/]+$/.test(place);
-  if (pod && !asked.get("run")) addresses.push(place);
-  if (pod && !String(asked)) addresses.push(place + "/attempts/latest/matrix?form=columns&limit=10000");
+  if (pod && !query.get("run")) urls.push(place);
+  if (pod && !String(query)) urls.push(place + "/attempts/latest/matrix?form=columns&limit=10000");
 
   /** @type {Record<string, string>} */
   var headers = { Accept: "application/json" };
   if (token) headers.Authorization = "Bearer " + token;
   /** @type {Map<string, Promise<Response>>} */
-  var answers = new Map();
-  addresses.forEach(function (address) {
+  var responses = new Map();
+  urls.forEach(function (address) {
     var answer = fetch("/bayplan/v1" + address, { headers: headers, cache: "no-cache" });
     // The consumer of the answer handles a failure; there may be none.
     answer.catch(function () {});
-    answers.set("/bayplan/v1" + address, answer);
+    responses.set("/bayplan/v1" + address, answer);
   });
-  window.earlyAnswers = answers;
+  window.prefetched = responses;
 })();
