@@ -135,7 +135,9 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
         limits.append(f"the scheduler's configuration stays: {ADDED_AFFINITY} of NodeAffinityArgs can be changed there")
     if others:
         are = "is" if others == 1 else "are"
-        limits.append(f"{format_count(others, 'other pending pod')}, which may be scheduled first, {are} not considered")
+        limits.append(
+            f"{format_count(others, 'other pending pod')}, which may be scheduled first, {are} not considered"
+        )
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
         verdict=_verdict(judged, waiting, len(pods), ranked),
