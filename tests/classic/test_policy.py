@@ -88,7 +88,7 @@ def test_extenders_are_read() -> None:
     assert extender.managed_resources == (ExtenderManagedResource("example.com/fpga", True),)
 
 
-def test_a_policy_makes_its_own_scheduler() -> None:
+def test_a_policy_selects_predicates_and_priorities() -> None:
     predicates, priorities = _names(_algorithms(load_policy(POLICY.encode())))
     # Asked are those that have a place in the order; the mandatory ones belong to every policy; custom names come last, unasked.
     assert predicates == ["CheckNodeUnschedulable", "PodFitsResources", "PodToleratesNodeTaints", "Racks", "Together"]

@@ -55,6 +55,6 @@ def test_a_call_goes_only_where_it_is_allowed(allowed: list[str], client: Docume
         pytest.param("https://host:1", id="a URL"),
     ],
 )
-def test_an_entry_that_is_none_is_refused(entry: str) -> None:
+def test_an_invalid_webhooks_target_is_refused(entry: str) -> None:
     with pytest.raises(InputError, match="--webhooks"):
         Targets([entry])

@@ -351,7 +351,9 @@ def test_going_back_in_time_forgets_what_has_not_been() -> None:
         pytest.param(False, False, ([], "Pending"), id="with nothing the API is alone"),
     ],
 )
-def test_what_is_turned_off_does_nothing(controllers: bool, kubelet: bool, want: tuple[list[str], str]) -> None:
+def test_disabled_controllers_and_kubelet_do_nothing(
+    controllers: bool, kubelet: bool, want: tuple[list[str], str]
+) -> None:
     world = World(controllers=controllers, kubelet=kubelet)
     world.add_node("n")
     world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 1}))
