@@ -34,12 +34,12 @@ from bayplan.apiserver.validation.resources import container_resources
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.names import check_dns1123_label
 
-_MOST = 512
-_MOST_AMOUNTS = 1024
-_MOST_SENT_ONCE = 4096
-_MOST_SPECS = 512
-_MOST_SPEC_BYTES = 16_384
-_MOST_OUTLINES = 64
+_MAX_TEMPLATES = 512
+_MAX_AMOUNTS = 1024
+_MAX_SENT_ONCE = 4096
+_MAX_SPECS = 512
+_MAX_SPEC_BYTES = 16_384
+_MAX_OUTLINES = 64
 _FORGOTTEN = 8
 _CORE = "io.k8s.api.core.v1."
 _METADATA = shape_of("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
@@ -198,8 +198,8 @@ class PodTemplateCache:
             spec = self._cut_spec(*sent)
             if spec is None:
                 return None
-            if spec.key in self._templates and len(found.spec) <= _MOST_SPEC_BYTES:
-                _make_room(self._specs, _MOST_SPECS)
+            if spec.key in self._templates and len(found.spec) <= _MAX_SPEC_BYTES:
+                _make_room(self._specs, _MAX_SPECS)
                 self._specs[sent] = spec
         # As long as all keys are counted, none was sent twice; see `bayplan.apiserver.codec.bodies`.
         colons = 2 + bool(sent[1]) + bool(found.kind) + bool(found.api_version)
@@ -233,7 +233,7 @@ class PodTemplateCache:
         """Return the resources of a container; None if they are unusual or invalid."""
         if sent in self._amounts:
             return self._amounts[sent]
-        _make_room(self._amounts, _MOST_AMOUNTS)
+        _make_room(self._amounts, _MAX_AMOUNTS)
         found = self._amounts[sent] = _read_amounts(sent)
         return found
 
@@ -322,7 +322,7 @@ class PodTemplateCache:
         if others or "fieldsV1" not in entry:
             return
         template = self._templates.get(sent.key) or self._template_of(sent, item, document)
-        if template is not None and len(template.owned) < _MOST_OUTLINES:
+        if template is not None and len(template.owned) < _MAX_OUTLINES:
             template.owned[outline_of(metadata)] = msgspec.Raw(_encode(entry["fieldsV1"]))
 
     def _is_new(self, key: tuple[bytes, ...]) -> bool:
@@ -330,7 +330,7 @@ class PodTemplateCache:
         number = hash(key)
         if number in self._sent_once:
             return False
-        _make_room(self._sent_once, _MOST_SENT_ONCE)
+        _make_room(self._sent_once, _MAX_SENT_ONCE)
         self._sent_once[number] = None
         return True
 
@@ -369,7 +369,7 @@ class PodTemplateCache:
         head = b'{"metadata":' + _encode(part(document, "metadata"))
         if len(template.pieces) != len(sent.amounts) + 2 or item.raw != head + _encode_rest(template, sent.amounts):
             return None
-        _make_room(self._templates, _MOST)
+        _make_room(self._templates, _MAX_TEMPLATES)
         self._templates[sent.key] = template
         return template
 
