@@ -167,6 +167,17 @@ def test_an_explained_result_needs_the_plugins_of_its_run_to_try_changes(
     assert "no changes were tried" not in out
 
 
+def test_the_node_of_an_invalid_score_is_named(
+    cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN.replace("return 100 if", "return 500 if"))
+    plugin = f"{tmp_path / 'mine.py'}:NotOnB=5"
+    assert main(["explain", "one", cluster, "--plugin", plugin]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert 'plugin "NotOnB" returns an invalid score 500, it should in the range of [0, 100]' in out
+    assert 'note: plugin "NotOnB" returns an invalid score 500 for node c: scores are 0 to 100' in out
+
+
 def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "summaries")
     assert main(["simulate", cluster, "--out", out, "--records", "summary"]) == 0

@@ -23,6 +23,7 @@ from bayplan.answers.answer_text import assumed, columns
 from bayplan.answers.explain_now import with_suggestions
 from bayplan.answers.missing_replicas import missing_replicas
 from bayplan.answers.present import PresentSource
+from bayplan.answers.score_errors import error_text
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
@@ -263,7 +264,13 @@ class _Question:
         cluster = Cluster.of(end(), seed=self._options.seed, record_level=RecordLevel.OFF)
         found = replace(found, assumptions=cluster.assumptions)
         waiting = cluster.scheduler.pods.get(last.key)
-        return found if waiting is None else with_suggestions(found, cluster.trial(), waiting, shown.node)
+        if waiting is None:
+            return found
+        error = error_text(cluster.trial(), waiting, found.message)
+        if error != found.message:
+            # The recorded message names no node.
+            found = replace(found, notes=[*found.notes, error])
+        return with_suggestions(found, cluster.trial(), waiting, shown.node)
 
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         """Explain a pod of a cluster in its current state."""
