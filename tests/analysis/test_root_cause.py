@@ -136,7 +136,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             .node_affinity("pool", "general")
             .spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"),
             "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
-            "but no node there can: node selector or affinity (1)",
+            "but no node there can: requires pool In (general) (1)",
             id="spread: its own affinity excludes the only zone that may take it",
         ),
         pytest.param(
@@ -150,6 +150,18 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             make_pod("x").label(app="web").spread({"app": "web"}, "zone", minDomains=3),
             "zone a has 2 pods with app=web and b 1 (maxSkew 1, minDomains 3 of which there are 2), so no zone may take it",
             id="spread: too few domains",
+        ),
+        pytest.param(
+            [
+                make_claim("data").bound("pv1"),
+                make_volume("pv1").bound("data").node_affinity("topology.kubernetes.io/zone", "b"),
+                make_node("a1").capacity(cpu="4").label({"topology.kubernetes.io/zone": "a"}),
+                make_node("b1").capacity(cpu="4").label({"topology.kubernetes.io/zone": "b"}),
+                make_node("b2").capacity(cpu="4").label({"topology.kubernetes.io/zone": "b"}),
+            ],
+            make_pod("x").claim("data").node_affinity("topology.kubernetes.io/zone", "a"),
+            "its volume data is in b, and no node there takes it: requires topology.kubernetes.io/zone In (a) (2)",
+            id="the rule of the pod that excludes the nodes of its volume",
         ),
         pytest.param([], make_pod("x"), "the cluster has no nodes", id="no nodes"),
     ],

@@ -27,6 +27,8 @@ LARGE = running("large-1", "n1", owner="large", cpu="100m").req(memory="3Gi").ob
 IMPORTANT = running("important-1", "n2", owner="important", cpu="3", priority=100).obj()
 TAINTED = make_node("n1").capacity(cpu="4", memory="8Gi", pods="20").taint("quota").obj()
 FENCED = running("fenced-1", "n1", owner="fenced").obj()
+SELECTED = "node(s) didn't match Pod's node affinity/selector"
+TAINTS = "node(s) had untolerated taint(s)"
 NODES = (node("n1"), node("n2", zone="b"))
 
 
@@ -35,9 +37,9 @@ NODES = (node("n1"), node("n2", zone="b"))
     [
         pytest.param((*NODES, WEB), "web", False, (7, "Insufficient cpu"), id="the room of all nodes"),
         pytest.param((*NODES, LARGE), "large", False, (3, "Insufficient memory"), id="the scarcest resource runs out"),
-        pytest.param((*NODES, PINNED), "pinned", False, (0, None), id="no node ever had room"),
+        pytest.param((*NODES, PINNED), "pinned", False, (0, SELECTED), id="no node had room"),
         pytest.param((*NODES, WEB, QUOTA), "web", False, (3, "quota"), id="a quota ends it"),
-        pytest.param((TAINTED, FENCED), "fenced", False, (0, None), id="a taint that is called quota is no quota"),
+        pytest.param((TAINTED, FENCED), "fenced", False, (0, TAINTS), id="a taint that is called quota is no quota"),
         pytest.param((*NODES, WEB, IMPORTANT), "important", False, (1, "Insufficient cpu"), id="no pod is evicted"),
         pytest.param((*NODES, WEB, IMPORTANT), "important", True, (1, "Insufficient cpu"), id="no use in evicting"),
         pytest.param(
@@ -52,6 +54,19 @@ NODES = (node("n1"), node("n2", zone="b"))
 def test_copies(items: tuple[KubernetesObject, ...], asked: str, preempts: bool, want: tuple[int, str | None]) -> None:
     answer = capacity(cluster_of(*items), [Share(asked)], preempts=preempts)
     assert (answer.copies, next(iter(answer.runs_out), None)) == want
+
+
+def test_the_filter_that_leaves_no_room_is_named() -> None:
+    pods = [
+        running(f"one-{name}", name, owner="one").label({"app": "one"}).pod_anti_affinity({"app": "one"}, "zone").obj()
+        for name in ("n1", "n2")
+    ]
+    answer = capacity(cluster_of(*NODES, *pods), [Share("one")])
+    rule = "node(s) didn't match pod anti-affinity rules"
+    assert [each.runs_out for each in answer.groups] == [{rule: 1}, {rule: 1}]
+    assert capacity_text(answer)[0] == (
+        f"0 more copies of replicaset/default/one fit; no node has room for another copy: {rule} (2)."
+    )
 
 
 def test_a_copy_names_its_victims_and_where_they_go() -> None:

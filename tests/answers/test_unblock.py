@@ -8,7 +8,8 @@ import pytest
 
 from bayplan import Cluster, InputError, RecordLevel, make_node, make_pod
 from bayplan.answers.unblock import Unblocking
-from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
+from bayplan.objects.workloads import ReplicaSet
 from bayplan.testing.builders import NodeBuilder, PodBuilder
 from bayplan.testing.object_builders import (
     make_budget,
@@ -320,6 +321,56 @@ def test_anti_affinity_is_relaxed_in_all_pods_of_the_workload_if_those_that_run_
         f"make the anti-affinity to app=db in {zone} a preferred one in all pods of StatefulSet db, which restarts them"
         in (told(found, "relax constraint"))
     )
+
+
+def test_anti_affinity_is_relaxed_in_the_template_that_people_edit() -> None:
+    host = "kubernetes.io/hostname"
+    built = [
+        make_pod(f"web-{number}")
+        .label({"app": "web"})
+        .pod_anti_affinity({"app": "web"}, host)
+        .owner("ReplicaSet", "web-5")
+        for number in range(4)
+    ]
+    owner = OwnerReference(api_version="apps/v1", kind="Deployment", name="web", uid="u", controller=True)
+    replica_set = ReplicaSet(metadata=ObjectMeta(name="web-5", namespace="default", owner_references=(owner,)))
+    placed = [each.node(name).obj() for each, name in zip(built, "abc", strict=False)]
+    found = asked(*THREE, replica_set, *placed, built[3].obj(), target="web-3")
+    assert any("in all pods of Deployment web, which" in each for each in told(found, "relax constraint"))
+
+
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(
+            make_pod("x").node_affinity("topology.kubernetes.io/zone", "eu-9"),
+            ["make the required node affinity a preferred one"],
+            id="a single rule is relaxed by one change",
+        ),
+        pytest.param(
+            make_pod("x")
+            .node_affinity("topology.kubernetes.io/zone", "eu-9")
+            .pod_affinity({"app": "store"}, "kubernetes.io/hostname"),
+            ["make all required affinity preferred"],
+            id="two rules are relaxed together",
+        ),
+    ],
+)
+def test_a_change_is_listed_once(pod: PodBuilder, want: list[str]) -> None:
+    assert told(asked(*THREE, pod), "relax constraint") == want
+
+
+@pytest.mark.parametrize(
+    ("requests", "want"),
+    [
+        pytest.param({"cpu": "6"}, "the pod may run slower", id="cpu"),
+        pytest.param({"memory": "12Gi"}, "the pod may run out of memory", id="memory"),
+        pytest.param({"cpu": "6", "memory": "12Gi"}, "the pod may run slower or run out of memory", id="both"),
+    ],
+)
+def test_the_risk_of_a_smaller_request_is_that_of_its_resources(requests: dict[str, str], want: str) -> None:
+    found = asked(*THREE, make_pod("x").req(**requests))
+    assert [each.risk for each in found.suggestions if each.kind == "shrink request"] == [want]
 
 
 def test_a_required_affinity_to_a_pod_that_is_not_there_is_said() -> None:

@@ -122,6 +122,62 @@ def test_a_custom_plugin_is_shown_like_any_other(
     assert "c is 500 points ahead of a: NotOnB +500" in out
 
 
+@pytest.fixture
+def plugin_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """A result in which a custom plugin keeps the pod `two` off its only node, and the option that enables the plugin."""
+    pod = single_pod("two", "1")
+    pod["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "b"}
+    selected = node("b")
+    selected["metadata"] = {"name": "b", "labels": {"kubernetes.io/hostname": "b"}}
+    path = tmp_path / "selected.json"
+    path.write_bytes(b"\n".join(msgspec.json.encode(each) for each in (node("a"), selected, pod)))
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    plugin, out = f"{tmp_path / 'mine.py'}:NotOnB=5", str(tmp_path / "with_plugin")
+    assert main(["simulate", str(path), "--plugin", plugin, "--out", out]) == 0
+    capsys.readouterr()
+    return out, plugin
+
+
+@pytest.mark.parametrize(
+    "arguments", [["unblock", "two"], ["capacity", "pod/two"], ["what-if", "drain=a"], ["nodes", "remove"], ["waiting"]]
+)
+def test_a_question_about_a_result_needs_the_plugins_of_its_run(
+    arguments: list[str], plugin_run: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    result, plugin = plugin_run
+    assert main([*arguments, result]) == 2
+    want = "expected the plugins of the run, got a result whose run had the custom plugin NotOnB; try --plugin FILE.py:NotOnB"
+    assert want in capsys.readouterr().err
+    assert main([*arguments, result, "--plugin", plugin]) in (0, 1)
+    assert "fits now" not in capsys.readouterr().out
+
+
+def test_an_explained_result_needs_the_plugins_of_its_run_to_try_changes(
+    plugin_run: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    result, plugin = plugin_run
+    assert main(["explain", "two", result]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "NotOnB: node(s) were b" in out
+    assert "no changes were tried: the run had NotOnB, and a result has no plugins (--plugin FILE.py:NotOnB)" in out
+    assert "What would help" not in out
+    assert main(["explain", "two", result, "--plugin", plugin]) == 0
+    out = capsys.readouterr().out
+    assert "What would help" in out
+    assert "no changes were tried" not in out
+
+
+def test_the_node_of_an_invalid_score_is_named(
+    cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN.replace("return 100 if", "return 500 if"))
+    plugin = f"{tmp_path / 'mine.py'}:NotOnB=5"
+    assert main(["explain", "one", cluster, "--plugin", plugin]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert 'plugin "NotOnB" returns an invalid score 500, it should in the range of [0, 100]' in out
+    assert 'note: plugin "NotOnB" returns an invalid score 500 for node c: scores are 0 to 100' in out
+
+
 def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "summaries")
     assert main(["simulate", cluster, "--out", out, "--records", "summary"]) == 0

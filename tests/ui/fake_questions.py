@@ -34,7 +34,7 @@ def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
     )
     texts = (
         ("move pods", f"move {len(moved)} pods (off {nodes[0]})", "the moved pods restart"),
-        ("shrink request", "request 12 cpu instead of 64", "the pod may run slower, or out of memory"),
+        ("shrink request", "request 12 cpu instead of 64", "the pod may run slower"),
     )
     suggestions = [
         Suggestion(

@@ -38,6 +38,10 @@ POD_AFFINITY = "InterPodAffinity"
 ADDED_AFFINITY = "addedAffinity"
 """The argument of NodeAffinity that adds an affinity to all pods."""
 
+SELECTION = "node selector or affinity"
+"""Why a node is excluded that several rules of the pod exclude."""
+
+_VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
 _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
 """Spreading leads if it rejects at least this fraction (one in N) of the nodes that the pod may use, such as one of three zones."""
@@ -277,12 +281,18 @@ class CauseWords:
     def _exclusions(self, rows: Bools, skip: str = "") -> dict[str, int]:
         """Return why nodes reject the pod with the number of nodes: each node counts once, for its first filter."""
         matrix, counts = self._matrix, dict[str, int]()
+        unselected: list[int] = []
         for row in np.flatnonzero(rows).tolist():
             for number, name in enumerate(matrix.filters):
                 if name != skip and name not in matrix.whole and matrix.failing[number, row]:
                     text = self._exclusion(name, row)
+                    if text == SELECTION:
+                        unselected.append(row)
                     counts[text] = counts.get(text, 0) + 1
                     break
+        rule = self._groups.common_rule(unselected)
+        if rule:
+            counts[rule] = counts.pop(SELECTION)
         return dict(_largest(counts))
 
     def _exclusion(self, plugin: str, row: int) -> str:
@@ -295,7 +305,11 @@ class CauseWords:
         status = self._matrix.status(plugin, row)
         reasons = status.reasons if status is not None else ()
         if plugin == NODE_AFFINITY:
-            return self._added() if REASON_ENFORCED in reasons else "node selector or affinity"
+            return self._added() if REASON_ENFORCED in reasons else SELECTION
+        if plugin in _VOLUME_FILTERS and node is not None:
+            for _, volume in bound_volumes(self._pod, self._around):
+                if not reaches(volume, node) and (where := volume_place(volume)):
+                    return f"its volume is {where}"
         return " and ".join(reasons) or (status.message if status is not None else "") or plugin
 
     def _added(self) -> str:

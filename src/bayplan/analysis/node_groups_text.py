@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -97,6 +97,39 @@ class NodeGroups:
         required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
         return required.node_selector_terms if required is not None else ()
 
+    def common_rule(self, rows: Sequence[int]) -> str:
+        """Return the first rule of the pod that excludes all of some nodes by itself; "" if there is none, or it is long.
+
+        A rule is a label of the node selector, or a requirement of the only term of the node affinity, or all its terms.
+        """
+        nodes = [self._by_name.get(self._matrix.nodes[row]) for row in rows]
+        if not nodes:
+            return ""
+        terms = self.terms()
+        rules = [
+            (f"requires {key}={wanted}", NodeSelectorTerm(match_expressions=(_equals(key, wanted),)))
+            for key, wanted in (self._pod.spec.node_selector or {}).items()
+        ]
+        if len(terms) == 1:
+            for each in terms[0].match_expressions:
+                rules.append((f"requires {requirement_text(each)}", NodeSelectorTerm(match_expressions=(each,))))
+            for each in terms[0].match_fields:
+                rules.append((f"requires {requirement_text(each)}", NodeSelectorTerm(match_fields=(each,))))
+        for text, term in rules:
+            compiled = compile_node_term(term, "")
+            if len(text) <= _MAX_SELECTION and not any(
+                node is None or compiled.matches(node.metadata.labels, node.metadata.name) for node in nodes
+            ):
+                return text
+        text = f"requires {' or '.join(map(term_text, terms))}"
+        compiled_terms = [compile_node_term(term, "") for term in terms]
+        excluded = len(terms) > 1 and not any(
+            node is None or compiled.matches(node.metadata.labels, node.metadata.name)
+            for compiled in compiled_terms
+            for node in nodes
+        )
+        return text if excluded and len(text) <= _MAX_SELECTION else ""
+
     def unmet(self, term: NodeSelectorTerm) -> str:
         """Return the requirements of a term that no node meets by itself; "" if each is met by any node."""
         found = [
@@ -113,6 +146,10 @@ class NodeGroups:
             else NodeSelectorTerm(match_expressions=(requirement,))
         )
         return compile_node_term(term, "").matches(node.metadata.labels, node.metadata.name)
+
+
+def _equals(key: str, value: str) -> NodeSelectorRequirement:
+    return NodeSelectorRequirement(key=key, operator="In", values=(value,))
 
 
 def requirement_text(requirement: NodeSelectorRequirement) -> str:

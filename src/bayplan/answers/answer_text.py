@@ -139,8 +139,10 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         name = _QUOTA.search(answer.message)
         return f"{what}; then the resource quota {name[1]} is used up." if name else f"{what}; then a quota is used up."
     first = next(iter(answer.runs_out), "")
-    if not first:
-        return f"{what}; no node has ever had room for {answer.stopped_by}."
+    if not first or not any(each.nodes_with_room or each.copies for each in answer.groups):
+        of = "" if len(answer.workloads) == 1 else f" of {answer.stopped_by}"
+        why = f": {listed(answer.runs_out, most=2)}" if first else ""
+        return f"{what}; no node has room for another copy{of}{why}."
     where = counted(answer.runs_out[first], "node")
     if not first.startswith(INSUFFICIENT):
         return f"{what}; what stops the next one: {first} (on {where})."

@@ -88,7 +88,8 @@ class GroupCapacity(msgspec.Struct, frozen=True, kw_only=True):
         nodes_with_room: the number of these nodes on which the workload that ended the search fitted before the first copy.
         nodes_left: the number of nodes on which it still fits.
         copies: the number of copies that were placed on these nodes.
-        runs_out: why nodes that had room or took a copy reject the next copy, with node counts, the most frequent reason first.
+        runs_out: why nodes that had room or took a copy reject the next copy, with node counts, the most frequent reason first; if
+            no node had room, why any node rejects it.
     """
 
     zone: str
@@ -136,7 +137,7 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
         workloads, groups, placements, victims: see the types of their rows.
         stopped_by: the workload whose next copy found no node; "" if `reached_limit`.
         message: the reason, from the scheduler or a quota.
-        runs_out: the resources that ran out on nodes that had room at the beginning or took a copy, with the number of nodes.
+        runs_out: the reasons of all groups, with the number of nodes.
         by_seed: copies by seed, if several were requested.
         assumptions: the assumptions that the answer makes.
     """
@@ -268,6 +269,8 @@ class _Filling:
         # Nodes that had room at the beginning, or that a copy has found room on since.
         used = rooms[asked].copy()
         used[[state.nodes.row_of[row.node] for row in placements]] = True
+        if not used.any():
+            used[[state.nodes.row_of[name] for name in nodes]] = True
         reasons = _reasons(trial, self._templates[asked].model, used)
         groups = _groups(state, nodes, rooms[asked], left, reasons, Counter(nodes[row.node] for row in placements))
         runs_out = Counter[str]()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.spread_steps import counted_domains
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
+from bayplan.answers.workloads import workload_of
 from bayplan.engine.decision import Outcome
 from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
 from bayplan.objects.meta import ResourceList
@@ -225,9 +226,13 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
             cost=0.4,
             edit_pod=_soft_node_affinity,
         )
-    if (affinity.pod_affinity is not None and affinity.pod_anti_affinity is not None) or (
-        node is not None and required is not None
-    ):
+    rules = [
+        side.required_during_scheduling_ignored_during_execution
+        for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
+        if side is not None
+    ]
+    # A single rule is relaxed by its own step.
+    if sum(map(bool, (required, *rules))) > 1:
         yield Step(
             StepKind.RELAX,
             "make all required affinity preferred",
@@ -270,11 +275,12 @@ def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
         for info in trial.state.pods.values()
         if info.pod.spec.affinity == affinity and is_sibling(info.pod, pod)
     ]
+    kind, name = workload_of(pod, trial.catalog)
     for place, term in enumerate(terms if siblings else ()):
         yield Step(
             StepKind.RELAX,
             f"make the anti-affinity to {selector_text(term.label_selector)} in {term.topology_key} a preferred one in all "
-            f"pods of {owner.kind} {owner.name}, which restarts them",
+            f"pods of {kind} {name}, which restarts them",
             "InterPodAffinity",
             cost=0.6,
             edit_pod=partial(_soft_pod_term, True, place),
@@ -388,7 +394,15 @@ def _shrinks(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
             edit_pod=partial(_shrunk, dict(key), requests),
             # Only the smallest cut of some resources is useful.
             group=f"shrink {' '.join(resource for resource, _ in key)}",
+            risk=_shrink_risk([resource for resource, _ in key]),
         )
+
+
+def _shrink_risk(resources: Sequence[str]) -> str:
+    """Return what a pod with smaller requests may suffer; "" for the risk of the kind."""
+    risks = {"cpu": "run slower", "memory": "run out of memory", "ephemeral-storage": "be evicted for lack of storage"}
+    found = [risks[resource] for resource in resources if resource in risks]
+    return f"the pod may {' or '.join(found)}" if found else ""
 
 
 def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | None:

@@ -39,7 +39,7 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.TOLERATE_OWN: "the taint reserves the nodes for pods that ask for them or their devices, as this one does",
     StepKind.COUNT_DOMAINS: "domains that the pod can't use no longer count for its spreading",
     StepKind.ADD_NODE: "costs money, disturbs nothing",
-    StepKind.SHRINK: "the pod may run slower, or out of memory",
+    StepKind.SHRINK: "the pod may not get by with less",
     StepKind.MOVE: "the moved pods restart",
     StepKind.RELAX: "the rule no longer holds if nodes are scarce",
     StepKind.UNCORDON: "the node was cordoned for a reason",
@@ -48,7 +48,7 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.TOLERATE: "the pod takes room that is reserved for others",
     StepKind.LABEL: "other pods that look for the label come, too",
 }
-"""The risk of each kind of step."""
+"""The risk of each kind of step, unless the step has its own."""
 
 RANKS: Mapping[StepKind, int] = {kind: place for place, kind in enumerate(StepKind)}
 
@@ -75,6 +75,7 @@ class Step:
         replaces: objects that replace existing objects of the same names.
         preempts: whether the pod preempts other pods.
         group: the group of equivalent steps, one of which is shown; "" for a step without such.
+        risk: the risk, if it differs from that of the kind.
     """
 
     kind: StepKind
@@ -91,6 +92,7 @@ class Step:
     replaces: tuple[KubernetesObject, ...] = ()
     preempts: bool = False
     group: str = ""
+    risk: str = ""
 
 
 def edited(pod: Pod, steps: Sequence[Step]) -> Pod:

@@ -334,7 +334,7 @@ class _Search:
             rank=0,
             kind=kind.value,
             text=" and ".join(texts),
-            risk="; ".join(dict.fromkeys(RISKS[each] for each in kinds)),
+            risk="; ".join(dict.fromkeys(_risks(steps, kinds))),
             cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
             node=next((each.node for each in result.placed if each.node and each.pod == self._judged.pod.key), ""),
             placed=result.count - self._fit,
@@ -345,6 +345,13 @@ class _Search:
             objects=[encode(item) for item in (*changed, *edits)],
             deleted=[key for step in steps for key in step.evicts],
         )
+
+
+def _risks(steps: Sequence[Step], kinds: Sequence[StepKind]) -> Iterator[str]:
+    """Yield the risks of steps; the last kind may be that of preemption after them."""
+    for place, kind in enumerate(kinds):
+        own = steps[place].risk if place < len(steps) else ""
+        yield own or RISKS[kind]
 
 
 def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) -> str:

@@ -346,7 +346,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
         "nodes without pods": int((state.usage[POD_COUNT, :count][alive] == 0).sum()),
         "pods placed": placed,
         "pods pending": len(side.nodes) - placed,
-        "evictions": len(side.evictions),
+        "preempted": len(side.evictions),
     }
     for number, name in enumerate(state.nodes.resources.names):
         offered = int(state.nodes.allocatable[number, :count][alive].sum())

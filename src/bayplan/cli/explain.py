@@ -23,11 +23,12 @@ from bayplan.answers.answer_text import assumed, columns
 from bayplan.answers.explain_now import with_suggestions
 from bayplan.answers.missing_replicas import missing_replicas
 from bayplan.answers.present import PresentSource
+from bayplan.answers.score_errors import error_text
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.app.simulation import SimulationOptions
 from bayplan.app.sources.cluster_source import DEFAULT_APPLIED_NS, ClusterSource, SourceKind, SourceOptions
-from bayplan.app.sources.file_source import is_dump, open_files, source_of
+from bayplan.app.sources.file_source import is_dump, open_files, read_setup_of, source_of
 from bayplan.app.sources.opening import open_source, source_kind
 from bayplan.base.errors import InputError
 from bayplan.cli.question_options import print_lines
@@ -210,7 +211,7 @@ class _Question:
         """Return the explanation of a pod, or the pods of a workload."""
         kind = source_kind(self._source)
         if kind is SourceKind.RESULT:
-            return self._of_run(pod, shown, self._result(), lambda: open_source(self._source))
+            return self._of_result(pod, shown)
         if kind is not None:
             return self._of_present(pod, shown, open_source(self._source))
         options = self._options
@@ -225,32 +226,57 @@ class _Question:
         print_warnings(result.input.warnings)
         return self._of_run(pod, shown, SimulationSource(result), lambda: source_of(result, self._source))
 
-    def _result(self) -> RunSource:
-        """Return a stored result, which has its own options."""
-        path = self._options.paths[0]
-        if self._options != SimulationOptions(paths=self._options.paths, record_level=RecordLevel.FULL):
+    def _of_result(self, pod: str, shown: Shown) -> Explanation | Workload:
+        """Explain a pod of a stored result; the options of the scheduler are for changes that would help."""
+        options, path = self._options, self._options.paths[0]
+        scheduler = SimulationOptions(
+            paths=options.paths,
+            record_level=RecordLevel.FULL,
+            mode=options.mode,
+            config=options.config,
+            algorithm_provider=options.algorithm_provider,
+            feature_gates=options.feature_gates,
+            plugins=options.plugins,
+        )
+        if options != scheduler:
             got = "a result, which was simulated with its own"
             raise InputError("options of a simulation", where=path, got=got, hint="without them")
         # PyArrow takes a while to import, and input does not need it.
         from bayplan.analysis.result_directory import open_result
+        from bayplan.app.sources.result_source import missing_custom_plugins, plugin_hint
 
-        return open_result(path)
+        result = open_result(path)
+        setup = read_setup_of(self._source)
+        missing = missing_custom_plugins(result, setup)
+        with reported_plugin_errors(setup.custom_plugins):
+            found = self._of_run(pod, shown, result, None if missing else lambda: open_source(self._source))
+        if missing and isinstance(found, Explanation):
+            names = ", ".join(missing)
+            note = f"no changes were tried: the run had {names}, and a result has no plugins ({plugin_hint(missing)})"
+            found = replace(found, notes=[*found.notes, note])
+        return found
 
     def _of_run(
-        self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource]
+        self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource] | None
     ) -> Explanation | Workload:
-        """Explain a pod of a run; changes that would help a waiting pod are tried on the cluster of its `end`."""
+        """Explain a pod of a run; changes that would help a waiting pod are tried on the cluster of its `end`, if it is given."""
         lives = find_pods(pod, source.pods)
         if len({life.key for life in lives}) > 1:
             return Workload(source, lives, "", [], [])
         found = explain_pod(source, lives, attempt=shown.attempt, node=shown.node, best=shown.best)
         last = lives[-1]
-        if last.fate not in WAITING or last.pod is None or shown.attempt is not None:
+        if end is None or last.fate not in WAITING or last.pod is None or shown.attempt is not None:
             return found
         cluster = Cluster.of(end(), seed=self._options.seed, record_level=RecordLevel.OFF)
         found = replace(found, assumptions=cluster.assumptions)
         waiting = cluster.scheduler.pods.get(last.key)
-        return found if waiting is None else with_suggestions(found, cluster.trial(), waiting, shown.node)
+        if waiting is None:
+            return found
+        error = error_text(cluster.trial(), waiting, found.message)
+        if error != found.message:
+            # The recorded message names no node.
+            found = replace(found, notes=[*found.notes, error])
+        return with_suggestions(found, cluster.trial(), waiting, shown.node)
 
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         """Explain a pod of a cluster in its current state."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from bayplan.analysis.result_directory import ResultDirectory, open_result
+from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.app.sources.assumptions import (
     configuration_assumption,
     sampling_assumption,
@@ -21,6 +24,7 @@ from bayplan.app.sources.cluster_source import (
     in_order,
 )
 from bayplan.app.sources.file_source import read_setup_of
+from bayplan.base.errors import InputError
 from bayplan.objects.kinds import find_kind
 from bayplan.objects.meta import KubernetesObject, OwnerReference
 from bayplan.objects.pod import Pod
@@ -38,10 +42,20 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
     """Read a result directory as a source.
 
     Raises:
-        InputError: the folder is not a result directory, or was written by a later version.
+        InputError: the folder is not a result directory, was written by a later version, or its run had custom plugins that the
+            options do not enable: the answers would be those of another scheduler.
     """
     setup = read_setup_of(options)
     result = open_result(options.paths[0])
+    missing = missing_custom_plugins(result, setup)
+    if missing:
+        raise InputError(
+            "--plugin",
+            where=str(result.path),
+            got=f"a result whose run had the custom plugin{'s' * (len(missing) > 1)} {', '.join(missing)}",
+            wanted="the plugins of the run",
+            hint=plugin_hint(missing),
+        )
     objects: list[KubernetesObject] = [*result.nodes.values(), *result.objects]
     objects += [pod for life in result.pods if (pod := _pod(life)) is not None]
     unread: list[UnreadKind] = []
@@ -64,6 +78,18 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
         assumptions=[each for each in found if each is not None],
         unread=unread,
     )
+
+
+def missing_custom_plugins(result: ResultDirectory, setup: SchedulerSetup) -> list[str]:
+    """Return the names of the custom plugins of a result's run that a scheduler does not enable."""
+    profiles = setup.configuration.profiles
+    enabled = {entry.name for profile in profiles for entries in profile.plugins.values() for entry in entries}
+    return [name for name in result.facts.custom_plugins if name not in enabled]
+
+
+def plugin_hint(names: Sequence[str]) -> str:
+    """Return the options that enable custom plugins; the paths of their files are not in a result."""
+    return " ".join(f"--plugin FILE.py:{name}" for name in names)
 
 
 def objects_at(result: ResultDirectory, time_ns: int) -> list[KubernetesObject]:
