@@ -146,7 +146,7 @@ def test_new_workloads_beside_a_dump_make_pods_that_wait_and_running_ones_make_n
     assert len(waiting) == 2
     assert all(item.metadata.name.startswith("web-") for item in waiting)
     assert all(item.spec.containers[0].resources.requests["memory"] == "64Mi" for item in waiting)
-    text = "1 object not in the cluster yet: pods of new workloads are created, and wait"
+    text = "1 object not in the cluster yet: pods of new workloads are created, and stay pending"
     assert text in [each.text for each in source.assumptions]
 
 

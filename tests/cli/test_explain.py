@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -37,7 +38,7 @@ def workload(name: str, replicas: int, cpu: str) -> dict[str, object]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
 
 
-def single_pod(name: str, cpu: str) -> dict[str, object]:
+def single_pod(name: str, cpu: str) -> dict[str, Any]:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
 

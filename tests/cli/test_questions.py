@@ -72,7 +72,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["capacity", "web=2,db", "DUMP"],
             0,
-            "1 more mix of 2 replicaset/default/web + 1 replicaset/default/db (4 copies, 1 of them of an "
+            "1 more mix of 2 replicaset/default/web + 1 replicaset/default/db (4 copies, 1 of them in an "
             "incomplete mix) fits; what runs out first: cpu (on 2 nodes).",
             id="capacity of a mix",
         ),
@@ -190,7 +190,9 @@ def test_json_has_the_rows_and_what_is_assumed(run: Run, words: list[str], names
         pytest.param(["what-if", "DUMP"], "what-if: expected KIND=TARGET", id="no change"),
         pytest.param(["what-if", "losezone=b", "DUMP"], "got 'losezone=b'; try lose-zone=b", id="a misspelt change"),
         pytest.param(["what-if", "weight=Nobody:2", "DUMP"], "score plugin: expected one of", id="no such plugin"),
-        pytest.param(["when", "web", "DUMP"], "expected a pod or workload that waits", id="nothing waits"),
+        pytest.param(
+            ["when", "web", "DUMP"], "expected a pending pod, or a workload with pending pods", id="nothing waits"
+        ),
     ],
 )
 def test_what_can_not_be_asked_is_refused(run: Run, words: list[str], problem: str) -> None:

@@ -32,7 +32,9 @@ def test_a_false_assertion_ends_with_exit_code_1_and_says_why(
         "      - wanted all 13 pods placed",
         "      + got    12 placed, 1 pending",
     ]
-    assert out[6].endswith("waits: none of 3 nodes has room: Insufficient cpu (3); nearest is n1, which lacks 1 cpu")
+    assert out[6].endswith(
+        "is pending: none of 3 nodes has room: Insufficient cpu (3); nearest is n1, which lacks 1 cpu"
+    )
 
 
 def test_a_mistake_ends_with_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
     assert "loaded 15 Node" in printed
     assert "new pods with restartPolicy Never or OnFailure end after 10s (--run-time)" in printed
     # The number depends on the time of day because of a CronJob.
-    assert re.search(r"\d+ of \d+ pods wait", printed)
+    assert re.search(r"\d+ of \d+ pods are pending", printed)
     assert "Utilisation: requested and allocatable" in printed
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayplan.analysis.counted_words import counted, kinds_of, largest_first, plural, short_label
 from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, FilterMatrix
 from bayplan.analysis.node_groups_text import NodeGroups, term_text
 from bayplan.analysis.node_taints import CONDITION, reserving_taints, taint_text, untolerated_taints
@@ -45,9 +46,6 @@ _VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
 _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
 """Spreading leads if it rejects at least this fraction (one in N) of the nodes that the pod may use, such as one of three zones."""
-
-_MAX_REASONS = 6
-"""Maximum number of reasons with a number of nodes; the rest is one number."""
 
 
 _NAMED_KINDS = {
@@ -153,7 +151,7 @@ class CauseWords:
         return message
 
     def _unknown(self, kind: str, message: str) -> str:
-        return f"it is unknown why: the input has no {_kinds(kind)}; without them, the scheduler reports: {message}"
+        return f"it is unknown why: the input has no {kinds_of(kind)}; without them, the scheduler reports: {message}"
 
     # --- the nodes that the pod may use -------------------------------------------------------------------------------
 
@@ -177,7 +175,7 @@ class CauseWords:
             if found:
                 return Clause(found)
         if "NodePorts" in full and (ports := host_ports_of(self._pod)):
-            taken = f"host {_plural('port', ports)} {', '.join(map(str, ports))}"
+            taken = f"host {plural('port', ports)} {', '.join(map(str, ports))}"
             return Clause(
                 f"{taken} {'is' if len(ports) == 1 else 'are'} taken on {self._groups.every(rows)}", others=others
             )
@@ -201,7 +199,7 @@ class CauseWords:
         if not count or (self._groups.selection and bool((rows == self._groups.selected()).all())):
             return ""
         found = self._exclusions(rest)
-        why = _counted(found) if len(found) > 1 else next(iter(found), "")
+        why = counted(found) if len(found) > 1 else next(iter(found), "")
         return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
 
     def _nearest(self, rows: Bools) -> str:
@@ -252,7 +250,7 @@ class CauseWords:
         for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
-            only = f"only nodes with the {_plural('taint', texts)} {' and '.join(texts)} offer"
+            only = f"only nodes with the {plural('taint', texts)} {' and '.join(texts)} offer"
             return f"it requests {amount}, which {only}; the pod does not tolerate {'them' if texts[1:] else 'it'}"
         return ""
 
@@ -265,7 +263,7 @@ class CauseWords:
             return None
         found = self._exclusions(rows)
         if len(found) != 1:
-            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {_counted(found)}")
+            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {counted(found)}")
         reason, taints = next(iter(found)), self._untolerated(rows)
         every, one = self._groups.every(rows), int(rows.sum()) == 1
         if reason == "cordoned":
@@ -274,7 +272,7 @@ class CauseWords:
             return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
         if reason == self._added():
             return Clause(f"{reason} excludes {every.rstrip(',')}")
-        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {_counted(found)}")
+        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {counted(found)}")
 
     # --- which filter rejects which nodes -----------------------------------------------------------------------------
 
@@ -293,13 +291,13 @@ class CauseWords:
         rule = self._groups.common_rule(unselected)
         if rule:
             counts[rule] = counts.pop(SELECTION)
-        return dict(_largest(counts))
+        return dict(largest_first(counts))
 
     def _exclusion(self, plugin: str, row: int) -> str:
         node = self._by_name.get(self._matrix.nodes[row])
         if plugin == TAINTS and node is not None:
             taints = [taint_text(each) for each in untolerated_taints(self._pod, node)]
-            return f"{_plural('taint', taints)} {' and '.join(taints[:SHOWN])}" if taints else "taints"
+            return f"{plural('taint', taints)} {' and '.join(taints[:SHOWN])}" if taints else "taints"
         if plugin == CORDON:
             return "cordoned"
         status = self._matrix.status(plugin, row)
@@ -319,7 +317,7 @@ class CauseWords:
         return f"the scheduler's configuration ({ADDED_AFFINITY}{': ' if terms else ''}{terms})"
 
     def _excluded(self, rows: Bools, skip: str = "") -> str:
-        return _counted(self._exclusions(rows, skip))
+        return counted(self._exclusions(rows, skip))
 
     def _reasons(self, plugin: str, rows: Bools) -> str:
         """Return the reasons of a filter on some nodes, each with its number of nodes."""
@@ -329,7 +327,7 @@ class CauseWords:
             status = matrix.status(plugin, row)
             for reason in (status.reasons or (status.message,)) if status is not None else ():
                 seen[reason] = seen.get(reason, 0) + 1
-        return _counted(dict(_largest(seen))) if seen else plugin
+        return counted(dict(largest_first(seen))) if seen else plugin
 
     # --- labels -------------------------------------------------------------------------------------------------------
 
@@ -346,7 +344,7 @@ class CauseWords:
             if not any(node.metadata.labels.get(key) == value for node in self._nodes)
         ]
         if missing:
-            return f"no node has the {_plural('label', missing)} {', '.join(missing[:SHOWN])} (nodeSelector)"
+            return f"no node has the {plural('label', missing)} {', '.join(missing[:SHOWN])} (nodeSelector)"
         terms = self._groups.terms()
         impossible = [self._groups.unmet(term) for term in terms]
         if terms and all(impossible):
@@ -359,7 +357,7 @@ class CauseWords:
 
     def _taints(self) -> str:
         found = self._untolerated(self._matrix.known)
-        return f"every node has a taint that it does not tolerate: {_counted(found, 'taint ')}" if found else ""
+        return f"every node has a taint that it does not tolerate: {counted(found, 'taint ')}" if found else ""
 
     def _untolerated(self, rows: Bools) -> dict[str, int]:
         """Return the sets of taints because of which nodes reject the pod, with the number of nodes of each."""
@@ -367,9 +365,9 @@ class CauseWords:
         for node in self._groups.at(rows):
             taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
             if taints:
-                text = f"{_plural('taint', taints)} {' and '.join(taints)}"
+                text = f"{plural('taint', taints)} {' and '.join(taints)}"
                 counts[text] = counts.get(text, 0) + 1
-        return dict(_largest(counts))
+        return dict(largest_first(counts))
 
     # --- other pods ---------------------------------------------------------------------------------------------------
 
@@ -393,13 +391,17 @@ class CauseWords:
             if not domains:
                 return f"{self._groups.none_of(rows, '', '')} has the label {key}, which its pod affinity needs"
             of = f" of the {len(nodes):,} nodes{suffix}" if suffix else ""
-            place = "on its node, and no node" if key == _HOSTNAME else f"in its {_short(key)}, and no {_short(key)}"
+            place = (
+                "on its node, and no node"
+                if key == _HOSTNAME
+                else f"in its {short_label(key)}, and no {short_label(key)}"
+            )
             return f"it requires a pod with {pods} {place}{of} has one"
         try:
             is_own = compile_label_selector(terms[0].label_selector).matches(self._pod.metadata.labels)
         except SelectorError:
             return ""
-        place = "node" if key == _HOSTNAME else _short(key)
+        place = "node" if key == _HOSTNAME else short_label(key)
         rule = f"allows one pod with {pods} per {place}" if is_own else f"excludes each {place} with a pod with {pods}"
         if key == _HOSTNAME:
             each = f"{self._groups.every(rows).rstrip(',')} {'has' if len(nodes) == 1 else 'have'}"
@@ -484,30 +486,3 @@ class CauseWords:
 def host_ports_of(pod: Pod) -> list[int]:
     """Return the host ports that a pod requests."""
     return sorted({port.host_port for each in pod.spec.containers for port in each.ports if port.host_port})
-
-
-def _counted(counts: Mapping[str, int], prefix: str = "") -> str:
-    """Return reasons with their numbers of nodes; the rest of many as one number, so that they add up."""
-    shown = [f"{text.removeprefix(prefix)} ({count:,})" for text, count in counts.items()]
-    rest = sum([*counts.values()][_MAX_REASONS:])
-    if rest:
-        del shown[_MAX_REASONS:]
-        shown.append(f"other reasons ({rest:,})")
-    return ", ".join(shown)
-
-
-def _largest(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-
-
-def _plural(noun: str, items: Sequence[str] | Sequence[int]) -> str:
-    return noun if len(items) == 1 else f"{noun}s"
-
-
-def _kinds(kind: str) -> str:
-    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
-
-
-def _short(label: str) -> str:
-    """Return the last part of a label's name: ``zone`` of ``topology.kubernetes.io/zone``."""
-    return label.rpartition("/")[2]

@@ -59,7 +59,7 @@ class Objects(Protocol):
         """Return an object, or None."""
         ...
 
-    def all(self, kind: type[T]) -> Sequence[T]:
+    def all(self, kind: type[T]) -> Iterable[T]:
         """Return the objects of a kind, in their order."""
         ...
 

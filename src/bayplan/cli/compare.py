@@ -35,7 +35,7 @@ def compare(
             "--on", metavar="SOURCE", help="Cluster on which to compare the two configurations. [default: none]"
         ),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="With --on: don't reschedule pods that have a node.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Pods that have a node stay there; with --on.")] = False,
     everything: All = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,

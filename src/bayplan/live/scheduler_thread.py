@@ -244,8 +244,7 @@ class SchedulerThread:
 
         def job() -> None:
             if self._successor is not None:
-                # The last replacement wins.
-                self._successor[3].set_result(None)
+                self._successor[3].set_result(None)  # The last replacement wins.
             self._successor = (successor, make, time.monotonic() + DRAIN_SECONDS, future)
 
         begin = time.monotonic()
@@ -253,8 +252,7 @@ class SchedulerThread:
         if self._is_alone():
             self.turn()
             if not future.done():
-                # The object that broke the successor is in quarantine now.
-                self.turn()
+                self.turn()  # The object that broke the successor is in quarantine now.
             timeout = 0.0
         try:
             future.result(timeout)

@@ -134,7 +134,7 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
     if new:
         found, problems = _with_new_pods(found, new, options, now_ns)
         applied = format_count(len(new), "object")
-        text = f"{applied} not in the cluster yet: pods of new workloads are created, and are pending"
+        text = f"{applied} not in the cluster yet: pods of new workloads are created, and stay pending"
         assumptions.append(Assumption("objects", text))
         assumptions += [Assumption("objects", problem) for problem in problems]
     missing = missing_kinds(found)
