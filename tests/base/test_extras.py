@@ -42,7 +42,7 @@ def command(*words: str) -> str:
     ("program", "want"),
     [
         pytest.param(command("simulate", str(EXAMPLE)), "pods", id="simulate"),
-        pytest.param(command("explain", "shop/year-in-memory", str(EXAMPLE)), "waits", id="explain"),
+        pytest.param(command("explain", "shop/year-in-memory", str(EXAMPLE)), "is pending", id="explain"),
         pytest.param(command("config", "--help"), "configuration", id="config"),
         pytest.param(command("example"), "three-zones", id="example"),
         pytest.param(

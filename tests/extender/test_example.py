@@ -125,7 +125,7 @@ def test_a_connection_that_is_refused_is_told_in_the_words_of_the_real_client(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = explained("cool", "http://127.0.0.1:1", tmp_path, capsys)
-    assert f'waits: Post "{NAME}/filter": dial tcp 127.0.0.1:1: connect: connection refused' in text
+    assert f'is pending: Post "{NAME}/filter": dial tcp 127.0.0.1:1: connect: connection refused' in text
 
 
 def test_one_node_followed_through_shows_only_what_the_extender_was_asked(

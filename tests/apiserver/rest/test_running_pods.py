@@ -66,7 +66,7 @@ def test_a_pod_that_waits_says_for_what(client: Client) -> None:
         "lastTransitionTime": TIME,
     }
     assert client.patch(f"{PODS}/p/status", {"status": {"conditions": [condition]}}).status == 200
-    assert f"{TIME} waits for a node: 0/3 nodes are available" in str(client.get(f"{PODS}/p/log").body)
+    assert f"{TIME} pending: 0/3 nodes are available" in str(client.get(f"{PODS}/p/log").body)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_the_write_ahead_log_of_a_crash_is_part_of_the_store(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        pytest.param(["check", "nowhere"], "expected a database file of bayplan up --store, got no file", id="no file"),
+        pytest.param(["check", "nowhere"], "nowhere: no such file", id="no file"),
         pytest.param(["repair", "store", "--out", "store"], "--out: expected a new file", id="in place"),
         pytest.param(["mend", "store"], "Invalid value", id="no such action"),
     ],
