@@ -22,7 +22,7 @@ cdef class FirstFailures:
     @cython.locals(rows=list, row=Py_ssize_t)
     cpdef void refresh(self, NominatedPods nominated) except *
     @cython.locals(plan=Plan, values=int64_t[::1], row=Py_ssize_t, last=int64_t, run=Py_ssize_t)
-    cdef void _ask_all(self) except *
+    cdef void _evaluate_all(self) except *
     @cython.locals(value=int64_t, own=int64_t, before=int64_t, counting=int64_t)
     cdef void _evaluate(self, Py_ssize_t row, NominatedPods nominated) except *
     cdef void _count(self, int64_t value, Py_ssize_t difference) except *

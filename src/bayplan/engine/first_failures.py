@@ -59,7 +59,7 @@ class FirstFailures:
         """Update all attributes; the plan's filters must be up to date."""
         changed = self._changed_rows.take(nominated, self._plan.pre.node_names)
         if changed is None:
-            self._ask_all()
+            self._evaluate_all()
             rows: list[int] = nominated.rows.tolist()
         else:
             rows = changed
@@ -75,7 +75,7 @@ class FirstFailures:
                 self._trial.close()
                 self._trial = None
 
-    def _ask_all(self) -> None:
+    def _evaluate_all(self) -> None:
         """Copy the failures of the plan's filters for all rows, without nominated pods."""
         plan = self._plan
         self.full_passes += 1

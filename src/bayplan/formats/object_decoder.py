@@ -20,6 +20,7 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.base.bounded_cache import BoundedCache
 from bayplan.objects.defaults import default_object, default_pod
 from bayplan.objects.kinds import decode_json
 from bayplan.objects.meta import Int64, KubernetesObject, ObjectMeta, OwnerReference, ResourceList
@@ -29,7 +30,8 @@ from bayplan.objects.pod_defaults import default_requirements
 T = TypeVar("T")
 K = TypeVar("K", bound=KubernetesObject)
 
-_MOST = 16_384
+_MAX_VALUES = 16_384
+_MAX_PARTS = 1024
 _NODE = b'"nodeName":"'
 # Fields of a status that differ from pod to pod. A quote inside a string is escaped, so a match is never inside a string.
 _POD_IP = re.compile(rb'"podIP":"([^"\\]*)"')
@@ -69,33 +71,13 @@ class _PodDocument(msgspec.Struct, gc=False):
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Memory(dict[bytes, T]):
-    """A bounded cache of decoded values, by the bytes that they were decoded from or by a digest of the bytes.
-
-    Args:
-        most: the maximum number of values.
-    """
-
-    def __init__(self, most: int = _MOST) -> None:
-        super().__init__()
-        self._most = most
-
-    def keep(self, key: bytes, value: T) -> T:
-        """Cache a value and return it; a full cache first drops its oldest quarter."""
-        if len(self) >= self._most:
-            for oldest in list(self)[: self._most // 4]:
-                del self[oldest]
-        self[key] = value
-        return value
-
-
 class _Frame(msgspec.Struct, frozen=True, gc=False):
-    """What specs share that differ only in the resources of containers.
+    """The part that specs share if they differ only in the resources of containers.
 
     Attributes:
         spec: the spec with defaults, without these resources.
         key: a digest of the spec.
-        places: which containers the resources in the bytes of a spec are of, in order: the field, and the index in it.
+        places: for each of the resources in the bytes of a spec, in order, its container: the field and the index in it.
     """
 
     spec: PodSpec
@@ -107,20 +89,20 @@ class ObjectDecoder:
     """Decodes objects. Each host has its own decoder, so that shared values live as long as the host.
 
     Attributes:
-        framed: how many specs were completed with their resources, and not decoded.
+        framed: the number of specs that were completed from a frame instead of being decoded.
     """
 
     def __init__(self) -> None:
         self._pod = msgspec.json.Decoder(_PodDocument).decode
-        self._specs: _Memory[PodSpec] = _Memory()
-        self._equal_specs: _Memory[PodSpec] = _Memory()
-        self._frames: _Memory[_Frame | None] = _Memory(1024)
-        self._resources: _Memory[ResourceRequirements] = _Memory(1024)
-        self._amounts: _Memory[ResourceList] = _Memory(1024)
+        self._specs: BoundedCache[bytes, PodSpec] = BoundedCache(_MAX_VALUES)
+        self._equal_specs: BoundedCache[bytes, PodSpec] = BoundedCache(_MAX_VALUES)
+        self._frames: BoundedCache[bytes, _Frame | None] = BoundedCache(_MAX_PARTS)
+        self._resources: BoundedCache[bytes, ResourceRequirements] = BoundedCache(_MAX_PARTS)
+        self._amounts: BoundedCache[bytes, ResourceList] = BoundedCache(_MAX_PARTS)
         self.framed = 0
-        self._maps: _Memory[dict[str, str]] = _Memory()
-        self._owners: _Memory[tuple[OwnerReference, ...]] = _Memory()
-        self._statuses: _Memory[PodStatus] = _Memory(1024)
+        self._maps: BoundedCache[bytes, dict[str, str]] = BoundedCache(_MAX_VALUES)
+        self._owners: BoundedCache[bytes, tuple[OwnerReference, ...]] = BoundedCache(_MAX_VALUES)
+        self._statuses: BoundedCache[bytes, PodStatus] = BoundedCache(_MAX_PARTS)
 
     def decode(self, raw: bytes, struct: type[K]) -> K:
         """Return the typed form of a document, with the API's defaults.
@@ -259,7 +241,7 @@ _decode_map = msgspec.json.Decoder(dict[str, str]).decode
 _decode_owners = msgspec.json.Decoder(tuple[OwnerReference, ...]).decode
 
 
-def _recalled(memory: _Memory[T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
+def _recalled(memory: BoundedCache[bytes, T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
     """Return the decoded value of bytes, from a cache if possible; None for empty bytes."""
     if not raw:
         return None

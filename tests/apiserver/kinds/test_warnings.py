@@ -78,7 +78,7 @@ def test_a_variable_may_build_on_itself() -> None:
     assert not _warnings("POST", _PODS, _pod({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}]}))
 
 
-def test_repeated_pods_are_warned_of_each_time() -> None:
+def test_pod_template_cache_are_warned_of_each_time() -> None:
     client = Client()
     pod = _pod(nodeSelector={"beta.kubernetes.io/os": "x"})
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import islice
 
 import msgspec
 
 from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.fields.field_set import Node
+from bayplan.base.bounded_cache import BoundedCache, SeenKeys
 from bayplan.base.plain_data import Document
 
-_MOST = 4096
-_FORGOTTEN = 16
+_MAX_SPECS = 4096
 _LABEL_KEYS = b"atchLabelKeys"
 DEPENDENT = (_LABEL_KEYS, b"clusterTrustBundle", b"podCertificate", b"schedulingGroup", b"stopSignal")
 """Fields that make a spec depend on its pod, or that may be dropped from it."""
@@ -53,25 +52,23 @@ class RememberedSpec(Emptied):
 
     Attributes:
         facts: the facts of the spec as sent.
-        repeats: whether it was sent without a node name, so that it may be the spec of a template.
     """
 
-    __slots__ = ("facts", "repeats")
+    __slots__ = ("facts",)
 
-    def __init__(self, facts: SpecFacts, node_name: str, *, repeats: bool) -> None:
+    def __init__(self, facts: SpecFacts, node_name: str) -> None:
         super().__init__(facts.spec, facts.spec.empties if isinstance(facts.spec, Emptied) else {})
         if node_name:
             self[_NODE_NAME] = node_name
         self.facts = facts
-        self.repeats = repeats
 
 
 class SpecMemory:
     """The most recent specs that were sent more than once, by their JSON."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, SpecFacts] = {}
-        self._sent_once: dict[int, None] = {}
+        self._known: BoundedCache[bytes, SpecFacts] = BoundedCache(_MAX_SPECS)
+        self._sent = SeenKeys(_MAX_SPECS)
 
     def recall(self, sent: Document, compute: Callable[[], Document | None]) -> RememberedSpec | None:
         """Return the facts of a spec, from the cache or newly computed.
@@ -90,27 +87,10 @@ class SpecMemory:
             key, node_name = msgspec.json.encode(sent), ""
         facts = self._known.get(key)
         if facts is None:
-            if self._is_new(key) or any(each in key for each in DEPENDENT):
+            if self._sent.is_new(key) or any(each in key for each in DEPENDENT):
                 return None
             spec = compute()
             if spec is None:
                 return None
-            _make_room(self._known)
-            facts = self._known[key] = SpecFacts(spec)
-        return RememberedSpec(facts, node_name, repeats=not node_name)
-
-    def _is_new(self, key: bytes) -> bool:
-        """Record that a spec was sent; return whether it is the first time. Equal hashes only cache a spec too early."""
-        number = hash(key)
-        if number in self._sent_once:
-            return False
-        _make_room(self._sent_once)
-        self._sent_once[number] = None
-        return True
-
-
-def _make_room(cache: dict[bytes, SpecFacts] | dict[int, None]) -> None:
-    """Remove the oldest entries of a full cache, a few at a time: freeing a thousand specs takes as long as fifty creates."""
-    if len(cache) >= _MOST:
-        for oldest in list(islice(cache, _FORGOTTEN)):
-            del cache[oldest]  # type: ignore[arg-type]
+            facts = self._known.keep(key, SpecFacts(spec))
+        return RememberedSpec(facts, node_name)

@@ -85,7 +85,7 @@ class Api:
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
         self.backend = backend
         self._meta = MetaEndpoints(backend, address)
-        self._repeated_pods = PodTemplateCache(backend)
+        self._pod_templates = PodTemplateCache(backend)
         self._metrics = metrics_endpoints.MetricsEndpoints(backend)
         self.calls: Calls | None = None
 
@@ -275,16 +275,16 @@ class Api:
         # Pods that mount a token differ in the name of its volume.
         alike = not self.backend.admission.is_active and not self.backend.admits_service_accounts
         is_pod = resource.table == "pods" and form is PLAIN and alike
-        sent = self._repeated_pods.read(request) if is_pod else None
+        sent = self._pod_templates.read(request) if is_pod else None
         if sent is not None:
-            item = self._repeated_pods.create(info, sent, options)
+            item = self._pod_templates.create(info, sent, options)
             if item is not None:
                 return Response(201, self.backend.encode(resource, item), revision=item.revision)
         decoded = decode_request(target_of(resource), request, options.validation)
         written = writing.create(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
         if sent is not None:
-            self._repeated_pods.learn(info, sent, written)
+            self._pod_templates.learn(info, sent, written)
         return self._written(info, written, request, form)
 
     def _update(self, info: RequestInfo, request: Request, form: Form) -> Response:

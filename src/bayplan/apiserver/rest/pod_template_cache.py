@@ -9,7 +9,6 @@ the regular path, which also returns the errors; so this module raises none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
@@ -31,6 +30,7 @@ from bayplan.apiserver.rest.writing import Written, is_going, outline_of
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.apiserver.validation.resources import container_resources
+from bayplan.base.bounded_cache import BoundedCache, SeenKeys
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.names import check_dns1123_label
 
@@ -40,7 +40,6 @@ _MAX_SENT_ONCE = 4096
 _MAX_SPECS = 512
 _MAX_SPEC_BYTES = 16_384
 _MAX_OUTLINES = 64
-_FORGOTTEN = 8
 _CORE = "io.k8s.api.core.v1."
 _METADATA = shape_of("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _RESOURCES = shape_of(_CORE + "ResourceRequirements")
@@ -172,11 +171,11 @@ class PodTemplateCache:
         table = backend.store.table
         self._admission = [table(name) for name in _ADMISSION]
         self._limits = [table("limitranges"), table("resourcequotas")]
-        self._templates: dict[tuple[bytes, ...], _Template] = {}
-        self._sent_once: dict[int, None] = {}
+        self._templates: BoundedCache[tuple[bytes, ...], _Template] = BoundedCache(_MAX_TEMPLATES)
+        self._sent = SeenKeys(_MAX_SENT_ONCE)
         # By the bytes of spec and status. It saves the pods of one controller a quarter of the work here.
-        self._specs: dict[tuple[bytes, bytes], _CutSpec] = {}
-        self._amounts: dict[bytes, _Amounts | None] = {}
+        self._specs: BoundedCache[tuple[bytes, bytes], _CutSpec] = BoundedCache(_MAX_SPECS)
+        self._amounts: BoundedCache[bytes, _Amounts | None] = BoundedCache(_MAX_AMOUNTS)
         self.created = self.known_specs = 0
 
     def read(self, request: Request) -> PodCreate | None:
@@ -199,8 +198,7 @@ class PodTemplateCache:
             if spec is None:
                 return None
             if spec.key in self._templates and len(found.spec) <= _MAX_SPEC_BYTES:
-                _make_room(self._specs, _MAX_SPECS)
-                self._specs[sent] = spec
+                self._specs.keep(sent, spec)
         # As long as all keys are counted, none was sent twice; see `bayplan.apiserver.codec.bodies`.
         colons = 2 + bool(sent[1]) + bool(found.kind) + bool(found.api_version)
         colons += spec.colons + _encode(found.metadata).count(b":")
@@ -233,9 +231,7 @@ class PodTemplateCache:
         """Return the resources of a container; None if they are unusual or invalid."""
         if sent in self._amounts:
             return self._amounts[sent]
-        _make_room(self._amounts, _MAX_AMOUNTS)
-        found = self._amounts[sent] = _read_amounts(sent)
-        return found
+        return self._amounts.keep(sent, _read_amounts(sent))
 
     def create(self, info: RequestInfo, sent: PodCreate, options: WriteOptions) -> Item | None:
         """Store a pod of a known template.
@@ -316,7 +312,7 @@ class PodTemplateCache:
             written: the result.
         """
         item, document, metadata = written.item, written.document, _metadata(info, sent.metadata)
-        if item is None or written.warnings or metadata is None or self._is_new(sent.key):
+        if item is None or written.warnings or metadata is None or self._sent.is_new(sent.key):
             return
         (entry, *others) = parts(part(document, "metadata"), "managedFields") or [{}]
         if others or "fieldsV1" not in entry:
@@ -324,15 +320,6 @@ class PodTemplateCache:
         template = self._templates.get(sent.key) or self._template_of(sent, item, document)
         if template is not None and len(template.owned) < _MAX_OUTLINES:
             template.owned[outline_of(metadata)] = msgspec.Raw(_encode(entry["fieldsV1"]))
-
-    def _is_new(self, key: tuple[bytes, ...]) -> bool:
-        """Record that a pod of a template was sent; return whether it is the first. Equal hashes only cache one too early."""
-        number = hash(key)
-        if number in self._sent_once:
-            return False
-        _make_room(self._sent_once, _MAX_SENT_ONCE)
-        self._sent_once[number] = None
-        return True
 
     def _template_of(self, sent: PodCreate, item: Item, document: Document) -> _Template | None:
         """Return a new template from a stored pod; None if its pods have more in them that differs."""
@@ -369,9 +356,7 @@ class PodTemplateCache:
         head = b'{"metadata":' + _encode(part(document, "metadata"))
         if len(template.pieces) != len(sent.amounts) + 2 or item.raw != head + _encode_rest(template, sent.amounts):
             return None
-        _make_room(self._templates, _MAX_TEMPLATES)
-        self._templates[sent.key] = template
-        return template
+        return self._templates.keep(sent.key, template)
 
 
 def _has_unknown_fields(sent: PodCreate) -> bool:
@@ -443,10 +428,3 @@ def _read_amounts(sent: bytes) -> _Amounts | None:
     if causes or isinstance(resources, Emptied) or resource_warnings(resources, ""):
         return None
     return _Amounts(_encode(resources), _encode(outline), quality_of_service(pod))
-
-
-def _make_room(cache: dict[Any, Any], most: int) -> None:
-    """Remove the oldest entries of a full cache, a few at a time."""
-    if len(cache) >= most:
-        for oldest in list(islice(cache, _FORGOTTEN)):
-            del cache[oldest]

@@ -45,7 +45,7 @@ class Server:
         bootstrap(backend)
         self.api = Api(backend)
         if not short:
-            self.api._repeated_pods.learn = lambda info, sent, written: None  # type: ignore[method-assign]
+            self.api._pod_templates.learn = lambda info, sent, written: None  # type: ignore[method-assign]
 
     def send(self, sent: Sent) -> Response:
         """Return the answer."""
@@ -216,7 +216,7 @@ def test_pods_of_a_size_of_their_own_are_answered_as_on_the_long_way(path: str) 
         sent = post(renamed(sizes[number % len(sizes)], number), path)
         one, other = short.send(sent), long.send(sent)
         assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
-    assert short.api._repeated_pods.created > 70
+    assert short.api._pod_templates.created > 70
 
 
 def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_template() -> None:
@@ -225,8 +225,8 @@ def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_templ
         document = with_resources(sized(f"{number + 1}m"), None, sized("1", f"{number + 1}Mi"))
         document["metadata"] = {"name": f"p{number}", "labels": {"number": str(number)}}
         assert server.send(post(document)).status == 201
-    assert server.api._repeated_pods.created == 38
-    assert len(server.api._repeated_pods._templates) == 1
+    assert server.api._pod_templates.created == 38
+    assert len(server.api._pod_templates._templates) == 1
 
 
 def test_specs_of_known_templates_are_cut_once_and_large_ones_are_not_kept() -> None:
@@ -234,20 +234,20 @@ def test_specs_of_known_templates_are_cut_once_and_large_ones_are_not_kept() -> 
     for number in range(5):
         assert server.send(post(pod(f"p{number}"))).status == 201
     # The first two make the template, and the third is the first that is cut for it.
-    assert server.api._repeated_pods.known_specs == 2
+    assert server.api._pod_templates.known_specs == 2
     large = with_spec(containers=[{"name": "c", "image": "i", "args": ["x" * 20_000]}])
     for number in range(5):
         assert server.send(post(renamed(large, number + 5))).status == 201
-    assert server.api._repeated_pods.known_specs == 2
-    assert server.api._repeated_pods.created == 6
-    assert len(server.api._repeated_pods._specs) == 1
+    assert server.api._pod_templates.known_specs == 2
+    assert server.api._pod_templates.created == 6
+    assert len(server.api._pod_templates._specs) == 1
 
 
 def test_resources_are_forgotten_when_there_are_too_many() -> None:
     server = Server(short=True)
     for number in range(1100):
         assert server.send(post(renamed(with_resources(sized(f"{number + 1}m")), number))).status == 201
-    assert len(server.api._repeated_pods._amounts) <= 1024
+    assert len(server.api._pod_templates._amounts) <= 1024
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -324,7 +324,7 @@ def test_only_so_many_templates_are_known() -> None:
         for twice in ("a", "b"):
             document = pod(f"{twice}-{number}", lambda each: each["spec"].update(priority=0, hostname=f"h{number}"))  # type: ignore[attr-defined]  # noqa: B023
             assert client.post(PODS, document).status == 201
-    assert len(client.api._repeated_pods._templates) <= 512
+    assert len(client.api._pod_templates._templates) <= 512
 
 
 @pytest.mark.parametrize(
