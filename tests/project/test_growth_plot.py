@@ -31,9 +31,9 @@ def test_a_plot_has_what_its_data_has_and_is_repeatable(
 
 def test_measuring_writes_one_series_and_keeps_the_others(tmp_path: Path) -> None:
     path = tmp_path / "growth.json"
-    measure(path, "before", (5,), 1)
+    measure(path, "before", (5,), 3)
     before = load(path)["before"]
-    measure(path, "now", (5, 8), 1)
+    measure(path, "now", (5, 8), 3)
     assert load(path)["before"] == before
     assert load(path)["now"].keys() == before.keys()
     assert all(line.keys() == {"5", "8"} for line in load(path)["now"].values())
