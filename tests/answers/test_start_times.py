@@ -59,7 +59,9 @@ def test_when_room_comes_free(items: list[Pod], assumed: int | None, want: int |
     assert answer.median_ns == want
     assert {each.node for each in answer.starts} == {"" if want is None else "n1"}
     verdict = start_text(answer)[0]
-    assert verdict.startswith("pod/default/next does not start" if want is None else "pod/default/next starts in")
+    assert verdict.startswith(
+        "pod/default/next does not start within 7 d" if want is None else "pod/default/next starts in"
+    )
 
 
 def test_histories_give_a_range() -> None:

@@ -18,7 +18,8 @@ TEXTS = {
 }
 
 
-def explain(number: int, verdict: int) -> Status:
+def explain(value: int) -> Status:
+    number, verdict = value >> 16, value & 0xFFFF
     return Status(verdict_code(verdict), TEXTS[verdict & 0xFF], ("Taints", "Fit")[number])
 
 
@@ -114,7 +115,12 @@ def test_reasons_without_nodes_tell_nothing() -> None:
 
 def test_the_status_of_a_node() -> None:
     diagnosis = make([CPU, TAINT, None, (-1, 0)], absent=NARROWED, overrides={0: error("e")})
-    assert [diagnosis.status_of(row) for row in range(4)] == [error("e"), explain(*TAINT), NARROWED, None]
+    assert [diagnosis.status_of(row) for row in range(4)] == [
+        error("e"),
+        explain(TAINT[0] << 16 | TAINT[1]),
+        NARROWED,
+        None,
+    ]
     rejected = make([CPU], pre_filter=unresolvable("no"))
     assert rejected.status_of(0) == unresolvable("no")
 

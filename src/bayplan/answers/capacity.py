@@ -356,7 +356,7 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
                 found[row] = ("kept from the filters by PreFilter",)
             continue
         if failure not in known:
-            known[failure] = plan.explain(failure >> 16, failure & 0xFFFF).reasons
+            known[failure] = plan.status_of(failure).reasons
         found[row] = known[failure]
     return found
 

@@ -157,7 +157,7 @@ def _record_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> N
     for row in alive:
         failure = int(failures[row])
         if examined[row] and failure != PASSES:
-            found = plan.filter_error(failure) if failure & ERROR_BIT else plan.explain(failure >> 16, failure & 0xFFFF)
+            found = plan.filter_error(failure) if failure & ERROR_BIT else plan.status_of(failure)
             by_node[names[row] or ""] = {"plugin": found.plugin, **_recorded(found)}
     answer["filter"] = by_node
     answer["feasible"] = list[Json](

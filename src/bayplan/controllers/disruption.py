@@ -120,7 +120,7 @@ class DisruptionController(Controller):
         return bool(self._memories)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the keys of the budgets to reconcile: the one that changed, or those that the change of a pod may affect."""
+        """Return the keys of the budgets to reconcile: the changed budget, or all budgets that the change of a pod may affect."""
         item = event.object
         key = object_key(item.metadata)
         if isinstance(item, Pod):

@@ -38,7 +38,7 @@ class ScheduleResult:
         nominated_node: the node that was tried first, or "".
         tried_alone: whether it was chosen without looking at any other.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
-        refused_row, refusal: the row of the pod's nominated node if filters rejected it, with (filter, verdict); else -1.
+        refused_row, refusal: the row of the pod's nominated node if filters rejected it, with its first failure; else -1.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
         sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
         first_failures: the first failing filter by row, if nominated pods make a difference; else None.
@@ -59,7 +59,7 @@ class ScheduleResult:
         self.nominated_node = ""
         self.tried_alone = False
         self.refused_row = -1
-        self.refusal = (-1, 0)
+        self.refusal = PASSES
         self.sample: Sample | None = None
         self.sample_span = (0, 0)
         self.failure: Status | None = None
@@ -240,7 +240,7 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, nominated: NominatedPods, resu
         failure = plan.filtered.first_failure_at(row)
     if failure != PASSES:
         if not failure & ERROR_BIT:
-            result.refused_row, result.refusal = row, (failure >> 16, failure & 0xFFFF)
+            result.refused_row, result.refusal = row, failure
         return False
     result.row = row
     result.ties = [row]
@@ -367,12 +367,12 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
     examined = failures.examined
     rejecting: dict[str, None] = {}
     outside: dict[int, Status] = {}
-    refusing = plan.filtered.results[result.refusal[0]].name if result.refused_row >= 0 else ""
+    refusing = plan.filtered.results[result.refusal >> 16].name if result.refused_row >= 0 else ""
     if refusing and plan.pre.node_names is not None:
         rejecting[refusing] = None
         if not examined[result.refused_row]:
             # PreFilter excluded the nominated node, but its status has been recorded.
-            outside[result.refused_row] = plan.explain(*result.refusal)
+            outside[result.refused_row] = plan.status_of(result.refusal)
     if plan.pre.node_names is not None:
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
     unknown: tuple[Status, ...] = ()
@@ -396,7 +396,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         examined=examined,
         values=failures.values,
         filters=tuple(part.name for part in plan.filtered.results),
-        explain=plan.explain,
+        explain=plan.status_of,
         counts=counts,
         absent_status=absent_status(plan, refusing),
         overrides=outside,
@@ -426,6 +426,6 @@ def diagnose_pre_filter(plan: Plan, status: Status) -> Diagnosis:
         examined=np.zeros(capacity, dtype=np.bool_),
         values=np.full(capacity, PASSES, dtype=np.int64),
         filters=(),
-        explain=plan.explain,
+        explain=plan.status_of,
         unschedulable_plugins=rejecting,
     )

@@ -183,8 +183,12 @@ class Plan:
 
     def filter_error(self, failure: int) -> Status:
         """Return the Error with which a failure (``number << 16 | verdict``) ends the cycle."""
-        status = self.explain(failure >> 16, failure & 0xFFFF)
+        status = self.status_of(failure)
         return error(f'running "{status.plugin}" filter plugin: {status.message}').by(status.plugin)
+
+    def status_of(self, failure: int) -> Status:
+        """Return the status of a failure (``number << 16 | verdict``)."""
+        return self.explain(failure >> 16, failure & 0xFFFF)
 
     def explain(self, number: int, verdict: int) -> Status:
         """Return the status of a verdict of the filter with this number."""

@@ -109,10 +109,10 @@ class Records:
             if scored:
                 scales = tuple(plan.totals.scales)
         failures = sorted(result.nominated_failures.items())
-        overrides = tuple([(row, failure >> 16, failure & 0xFFFF) for row, failure in failures])
         if result.refused_row >= 0 and not plan.examined()[result.refused_row]:
             # PreFilter excluded the nominated node, but it was evaluated before the others.
-            overrides += ((result.refused_row, *result.refusal),)
+            failures.append((result.refused_row, result.refusal))
+        overrides = tuple([(row, failure >> 16, failure & 0xFFFF) for row, failure in failures])
         own_ties = not scored or result.table is not None or result.extended is not None
         return Frame(
             keyframe,

@@ -148,7 +148,7 @@ class PluginExtender:
             if not examined[row]:
                 found[name] = left_out
                 continue
-            found[name] = status = None if failure == PASSES else plan.explain(failure >> 16, failure & 0xFFFF)
+            found[name] = status = None if failure == PASSES else plan.status_of(failure)
             if status is not None and status.code is Code.ERROR:
                 return error(f'running "{status.plugin}" filter plugin: {status.message}')
         return found

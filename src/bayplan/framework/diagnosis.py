@@ -29,7 +29,7 @@ class Diagnosis:
         examined: bool[rows], nodes that filters ran on.
         values: int64[rows], ``number << 16 | verdict`` of the first filter that failed, by its index in `filters`; -1: none.
         filters: names of the filters that ran, in order.
-        explain: the function that returns the status of a (filter number, verdict).
+        explain: the function that returns the status of an element of `values`.
         absent_status: the status of nodes that PreFilter excluded, or None.
         overrides: by row, statuses that are not packed verdicts: those of extenders.
         counts: number of examined nodes per value, without -1; counted if not given.
@@ -44,7 +44,7 @@ class Diagnosis:
     examined: Bools
     values: Ints
     filters: tuple[str, ...]
-    explain: Callable[[int, int], Status]
+    explain: Callable[[int], Status]
     absent_status: Status | None = None
     overrides: dict[int, Status] = field(default_factory=dict)
     counts: Mapping[int, int] | None = None
@@ -61,7 +61,7 @@ class Diagnosis:
             return self.overrides[row]
         if self.examined[row]:
             value = int(self.values[row])
-            return self.explain(value >> 16, value & 0xFFFF) if value >= 0 else None
+            return self.explain(value) if value >= 0 else None
         return self.absent_status
 
     def rows_with(self, code: Code) -> Bools | None:
@@ -95,7 +95,7 @@ class Diagnosis:
                     counts[int(self.values[row])] -= 1
         for value, count in counts.items():
             if count:
-                yield self.explain(value >> 16, value & 0xFFFF), count
+                yield self.explain(value), count
         for status in (*self.overrides.values(), *self.unknown):
             yield status, 1
 

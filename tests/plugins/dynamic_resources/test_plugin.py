@@ -57,7 +57,7 @@ def rejected_everywhere(world: World, status: Status | None = None) -> Diagnosis
         examined=np.ones(count, dtype=np.bool_),
         values=np.ones(count, dtype=np.int64),
         filters=("DynamicResources",),
-        explain=lambda number, verdict: unresolvable(),
+        explain=lambda value: unresolvable(),
     )
 
 

@@ -111,7 +111,7 @@ def _keep_allocated(spec: Document, old: Document) -> None:
 
 
 def _normalize_addresses(spec: Document, old: Document) -> None:
-    """Set `clusterIP` and the first of `clusterIPs` to the same value: the one that the client changed."""
+    """Set `clusterIP` and the first of `clusterIPs` to the value that the client changed."""
     address, addresses = spec.get("clusterIP") or "", texts(spec, "clusterIPs")
     if not old:
         if address and not addresses:

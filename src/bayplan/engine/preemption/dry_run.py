@@ -220,4 +220,4 @@ class DryRun:
             return unresolvable(NO_VICTIMS)
         if reason & ERROR_BIT:
             return self._plan.filter_error(reason)
-        return self._plan.explain(reason >> 16, reason & 0xFFFF)
+        return self._plan.status_of(reason)

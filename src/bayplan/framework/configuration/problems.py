@@ -204,7 +204,7 @@ class _Finder:
             if steps[: len(profile)] == profile and steps[-1] == "name" and "enabled" in steps and value.value == name
         ]
         for wanted in (point, "multiPoint"):
-            # Of duplicate entries, report the last: it is the one that is rejected.
+            # Report the last of several duplicate entries, which is rejected.
             for steps in reversed(places):
                 if wanted in steps:
                     return steps
