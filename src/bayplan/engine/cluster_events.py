@@ -5,6 +5,7 @@ The cases are those of kube-scheduler's event handlers.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -105,7 +106,7 @@ class ClusterEvents:
             return []
         scheduler.queue.update(old, new, now_ns)
         if nominated_node_changed(old, new):
-            self._nomination_left(old, now_ns)
+            self._move_all(old, None, now_ns)
         return []
 
     def _delete_pod(self, pod: Pod, now_ns: int) -> list[Action]:
@@ -121,8 +122,7 @@ class ClusterEvents:
         scheduler.queue.delete(pod)
         if key in scheduler.assumed or scheduler.waiting_pods.get(key) is not None:
             return self._delete_assumed_pod(pod, now_ns)
-        if pod.status.nominated_node_name:
-            self._nomination_left(pod, now_ns)
+        self._move_all(pod, None, now_ns)
         return []
 
     def _delete_assumed_pod(self, pod: Pod, now_ns: int) -> list[Action]:
@@ -142,13 +142,6 @@ class ClusterEvents:
         """Wake the pods that may fit now that a pod left its node."""
         self._scheduler.queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_ns)
         return []
-
-    def _nomination_left(self, pod: Pod, now_ns: int) -> None:
-        """Wake the pods in whose cycles a nominated pod counted on its node."""
-        priority = pod.spec.priority or 0
-        self._scheduler.queue.move_all(
-            ASSIGNED_POD_DELETE, pod, None, now_ns, lambda other: (other.spec.priority or 0) <= priority
-        )
 
     # Nodes and the rest.
 
@@ -172,7 +165,8 @@ class ClusterEvents:
     def _move_all(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
         """Wake the pods that a change may help."""
         for change in object_changes(old, new, gates=self._scheduler.state.request_gates):
-            self._scheduler.queue.move_all(change.event, change.old, change.new, now_ns)
+            pre_check = None if change.max_priority is None else partial(_has_priority_up_to, change.max_priority)
+            self._scheduler.queue.move_all(change.event, change.old, change.new, now_ns, pre_check)
 
     def _place_waiting_for(self, node: Node) -> None:
         """Add the pods that were bound to this node before the node was known."""
@@ -196,3 +190,7 @@ class ClusterEvents:
         else:
             state.put_object(key, new)
         self._move_all(old, new, now_ns)
+
+
+def _has_priority_up_to(highest: int, pod: Pod) -> bool:
+    return (pod.spec.priority or 0) <= highest
