@@ -37,14 +37,14 @@ class Sent(NamedTuple):
 
 
 class Server:
-    """An API whose uids follow from a seed; with `short` it knows the short way."""
+    """An API whose uids follow from a seed; with `cached` it has the template cache."""
 
-    def __init__(self, *, short: bool) -> None:
+    def __init__(self, *, cached: bool) -> None:
         self.store = Store()
         backend = Backend(self.store, clock=lambda: 1_767_225_600.0, entropy=random.Random(1).randbytes)
         bootstrap(backend)
         self.api = Api(backend)
-        if not short:
+        if not cached:
             self.api._pod_templates.learn = lambda info, sent, written: None  # type: ignore[method-assign]
 
     def send(self, sent: Sent) -> Response:
@@ -192,35 +192,35 @@ def renamed(body: object, number: int) -> object:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(CREATES, CREATES, CREATES, st.sampled_from(BETWEEN)), max_size=25))
-def test_the_short_way_answers_and_stores_what_the_long_way_does(requests: list[Sent]) -> None:
-    short, long = Server(short=True), Server(short=False)
+def test_with_the_cache_responses_and_store_are_those_of_the_regular_path(requests: list[Sent]) -> None:
+    cached, regular = Server(cached=True), Server(cached=False)
     templates = [post(pod(f"before-{number}")) for number in range(3)]
     for sent in (*templates, *requests):
-        one, other = short.send(sent), long.send(sent)
+        one, other = cached.send(sent), regular.send(sent)
         assert (one.status, one.body, one.content_type, one.headers, one.revision) == (
             other.status, other.body, other.content_type, other.headers, other.revision
         )  # fmt: skip
     kept = [
         {name: list(server.store.table(name).items()) for name in server.store.table_names()}
-        for server in (short, long)
+        for server in (cached, regular)
     ]
     assert kept[0] == kept[1]
-    short.store.check_invariants()
+    cached.store.check_invariants()
 
 
 @pytest.mark.parametrize("path", PATHS[:2])
-def test_pods_of_a_size_of_their_own_are_answered_as_on_the_long_way(path: str) -> None:
-    short, long = Server(short=True), Server(short=False)
+def test_pods_with_different_requests_get_the_responses_of_the_regular_path(path: str) -> None:
+    cached, regular = Server(cached=True), Server(cached=False)
     sizes = [*SIZES, *RAW_SIZES]
     for number in range(4 * len(sizes)):
         sent = post(renamed(sizes[number % len(sizes)], number), path)
-        one, other = short.send(sent), long.send(sent)
+        one, other = cached.send(sent), regular.send(sent)
         assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
-    assert short.api._pod_templates.created > 70
+    assert cached.api._pod_templates.created > 70
 
 
 def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_template() -> None:
-    server = Server(short=True)
+    server = Server(cached=True)
     for number in range(40):
         document = with_resources(sized(f"{number + 1}m"), None, sized("1", f"{number + 1}Mi"))
         document["metadata"] = {"name": f"p{number}", "labels": {"number": str(number)}}
@@ -229,8 +229,8 @@ def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_templ
     assert len(server.api._pod_templates._templates) == 1
 
 
-def test_specs_of_known_templates_are_cut_once_and_large_ones_are_not_kept() -> None:
-    server = Server(short=True)
+def test_specs_of_known_templates_are_cached_unless_they_are_large() -> None:
+    server = Server(cached=True)
     for number in range(5):
         assert server.send(post(pod(f"p{number}"))).status == 201
     # The first two make the template, and the third is the first that is cut for it.
@@ -243,19 +243,19 @@ def test_specs_of_known_templates_are_cut_once_and_large_ones_are_not_kept() -> 
     assert len(server.api._pod_templates._specs) == 1
 
 
-def test_resources_are_forgotten_when_there_are_too_many() -> None:
-    server = Server(short=True)
+def test_the_number_of_cached_resources_is_limited() -> None:
+    server = Server(cached=True)
     for number in range(1100):
         assert server.send(post(renamed(with_resources(sized(f"{number + 1}m")), number))).status == 201
     assert len(server.api._pod_templates._amounts) <= 1024
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_body_is_answered_alike_the_third_time(path: str) -> None:
-    short, long = Server(short=True), Server(short=False)
+def test_repeated_bodies_get_the_responses_of_the_regular_path(path: str) -> None:
+    cached, regular = Server(cached=True), Server(cached=False)
     for number in range(4 * len(BODIES)):
         sent = post(renamed(BODIES[number // 4], number), path)
-        one, other = short.send(sent), long.send(sent)
+        one, other = cached.send(sent), regular.send(sent)
         assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
 
 
@@ -270,12 +270,12 @@ def test_every_body_is_answered_alike_the_third_time(path: str) -> None:
         pytest.param('"spec":{CONTAINERS},"status":{"nope":1}', id="an unknown field in the status"),
     ],
 )
-def test_a_body_that_field_validation_refuses_makes_no_template(text: str) -> None:
-    short, long = Server(short=True), Server(short=False)
+def test_a_body_that_strict_validation_refuses_makes_no_template(text: str) -> None:
+    cached, regular = Server(cached=True), Server(cached=False)
     twice = '{"metadata":{"name":"p"},' + text + "}"
     for number, validation in enumerate(("Ignore", "Ignore", "Ignore", "Strict", "Warn")):
         sent = post(renamed(raw(twice), number), f"{PODS}?fieldValidation={validation}")
-        one, other = short.send(sent), long.send(sent)
+        one, other = cached.send(sent), regular.send(sent)
         assert (one.status, one.body, one.headers) == (other.status, other.body, other.headers)
 
 
@@ -299,26 +299,26 @@ def _range(client: Client) -> None:
         pytest.param(_range, False, id="limits for the containers of the namespace"),
     ],
 )
-def test_the_short_way_is_taken_while_nothing_has_changed_that_admission_looks_at(
+def test_a_template_is_used_while_admission_reads_the_same_objects(
     between: Callable[[Client], None], want: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Client()
     for name in ("a", "b"):
         assert client.post(PODS, pod(name)).status == 201
     between(client)
-    long_ways: list[object] = []
+    regular: list[object] = []
     create = writing.create
 
     def counted(*arguments: object) -> object:
-        long_ways.append(arguments)
+        regular.append(arguments)
         return create(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(writing, "create", counted)
     assert client.post(PODS, pod("c")).status == 201
-    assert (not long_ways) is want
+    assert (not regular) is want
 
 
-def test_only_so_many_templates_are_known() -> None:
+def test_the_number_of_templates_is_limited() -> None:
     client = Client()
     for number in range(600):
         for twice in ("a", "b"):
@@ -333,11 +333,11 @@ def test_only_so_many_templates_are_known() -> None:
         pytest.param({"controller.kubernetes.io/pod-deletion-cost": "much"}, 422, id="a deletion cost"),
         pytest.param({"seccomp.security.alpha.kubernetes.io/pod": "odd"}, 422, id="a seccomp profile"),
         pytest.param({"kubernetes.io/config.mirror": "x"}, 422, id="a mirror pod"),
-        pytest.param({"example.com/note": "odd"}, 201, id="one without a meaning"),
+        pytest.param({"example.com/note": "odd"}, 201, id="an annotation that nothing reads"),
     ],
 )
-def test_annotations_with_a_meaning_are_checked_in_every_pod(annotations: dict[str, str], want: int) -> None:
-    server = Server(short=True)
+def test_annotations_that_kubernetes_reads_are_checked_in_every_pod(annotations: dict[str, str], want: int) -> None:
+    server = Server(cached=True)
     for number in range(3):
         fine = {key: "1" if "cost" in key else "unconfined" for key in annotations if "mirror" not in key}
         assert server.send(post(renamed(with_metadata(annotations=fine), number))).status == 201
