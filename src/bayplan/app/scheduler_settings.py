@@ -188,7 +188,7 @@ def guarded_registry(
 ) -> tuple[Registry, Sequence[CustomPlugin]]:
     """Return all available plugins, custom ones guarded, and the custom ones that options enable."""
     registry, custom_plugins = load_custom_plugins(options.plugins, built_in)
-    return GuardedRegistry(registry.plugins, runner), custom_plugins
+    return GuardedRegistry(registry.plugins, runner, in_tree=registry.in_tree), custom_plugins
 
 
 def read_text(path: Path) -> str:
