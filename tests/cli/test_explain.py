@@ -248,7 +248,11 @@ def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pyt
         (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1, 2"),
         (["one", "{result}", "--node", "d"], "--node: expected a node that existed at this attempt, got 'd'"),
         (["one", "{result}", "{cluster}"], "source: expected one result directory, or files alone"),
-        (["one", "{result}", "--seed", "5"], "got a result, which was simulated with its own; try without them"),
+        (
+            ["one", "{result}", "--until", "5m", "--creation-times", "--max-pods", "9"],
+            "options of a simulation (--until, --creation-times, --max-pods): "
+            "got a result, which was simulated with its own; try without them",
+        ),
         (["one", "{cluster}.missing"], "cluster.json.missing"),
         (["one", "{cluster}", "--until", "soon"], "--until: expected a duration"),
     ],
@@ -270,6 +274,11 @@ def test_refused(
     printed = capsys.readouterr()
     assert want in printed.err
     assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_a_result_takes_the_options_of_questions(result: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "huge", result, "--seed", "5", "--strict"]) == 0
+    assert "What would help" in capsys.readouterr().out
 
 
 def test_the_help_begins_with_the_line_that_the_program_shows(capsys: pytest.CaptureFixture[str]) -> None:

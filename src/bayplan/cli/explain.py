@@ -229,18 +229,15 @@ class _Question:
     def _of_result(self, pod: str, shown: Shown) -> Explanation | Workload:
         """Explain a pod of a stored result; the options of the scheduler are for changes that would help."""
         options, path = self._options, self._options.paths[0]
-        scheduler = SimulationOptions(
-            paths=options.paths,
-            record_level=RecordLevel.FULL,
-            mode=options.mode,
-            config=options.config,
-            algorithm_provider=options.algorithm_provider,
-            feature_gates=options.feature_gates,
-            plugins=options.plugins,
-        )
-        if options != scheduler:
-            got = "a result, which was simulated with its own"
-            raise InputError("options of a simulation", where=path, got=got, hint="without them")
+        of_simulation = {
+            "--until": options.until_ns is not None,
+            "--creation-times": options.creation_times,
+            "--max-pods": options.max_pods != DEFAULT_MAX_PODS,
+        }
+        given = [name for name, is_given in of_simulation.items() if is_given]
+        if given:
+            what, got = f"options of a simulation ({', '.join(given)})", "a result, which was simulated with its own"
+            raise InputError(what, where=path, got=got, hint="without them")
         # PyArrow takes a while to import, and input does not need it.
         from bayplan.analysis.result_directory import open_result
         from bayplan.app.sources.result_source import result_source
