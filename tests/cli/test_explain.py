@@ -229,8 +229,13 @@ def test_the_node_of_an_invalid_score_is_named(
     plugin = f"{tmp_path / 'mine.py'}:NotOnB=5"
     assert main(["explain", "one", cluster, "--plugin", plugin]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert 'plugin "NotOnB" returns an invalid score 500, it should in the range of [0, 100]' in out
-    assert 'note: plugin "NotOnB" returns an invalid score 500 for node c: scores are 0 to 100' in out
+    assert out.startswith(
+        'default/one is pending: plugin "NotOnB" returns an invalid score 500 for node c: scores are 0 to 100 priority'
+    )
+    event = 'FailedScheduling applying score defaultWeights on Score plugins: plugin "NotOnB" returns an invalid'
+    assert event in out
+    assert out.count("invalid score") == out.count("returns an invalid") == 2
+    assert "note:" not in out
 
 
 def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

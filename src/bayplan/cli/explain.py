@@ -269,11 +269,11 @@ class _Question:
         waiting = cluster.scheduler.pods.get(last.key)
         if waiting is None:
             return found
-        error = error_text(cluster.trial(), waiting, found.message)
-        if error != found.message:
-            # The recorded message names no node.
-            found = replace(found, notes=[*found.notes, error])
-        return with_suggestions(found, cluster.trial(), waiting, shown.node)
+        trial = cluster.trial()
+        # The recorded message of an invalid score names no node.
+        message = error_text(trial, waiting, found.message)
+        found = replace(found, verdict=found.verdict.replace(found.message, message), message=message)
+        return with_suggestions(found, trial, waiting, shown.node)
 
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         """Explain a pod of a cluster in its current state."""
