@@ -41,13 +41,12 @@ def test_custom_plugins_are_those_that_are_not_in_tree_wherever_their_classes_ar
     class InBayplan(Both):
         __module__ = "bayplan.plugins.mine"
 
-    registry = Registry({"Filters": Filters}, in_tree=("Filters",)).with_plugins(InBayplan, Scores, Both)
+    registry = in_tree_registry().with_plugins(InBayplan, Scores, Both)
     enabled = {
-        "filter": [("Filters", 0), ("Both", 0), ("InBayplan", 0), ("Unheard", 0)],
-        "score": [("Filters", 2), ("InBayplan", 3)],
+        "filter": [("NodeName", 0), ("Both", 0), ("InBayplan", 0), ("Unheard", 0)],
+        "score": [("ImageLocality", 2), ("InBayplan", 3)],
     }
     assert registry.custom_plugins(enabled) == ["Both", "InBayplan=3"]
-    assert in_tree_registry().custom_plugins({"filter": [("NodeName", 0)]}) == []
 
 
 def test_extension_points_come_in_the_order_of_a_cycle() -> None:
