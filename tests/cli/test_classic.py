@@ -113,7 +113,10 @@ def test_a_result_names_all_predicates_where_all_were_asked(
         (["--mode", "classic", "--config", "{wrong}"], "Priority type not found for Nope"),
         (["--mode", "classic", "--feature-gates", "Nope=true"], "unrecognized feature gate: Nope"),
         (["--mode", "classic", "--plugin", "x.py"], "expected FILE.py:Class"),
-        (["--algorithm-provider", "DefaultProvider"], "--mode classic"),
+        (
+            ["--algorithm-provider", "DefaultProvider"],
+            "without --mode classic: expected no algorithm provider, got 'DefaultProvider'; try --mode classic",
+        ),
     ],
 )
 def test_bad_options_are_exit_code_2_and_one_line(

@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from bayplan.base.errors import InputError
 from bayplan.cli.main import COMMANDS, main
 from bayplan.examples import example_path
+from bayplan.library import Cluster
 
 PLUGIN = '''
 from bayplan.framework.per_node_plugin import PerNodePlugin
@@ -147,7 +149,9 @@ def test_a_question_about_a_result_needs_the_plugins_of_its_run(
 ) -> None:
     result, plugin = plugin_run
     assert main([*arguments, result]) == 2
-    want = "expected the plugins of the run, got a result whose run had the custom plugin NotOnB; try --plugin FILE.py:NotOnB"
+    want = "expected the plugins of the run, got a result whose run had the custom plugin NotOnB=5; try --plugin FILE.py:NotOnB=5"
+    assert want in capsys.readouterr().err
+    assert main([*arguments, result, "--plugin", plugin.replace("=5", "=4")]) == 2
     assert want in capsys.readouterr().err
     assert main([*arguments, result, "--plugin", plugin]) in (0, 1)
     assert "fits now" not in capsys.readouterr().out
@@ -160,12 +164,62 @@ def test_an_explained_result_needs_the_plugins_of_its_run_to_try_changes(
     assert main(["explain", "two", result]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "NotOnB: node(s) were b" in out
-    assert "no changes were tried: the run had NotOnB, and a result has no plugins (--plugin FILE.py:NotOnB)" in out
+    assert "no changes were tried: the run had NotOnB=5, and a result has no plugins (--plugin FILE.py:NotOnB=5)" in out
     assert "What would help" not in out
     assert main(["explain", "two", result, "--plugin", plugin]) == 0
     out = capsys.readouterr().out
     assert "What would help" in out
     assert "no changes were tried" not in out
+    with pytest.raises(InputError, match=r"try --plugin FILE.py:NotOnB=5, or in Python plugins=\['FILE.py:NotOnB=5'\]"):
+        Cluster.open(result)
+
+
+def test_a_plugin_file_is_executed_once(plugin_run: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    result, plugin = plugin_run
+    file = Path(plugin.rpartition(":")[0])
+    file.write_text(file.read_text() + '\nprint("executed")\n')
+    assert main(["explain", "two", result, "--plugin", plugin]) == 0
+    out = capsys.readouterr().out
+    assert "What would help" in out
+    assert out.count("executed") == 1
+
+
+@pytest.mark.parametrize("mode", ["current", "classic"])
+def test_a_result_names_the_custom_plugins_of_its_run_with_their_weights(
+    mode: str, cluster: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    out = tmp_path / "with_plugin"
+    options = ["--mode", mode, "--plugin", f"{tmp_path / 'mine.py'}:NotOnB=5", "--out", str(out)]
+    assert main(["simulate", cluster, *options]) == 0
+    assert msgspec.json.decode((out / "summary.json").read_bytes())["custom_plugins"] == ["NotOnB=5"]
+    assert main(["waiting", str(out), *options[:4]]) == 1
+
+
+@pytest.mark.parametrize(
+    ("recorded", "plugin", "want"),
+    [
+        (None, False, "the run had no custom plugins but those of --plugin: an older Bayplan did not record them"),
+        (["NotOnB"], True, "1 of 1 pod is pending, for 1 reason."),
+        (["NotOnB"], False, "got a result whose run had the custom plugin NotOnB; try --plugin FILE.py:NotOnB"),
+    ],
+    ids=["nothing recorded", "a name without a weight", "a missing name without a weight"],
+)
+def test_results_of_an_older_version_can_be_asked_about(
+    recorded: list[str] | None,
+    plugin: bool,
+    want: str,
+    plugin_run: tuple[str, str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result, option = plugin_run
+    summary = Path(result, "summary.json")
+    facts = msgspec.json.decode(summary.read_bytes())
+    del facts["custom_plugins"]
+    summary.write_bytes(msgspec.json.encode({**facts, **({} if recorded is None else {"custom_plugins": recorded})}))
+    main(["waiting", result, *(["--plugin", option] if plugin else [])])
+    printed = capsys.readouterr()
+    assert want in " ".join((printed.out + printed.err).split())
 
 
 def test_the_node_of_an_invalid_score_is_named(
@@ -175,8 +229,13 @@ def test_the_node_of_an_invalid_score_is_named(
     plugin = f"{tmp_path / 'mine.py'}:NotOnB=5"
     assert main(["explain", "one", cluster, "--plugin", plugin]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert 'plugin "NotOnB" returns an invalid score 500, it should in the range of [0, 100]' in out
-    assert 'note: plugin "NotOnB" returns an invalid score 500 for node c: scores are 0 to 100' in out
+    assert out.startswith(
+        'default/one is pending: plugin "NotOnB" returns an invalid score 500 for node c: scores are 0 to 100 priority'
+    )
+    event = 'FailedScheduling applying score defaultWeights on Score plugins: plugin "NotOnB" returns an invalid'
+    assert event in out
+    assert out.count("invalid score") == out.count("returns an invalid") == 2
+    assert "note:" not in out
 
 
 def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +253,11 @@ def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pyt
         (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1, 2"),
         (["one", "{result}", "--node", "d"], "--node: expected a node that existed at this attempt, got 'd'"),
         (["one", "{result}", "{cluster}"], "source: expected one result directory, or files alone"),
-        (["one", "{result}", "--seed", "5"], "got a result, which was simulated with its own; try without them"),
+        (
+            ["one", "{result}", "--until", "5m", "--creation-times", "--max-pods", "9"],
+            "options of a simulation (--until, --creation-times, --max-pods): "
+            "got a result, which was simulated with its own; try without them",
+        ),
         (["one", "{cluster}.missing"], "cluster.json.missing"),
         (["one", "{cluster}", "--until", "soon"], "--until: expected a duration"),
     ],
@@ -216,6 +279,11 @@ def test_refused(
     printed = capsys.readouterr()
     assert want in printed.err
     assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_a_result_takes_the_options_of_questions(result: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "huge", result, "--seed", "5", "--strict"]) == 0
+    assert "What would help" in capsys.readouterr().out
 
 
 def test_the_help_begins_with_the_line_that_the_program_shows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,18 @@ def test_adding_leaves_the_old_registry_alone() -> None:
     assert "Scores" not in old
 
 
+def test_custom_plugins_are_those_that_are_not_in_tree_wherever_their_classes_are_from() -> None:
+    class InBayplan(Both):
+        __module__ = "bayplan.plugins.mine"
+
+    registry = in_tree_registry().with_plugins(InBayplan, Scores, Both)
+    enabled = {
+        "filter": [("NodeName", 0), ("Both", 0), ("InBayplan", 0), ("Unheard", 0)],
+        "score": [("ImageLocality", 2), ("InBayplan", 3)],
+    }
+    assert registry.custom_plugins(enabled) == ["Both", "InBayplan=3"]
+
+
 def test_extension_points_come_in_the_order_of_a_cycle() -> None:
     registry = Registry({}).with_plugins(Both)
     assert registry.extension_points_of("Both") == ("pre_filter", "filter", "score", "reserve")

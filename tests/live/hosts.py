@@ -104,7 +104,8 @@ class Cluster:
 
     def make(self) -> Scheduler:
         """Return a scheduler for an empty cluster: default plugins, and those of this cluster."""
-        registry = GuardedRegistry(in_tree_registry().with_plugins(*self.plugins).plugins, self.runner)
+        plain = in_tree_registry().with_plugins(*self.plugins)
+        registry = GuardedRegistry(plain.plugins, self.runner, in_tree=plain.in_tree)
         points = registry.extension_points_for_configuration
         configuration = load_configuration(HEADER, extension_points_of=points)
         configuration = configuration.with_plugins([(plugin.name, 1) for plugin in self.plugins], points)

@@ -278,7 +278,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         verdict: the pod's node or why it waits, in one sentence.
-        message: the scheduler's message about a waiting pod in upstream's words; otherwise "".
+        message: the scheduler's message about a waiting pod in upstream's words, except that an invalid score has its
+            node; otherwise "".
         reported_at: when that message was written to the pod's condition PodScheduled, in RFC 3339; "" if it is of an attempt of
             this run.
         message_now: the message of the attempt of this explanation, if it differs from the reported one; otherwise "".

@@ -29,10 +29,6 @@ FIRST_WARNINGS = 10_000
 """Maximum number of loader warnings in the facts; only input full of warnings exceeds it."""
 
 
-_IN_TREE = ("bayplan.plugins.", "bayplan.classic.")
-"""The packages with kube-scheduler's plugins."""
-
-
 class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Number of pods, and their fates at the end.
 
@@ -137,7 +133,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         start_ns, end_ns, stopped: see `SimulationResult`.
         pending: the largest groups of pods without a node; pending_groups: number of groups.
         missing_plugins: the plugins in the configuration that this version lacks; they had no effect.
-        custom_plugins: the names of the enabled plugins that are not kube-scheduler's: questions about the result need them.
+        custom_plugins: the enabled plugins that are not kube-scheduler's, which questions about the result need: ``NAME=WEIGHT``,
+            or ``NAME`` if it does not score. None if an older Bayplan wrote the result.
         node_groups: the node groups of an autoscaler.
         descheduled: the number of pods that a descheduler evicted.
         instants, events: the number of times at which something happened, and of changes sent to the scheduler.
@@ -152,7 +149,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     end_ns: int = 0
     stopped: str = ""
     missing_plugins: list[str] = []
-    custom_plugins: list[str] = []
+    custom_plugins: list[str] | None = None
     instants: int = 0
     events: int = 0
     pods: PodCounts = PodCounts()
@@ -187,7 +184,7 @@ def run_facts(result: SimulationResult) -> RunFacts:
         stopped=result.stopped,
         kubernetes=result.scheduler.release,
         missing_plugins=list(result.scheduler.missing_plugins),
-        custom_plugins=_custom_plugins(result),
+        custom_plugins=sorted({name for each in result.scheduler.profiles.values() for name in each.custom_plugins}),
         instants=counters.instants,
         events=counters.events,
         pods=_pod_counts(result),
@@ -212,11 +209,6 @@ def run_facts(result: SimulationResult) -> RunFacts:
         descheduled=len(result.descheduled or ()),
         input=_input_facts(result),
     )
-
-
-def _custom_plugins(result: SimulationResult) -> list[str]:
-    plugins = [plugin for profile in result.scheduler.profiles.values() for plugin in profile.plugins.values()]
-    return sorted({plugin.name for plugin in plugins if not type(plugin).__module__.startswith(_IN_TREE)})
 
 
 def _pod_counts(result: SimulationResult) -> PodCounts:

@@ -2,9 +2,22 @@
 
 from enum import StrEnum
 
+from bayplan.base.errors import InputError
+
 
 class Mode(StrEnum):
     """The scheduler that decides: the current one, or the scheduler of 2017 to 2019."""
 
     CURRENT = "current"
     CLASSIC = "classic"
+
+
+def refuse_provider(algorithm_provider: str) -> None:
+    """Refuse an algorithm provider for the current scheduler, which has none; "" is accepted.
+
+    Raises:
+        InputError: there is one.
+    """
+    if algorithm_provider:
+        what, got = "--algorithm-provider without --mode classic", f"'{algorithm_provider}'"
+        raise InputError(what, got=got, wanted="no algorithm provider", hint="--mode classic")

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
-from bayplan.app.mode import Mode
+from bayplan.app.mode import Mode, refuse_provider
 from bayplan.base.clock import Clock
-from bayplan.base.errors import ConfigurationError, InputError
+from bayplan.base.errors import ConfigurationError
 from bayplan.engine.assemble import Assemble, assemble_scheduler
 from bayplan.engine.scheduler import Scheduler
 from bayplan.extender.connections import ExtenderConnections
@@ -165,8 +165,7 @@ def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerS
         from bayplan.app.classic_settings import read_classic_settings
 
         return read_classic_settings(options, runner)
-    if options.algorithm_provider:
-        raise InputError("--algorithm-provider without --mode classic", hint="--mode classic")
+    refuse_provider(options.algorithm_provider)
     gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
     registry, custom_plugins = guarded_registry(options, runner, in_tree_registry())
     text, where = "", ""
@@ -189,7 +188,7 @@ def guarded_registry(
 ) -> tuple[Registry, Sequence[CustomPlugin]]:
     """Return all available plugins, custom ones guarded, and the custom ones that options enable."""
     registry, custom_plugins = load_custom_plugins(options.plugins, built_in)
-    return GuardedRegistry(registry.plugins, runner), custom_plugins
+    return GuardedRegistry(registry.plugins, runner, in_tree=registry.in_tree), custom_plugins
 
 
 def read_text(path: Path) -> str:

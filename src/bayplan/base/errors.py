@@ -6,6 +6,7 @@
     ├── InputError            something the user gave is wrong: a manifest, a trace, an option (exit code 2)
     │   ├── ConfigurationError    a scheduler configuration
     │   ├── PluginError           a custom plugin that can't be loaded, or breaks its contract
+    │   ├── MissingPlugins        a question about a result without the custom plugins of its run
     │   └── MissingExtra          an optional package that is not installed
     ├── PluginFailure         a custom plugin failed in the middle of a cycle, where hosts survive that
     ├── EngineBusy            a scheduler on a thread of its own did not answer in time
@@ -53,6 +54,30 @@ class ConfigurationError(InputError):
 
 class PluginError(InputError):
     """A custom plugin that cannot be loaded or breaks the contract of its extension point."""
+
+
+class MissingPlugins(InputError):
+    """A question about a result without the custom plugins of its run.
+
+    Args:
+        plugins: the missing ones, as ``NAME=WEIGHT`` or ``NAME``.
+        where: the result.
+
+    Attributes:
+        plugins: as given.
+        options: the options that enable them; the paths of their files are not in a result.
+    """
+
+    def __init__(self, plugins: list[str], *, where: str) -> None:
+        self.plugins = plugins
+        self.options = " ".join(f"--plugin FILE.py:{plugin}" for plugin in plugins)
+        super().__init__(
+            "custom plugins",
+            where=where,
+            got=f"a result whose run had the custom plugin{'s' * (len(plugins) > 1)} {', '.join(plugins)}",
+            wanted="the plugins of the run",
+            hint=f"{self.options}, or in Python plugins={[f'FILE.py:{plugin}' for plugin in plugins]}",
+        )
 
 
 class MissingExtra(InputError):

@@ -176,12 +176,13 @@ def classic_profile(
         "pre_filter": _of_type(others, classes, PreFilterPlugin),
         "filter": [(name, 0) for name in others],
     }
+    in_tree = frozenset(classes)
     for name, weight in custom:
         classes[name] = registry.plugins[name]
         for point in registry.extension_points_of(name):
             points[point].append((name, weight if point == "score" else 0))
     points["bind"].append((DefaultBinder.name, 0))
-    made_by = replace_registry(registry, plugins=classes)
+    made_by = replace_registry(registry, plugins=classes, in_tree=in_tree)
     return (
         Profile(handle.scheduler_name, points, arguments=given, registry=made_by, handle=handle),
         Profile(handle.scheduler_name, never_asked, arguments=given, registry=made_by, handle=handle),

@@ -30,7 +30,7 @@ from bayplan.app.simulation import SimulationOptions
 from bayplan.app.sources.cluster_source import DEFAULT_APPLIED_NS, ClusterSource, SourceKind, SourceOptions
 from bayplan.app.sources.file_source import is_dump, open_files, read_setup_of, source_of
 from bayplan.app.sources.opening import open_source, source_kind
-from bayplan.base.errors import InputError
+from bayplan.base.errors import InputError, MissingPlugins
 from bayplan.cli.question_options import print_lines
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
@@ -229,54 +229,51 @@ class _Question:
     def _of_result(self, pod: str, shown: Shown) -> Explanation | Workload:
         """Explain a pod of a stored result; the options of the scheduler are for changes that would help."""
         options, path = self._options, self._options.paths[0]
-        scheduler = SimulationOptions(
-            paths=options.paths,
-            record_level=RecordLevel.FULL,
-            mode=options.mode,
-            config=options.config,
-            algorithm_provider=options.algorithm_provider,
-            feature_gates=options.feature_gates,
-            plugins=options.plugins,
-        )
-        if options != scheduler:
-            got = "a result, which was simulated with its own"
-            raise InputError("options of a simulation", where=path, got=got, hint="without them")
+        of_simulation = {
+            "--until": options.until_ns is not None,
+            "--creation-times": options.creation_times,
+            "--max-pods": options.max_pods != DEFAULT_MAX_PODS,
+        }
+        given = [name for name, is_given in of_simulation.items() if is_given]
+        if given:
+            what, got = f"options of a simulation ({', '.join(given)})", "a result, which was simulated with its own"
+            raise InputError(what, where=path, got=got, hint="without them")
         # PyArrow takes a while to import, and input does not need it.
         from bayplan.analysis.result_directory import open_result
-        from bayplan.app.sources.result_source import missing_custom_plugins, plugin_hint
+        from bayplan.app.sources.result_source import result_source
 
         result = open_result(path)
         setup = read_setup_of(self._source)
-        missing = missing_custom_plugins(result, setup)
         with reported_plugin_errors(setup.custom_plugins):
-            found = self._of_run(pod, shown, result, None if missing else lambda: open_source(self._source))
-        if missing and isinstance(found, Explanation):
-            names = ", ".join(missing)
-            note = f"no changes were tried: the run had {names}, and a result has no plugins ({plugin_hint(missing)})"
-            found = replace(found, notes=[*found.notes, note])
-        return found
+            return self._of_run(pod, shown, result, lambda: result_source(result, setup, self._source))
 
     def _of_run(
-        self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource] | None
+        self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource]
     ) -> Explanation | Workload:
-        """Explain a pod of a run; changes that would help a waiting pod are tried on the cluster of its `end`, if it is given."""
+        """Explain a pod of a run; changes that would help a waiting pod are tried on the cluster of its `end`."""
         lives = find_pods(pod, source.pods)
         if len({life.key for life in lives}) > 1:
             return Workload(source, lives, "", [], [])
         found = explain_pod(source, lives, attempt=shown.attempt, node=shown.node, best=shown.best)
         last = lives[-1]
-        if end is None or last.fate not in WAITING or last.pod is None or shown.attempt is not None:
+        if last.fate not in WAITING or last.pod is None or shown.attempt is not None:
             return found
-        cluster = Cluster.of(end(), seed=self._options.seed, record_level=RecordLevel.OFF)
+        try:
+            present = end()
+        except MissingPlugins as problem:
+            names = ", ".join(problem.plugins)
+            note = f"no changes were tried: the run had {names}, and a result has no plugins ({problem.options})"
+            return replace(found, notes=[*found.notes, note])
+        cluster = Cluster.of(present, seed=self._options.seed, record_level=RecordLevel.OFF)
         found = replace(found, assumptions=cluster.assumptions)
         waiting = cluster.scheduler.pods.get(last.key)
         if waiting is None:
             return found
-        error = error_text(cluster.trial(), waiting, found.message)
-        if error != found.message:
-            # The recorded message names no node.
-            found = replace(found, notes=[*found.notes, error])
-        return with_suggestions(found, cluster.trial(), waiting, shown.node)
+        trial = cluster.trial()
+        # The recorded message of an invalid score names no node.
+        message = error_text(trial, waiting, found.message)
+        found = replace(found, verdict=found.verdict.replace(found.message, message), message=message)
+        return with_suggestions(found, trial, waiting, shown.node)
 
     def _of_present(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         """Explain a pod of a cluster in its current state."""

@@ -127,7 +127,7 @@ def up(
     check_output_file(write_kubeconfig, "--write-kubeconfig")
     with exit_on_sigterm():
         service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
-        service.run(on_ready=_reporter(service, write_kubeconfig, paths or (), report=bool(paths) or once, once=once))
+        service.run(on_ready=_reporter(service, write_kubeconfig, paths or (), once=once))
 
 
 def kubelet_options(text: str) -> "KubeletOptions":
@@ -171,9 +171,7 @@ def event_ttl_ns(text: str) -> int:
     return duration_ns
 
 
-def _reporter(
-    service: "Service", kubeconfig: Path, paths: Sequence[str], *, report: bool, once: bool
-) -> Callable[[], None]:
+def _reporter(service: "Service", kubeconfig: Path, paths: Sequence[str], *, once: bool) -> Callable[[], None]:
     """Return the function to call when requests are served; it prints the addresses and the report."""
     from bayplan.apiserver.http.kubeconfig import CONTEXT, write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
@@ -199,7 +197,7 @@ def _reporter(
             print(f"new pods with restartPolicy Never or OnFailure end after {run_time} (--run-time)")
         if not once:
             print(f"try: kubectl --kubeconfig {kubeconfig} get nodes", flush=True)
-        if report:
+        if paths or once:
             from bayplan.app.first_report import begin_report
 
             begin_report(service, end if once else lambda: print("Ctrl-C ends it", flush=True))

@@ -41,6 +41,7 @@ class Profile:
         percentage_of_nodes_to_score: the profile's own setting, or None.
 
     Attributes:
+        custom_plugins: the custom plugins, see `Registry.custom_plugins`.
         compiling: the plugins that compile specs for plans.
         compiling_requests, compiling_volumes: the names of those whose `compile` reads requests, or volumes.
         signing: the plugins that may distinguish pods by more than labels, owner and spec.
@@ -72,6 +73,7 @@ class Profile:
                         raise PluginError(f"profile {scheduler_name}: plugin {name!r} does not exist")
                     self.plugins[name] = registry.make(name, arguments.get(name), handle)
         self._ordered = plugins
+        self.custom_plugins = registry.custom_plugins(plugins)
         self.pre_enqueue = self._at("pre_enqueue", PreEnqueuePlugin)
         self.queue_sort = self._at("queue_sort", QueueSortPlugin)
         self.pre_filter = self._at("pre_filter", PreFilterPlugin)

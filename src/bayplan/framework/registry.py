@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from bayplan.base.errors import PluginError
@@ -23,9 +23,14 @@ class Registry:
     """Plugin classes by name.
 
     In-tree and custom plugins have the same rights; a custom plugin can't reuse the name of another.
+
+    Attributes:
+        plugins: the classes by name.
+        in_tree: the names of those that are kube-scheduler's.
     """
 
     plugins: Mapping[str, type[Plugin[object]]]
+    in_tree: Collection[str] = field(default=(), kw_only=True)
 
     def __contains__(self, name: str) -> bool:
         return name in self.plugins
@@ -50,7 +55,20 @@ class Registry:
                 raise _without_extension_point(name, plugin)
             plugin.name = name
             merged[name] = plugin
-        return Registry(merged)
+        return Registry(merged, in_tree=self.in_tree)
+
+    def custom_plugins(self, enabled: Mapping[str, Sequence[tuple[str, int]]]) -> list[str]:
+        """Return the custom plugins of a profile in name order: ``NAME=WEIGHT``, or ``NAME`` if it has no weight.
+
+        Args:
+            enabled: names and weights by extension point; weight 0 if weights don't apply.
+        """
+        weights: dict[str, int] = {}
+        for entries in enabled.values():
+            for name, weight in entries:
+                if name in self and name not in self.in_tree:
+                    weights[name] = max(weight, weights.get(name, 0))
+        return [f"{name}={weight}" if weight else name for name, weight in sorted(weights.items())]
 
     def extension_points_of(self, name: str) -> tuple[str, ...]:
         """Return the extension points that a plugin implements."""

@@ -252,7 +252,8 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
             raise TrialEnded("ended before it was done")
 
     runner = TrialRunner(deadline_of(setup.registry), lambda: not fork.cancelled.is_set())
-    setup = replace(setup, registry=GuardedRegistry(setup.registry.plugins, runner))
+    registry = GuardedRegistry(setup.registry.plugins, runner, in_tree=setup.registry.in_tree)
+    setup = replace(setup, registry=registry)
     try:
         with setup.connect(setup.configuration) as connections:
             simulator = simulator_of(setup, connections.extenders)

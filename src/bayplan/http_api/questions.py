@@ -94,10 +94,10 @@ class QuestionScheduler:
         without: Collection[str] = (),
     ) -> Scheduler:
         """Return a scheduler for a state or an empty cluster, `without` some plugins."""
-        settings, configuration = self._settings, self.configuration
+        settings, configuration, registry = self._settings, self.configuration, self._settings.registry
         return settings.assemble(
             configuration.without_plugins(without) if without else configuration,
-            GuardedRegistry(settings.registry.plugins, self._runner),
+            GuardedRegistry(registry.plugins, self._runner, in_tree=registry.in_tree),
             feature_gates=settings.feature_gates,
             seed=seed,
             start_ns=start_ns,

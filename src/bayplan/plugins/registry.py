@@ -56,4 +56,5 @@ IN_TREE: tuple[type[Plugin[Any]], ...] = (
 
 def in_tree_registry() -> Registry:
     """Return a registry with all in-tree plugins; custom ones are added with `Registry.with_plugins`."""
-    return Registry({plugin.name: plugin for plugin in IN_TREE})
+    plugins = {plugin.name: plugin for plugin in IN_TREE}
+    return Registry(plugins, in_tree=plugins)

@@ -1312,7 +1312,7 @@ declare namespace Api {
     end_ns: number;
     stopped: string;
     missing_plugins: string[];
-    custom_plugins: string[];
+    custom_plugins: string[] | null;
     instants: number;
     events: number;
     pods: PodCounts;

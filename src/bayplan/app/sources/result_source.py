@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from bayplan.analysis.result_directory import ResultDirectory, open_result
@@ -24,7 +22,7 @@ from bayplan.app.sources.cluster_source import (
     in_order,
 )
 from bayplan.app.sources.file_source import read_setup_of
-from bayplan.base.errors import InputError
+from bayplan.base.errors import MissingPlugins
 from bayplan.objects.kinds import find_kind
 from bayplan.objects.meta import KubernetesObject, OwnerReference
 from bayplan.objects.pod import Pod
@@ -37,25 +35,29 @@ _CONFIGURATION = (
     "kube-scheduler's defaults are assumed: a result does not contain the configuration of its run (--config)"
 )
 
+_UNKNOWN_PLUGINS = Assumption(
+    "configuration", "the run had no custom plugins but those of --plugin: an older Bayplan did not record them"
+)
+
 
 def open_result_source(options: SourceOptions) -> ClusterSource:
     """Read a result directory as a source.
 
     Raises:
-        InputError: the folder is not a result directory, was written by a later version, or its run had custom plugins that the
-            options do not enable: the answers would be those of another scheduler.
+        InputError: the folder is not a result directory, was written by a later version, or see `result_source`.
     """
-    setup = read_setup_of(options)
-    result = open_result(options.paths[0])
-    missing = missing_custom_plugins(result, setup)
+    return result_source(open_result(options.paths[0]), read_setup_of(options), options)
+
+
+def result_source(result: ResultDirectory, setup: SchedulerSetup, options: SourceOptions) -> ClusterSource:
+    """Return a result as a source, with the scheduler that was read from the options.
+
+    Raises:
+        MissingPlugins: its run had custom plugins that the scheduler lacks, or other weights: another scheduler would answer.
+    """
+    missing = _missing_plugins(result, setup)
     if missing:
-        raise InputError(
-            "--plugin",
-            where=str(result.path),
-            got=f"a result whose run had the custom plugin{'s' * (len(missing) > 1)} {', '.join(missing)}",
-            wanted="the plugins of the run",
-            hint=plugin_hint(missing),
-        )
+        raise MissingPlugins(missing, where=str(result.path))
     objects: list[KubernetesObject] = [*result.nodes.values(), *result.objects]
     objects += [pod for life in result.pods if (pod := _pod(life)) is not None]
     unread: list[UnreadKind] = []
@@ -67,6 +69,7 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
         Assumption("time", f"the cluster is that of the end of the simulation, {time_text(result.end_ns)}"),
         sampling_assumption(setup.configuration, objects),
         scheduler_name_assumption(setup.configuration, objects),
+        _UNKNOWN_PLUGINS if result.facts.custom_plugins is None else None,
         *unread_assumptions(unread),
     ]
     return ClusterSource(
@@ -80,16 +83,13 @@ def open_result_source(options: SourceOptions) -> ClusterSource:
     )
 
 
-def missing_custom_plugins(result: ResultDirectory, setup: SchedulerSetup) -> list[str]:
-    """Return the names of the custom plugins of a result's run that a scheduler does not enable."""
+def _missing_plugins(result: ResultDirectory, setup: SchedulerSetup) -> list[str]:
+    """Return the custom plugins of a result's run that a scheduler does not enable with the same weights."""
     profiles = setup.configuration.profiles
-    enabled = {entry.name for profile in profiles for entries in profile.plugins.values() for entry in entries}
-    return [name for name in result.facts.custom_plugins if name not in enabled]
-
-
-def plugin_hint(names: Sequence[str]) -> str:
-    """Return the options that enable custom plugins; the paths of their files are not in a result."""
-    return " ".join(f"--plugin FILE.py:{name}" for name in names)
+    enabled = {each for profile in profiles for each in setup.registry.custom_plugins(profile.plugins)}
+    # One without a recorded weight is compared by its name.
+    enabled |= {each.partition("=")[0] for each in enabled}
+    return [each for each in result.facts.custom_plugins or () if each not in enabled]
 
 
 def objects_at(result: ResultDirectory, time_ns: int) -> list[KubernetesObject]:
