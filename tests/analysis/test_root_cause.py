@@ -56,6 +56,7 @@ ADDED = {
         }
     ],
 }
+IN_B = [make_claim("data").bound("pv1"), make_volume("pv1").bound("data").node_affinity(ZONE, "b")]
 SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
 
 
@@ -162,6 +163,25 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             make_pod("x").claim("data").node_affinity("topology.kubernetes.io/zone", "a"),
             "its volume data is in b, and no node there takes it: requires topology.kubernetes.io/zone In (a) (2)",
             id="the rule of the pod that excludes the nodes of its volume",
+        ),
+        pytest.param(
+            [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b"), *nodes("p", "b3", zone="b")],
+            make_pod("x").claim("data").node_selector(pool="p").node_affinity(ZONE, "a"),
+            f"its volume data is in b, and no node there takes it: requires pool=p (2), requires {ZONE} In (a) (1)",
+            id="each node counts for the first rule of the pod that excludes it",
+        ),
+        pytest.param(
+            [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b")],
+            make_pod("x").claim("data").node_affinity(ZONE, "a").node_affinity("pool", "p"),
+            "its volume data is in b, and no node there takes it: "
+            "requires topology.kubernetes.io/zone In (a) or pool In (p) (2)",
+            id="the terms of an affinity together exclude the nodes",
+        ),
+        pytest.param(
+            [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b")],
+            make_pod("x").claim("data").node_affinity("pool", "p", *(f"a-longer-name-of-a-pool-{n}" for n in range(3))),
+            "its volume data is in b, and no node there takes it: node selector or affinity (2)",
+            id="a rule that is too long to be quoted",
         ),
         pytest.param([], make_pod("x"), "the cluster has no nodes", id="no nodes"),
     ],

@@ -39,9 +39,6 @@ POD_AFFINITY = "InterPodAffinity"
 ADDED_AFFINITY = "addedAffinity"
 """The argument of NodeAffinity that adds an affinity to all pods."""
 
-SELECTION = "node selector or affinity"
-"""Why a node is excluded that several rules of the pod exclude."""
-
 _VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
 _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
@@ -279,18 +276,12 @@ class CauseWords:
     def _exclusions(self, rows: Bools, skip: str = "") -> dict[str, int]:
         """Return why nodes reject the pod with the number of nodes: each node counts once, for its first filter."""
         matrix, counts = self._matrix, dict[str, int]()
-        unselected: list[int] = []
         for row in np.flatnonzero(rows).tolist():
             for number, name in enumerate(matrix.filters):
                 if name != skip and name not in matrix.whole and matrix.failing[number, row]:
                     text = self._exclusion(name, row)
-                    if text == SELECTION:
-                        unselected.append(row)
                     counts[text] = counts.get(text, 0) + 1
                     break
-        rule = self._groups.common_rule(unselected)
-        if rule:
-            counts[rule] = counts.pop(SELECTION)
         return dict(largest_first(counts))
 
     def _exclusion(self, plugin: str, row: int) -> str:
@@ -303,7 +294,7 @@ class CauseWords:
         status = self._matrix.status(plugin, row)
         reasons = status.reasons if status is not None else ()
         if plugin == NODE_AFFINITY:
-            return self._added() if REASON_ENFORCED in reasons else SELECTION
+            return self._added() if REASON_ENFORCED in reasons else self._groups.rule_against(node)
         if plugin in _VOLUME_FILTERS and node is not None:
             for _, volume in bound_volumes(self._pod, self._around):
                 if not reaches(volume, node) and (where := volume_place(volume)):
