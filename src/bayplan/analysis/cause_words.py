@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from bayplan.analysis.shortage import shortage, shortages
 from bayplan.analysis.spread_domains import SpreadDomains, spread_domains
 from bayplan.analysis.surroundings import NoSurroundings, Surroundings
 from bayplan.analysis.units import format_amount, format_list
-from bayplan.analysis.volume_places import bound_volumes, claims_of, reaches, volume_place
+from bayplan.analysis.volume_places import bound_volumes, claims_of, nodes_reaching, volume_place
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts
@@ -67,6 +68,20 @@ class Clause(NamedTuple):
     text: str
     nearest: str = ""
     others: str = ""
+
+
+class BoundVolume(NamedTuple):
+    """A volume of the pod.
+
+    Attributes:
+        claim: the name of the claim that is bound to it.
+        where: its location, in words; "" if unknown.
+        nodes: the nodes that reach it, by name.
+    """
+
+    claim: str
+    where: str
+    nodes: dict[str, Node]
 
 
 class CauseWords:
@@ -296,9 +311,9 @@ class CauseWords:
         if plugin == NODE_AFFINITY:
             return self._added() if REASON_ENFORCED in reasons else self._groups.rule_against(node)
         if plugin in _VOLUME_FILTERS and node is not None:
-            for _, volume in bound_volumes(self._pod, self._around):
-                if not reaches(volume, node) and (where := volume_place(volume)):
-                    return f"its volume is {where}"
+            for each in self._bound:
+                if each.where and node.metadata.name not in each.nodes:
+                    return f"its volume is {each.where}"
         return " and ".join(reasons) or (status.message if status is not None else "") or plugin
 
     def _added(self) -> str:
@@ -436,17 +451,23 @@ class CauseWords:
 
     # --- volumes ------------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _bound(self) -> list[BoundVolume]:
+        """The known volumes to which claims of the pod are bound."""
+        return [
+            BoundVolume(claim.metadata.name, volume_place(volume), nodes_reaching(volume, self._nodes))
+            for claim, volume in bound_volumes(self._pod, self._around)
+        ]
+
     def _volume_nodes(self) -> Clause | None:
         """Return why the nodes that can reach a volume of the pod reject it; None if all nodes can reach its volumes."""
-        for claim, volume in bound_volumes(self._pod, self._around):
-            near = [node for node in self._nodes if reaches(volume, node)]
-            where = volume_place(volume)
+        for claim, where, near in self._bound:
             if not where or len(near) == len(self._nodes) or not near:
                 continue
-            its = f"its volume {claim.metadata.name} is {where}"
-            rows = np.isin(np.array(self._matrix.nodes), [node.metadata.name for node in near])
+            its = f"its volume {claim} is {where}"
+            rows = np.isin(np.array(self._matrix.nodes), list(near))
             if len(near) == 1:
-                return Clause(f"{its}, which {self._state(near[0], rows)}")
+                return Clause(f"{its}, which {self._state(next(iter(near.values())), rows)}")
             return Clause(f"{its}, and no node there takes it: {self._excluded(rows)}")
         return None
 
@@ -458,14 +479,11 @@ class CauseWords:
         return f"rejects it: {', '.join(self._exclusions(rows))}"
 
     def _volumes(self) -> str:
-        for claim, volume in bound_volumes(self._pod, self._around):
-            reachable = [node for node in self._nodes if reaches(volume, node)]
-            if reachable:
-                continue
-            where = volume_place(volume)
-            if where:
-                return f"its volume {claim.metadata.name} is {where}; no node is there"
-            return f"its volume {claim.metadata.name} can be reached from no node"
+        for claim, where, near in self._bound:
+            if not near:
+                return (
+                    f"its volume {claim} {f'is {where}; no node is there' if where else 'can be reached from no node'}"
+                )
         if "PersistentVolume" in self._around.unread:
             for claim in claims_of(self._pod, self._around):
                 name = claim.spec.volume_name
