@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.analysis.counted_words import counted, kinds_of, largest_first, plural, short_label
 from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, FilterMatrix
 from bayplan.analysis.node_groups_text import NodeGroups, term_text
 from bayplan.analysis.node_taints import CONDITION, reserving_taints, taint_text, untolerated_taints
+from bayplan.analysis.reason_counts import largest_first, reason_counts
 from bayplan.analysis.shortage import shortage, shortages
-from bayplan.analysis.spread_domains import SpreadDomains, spread_domains
+from bayplan.analysis.spread_domains import SpreadDomains, short_label, spread_domains
 from bayplan.analysis.surroundings import NoSurroundings, Surroundings
-from bayplan.analysis.units import format_amount, format_list
+from bayplan.analysis.units import format_amount, format_list, plural
 from bayplan.analysis.volume_places import bound_volumes, claims_of, nodes_reaching, volume_place
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -163,7 +163,7 @@ class CauseWords:
         return message
 
     def _unknown(self, kind: str, message: str) -> str:
-        return f"it is unknown why: the input has no {kinds_of(kind)}; without them, the scheduler reports: {message}"
+        return f"it is unknown why: the input has no {plural(kind, 0)}; without them, the scheduler reports: {message}"
 
     # --- the nodes that the pod may use -------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class CauseWords:
             if found:
                 return Clause(found)
         if "NodePorts" in full and (ports := host_ports_of(self._pod)):
-            taken = f"host {plural('port', ports)} {', '.join(map(str, ports))}"
+            taken = f"host {plural('port', len(ports))} {', '.join(map(str, ports))}"
             return Clause(
                 f"{taken} {'is' if len(ports) == 1 else 'are'} taken on {self._groups.every(rows)}", others=others
             )
@@ -211,7 +211,7 @@ class CauseWords:
         if not count or (self._groups.selection and bool((rows == self._groups.selected()).all())):
             return ""
         found = self._exclusions(rest)
-        why = counted(found) if len(found) > 1 else next(iter(found), "")
+        why = reason_counts(found) if len(found) > 1 else next(iter(found), "")
         return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
 
     def _nearest(self, rows: Bools) -> str:
@@ -262,7 +262,7 @@ class CauseWords:
         for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
-            only = f"only nodes with the {plural('taint', texts)} {' and '.join(texts)} offer"
+            only = f"only nodes with the {plural('taint', len(texts))} {' and '.join(texts)} offer"
             return f"it requests {amount}, which {only}; the pod does not tolerate {'them' if texts[1:] else 'it'}"
         return ""
 
@@ -275,7 +275,7 @@ class CauseWords:
             return None
         found = self._exclusions(rows)
         if len(found) != 1:
-            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {counted(found)}")
+            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {reason_counts(found)}")
         reason, taints = next(iter(found)), self._untolerated(rows)
         every, one = self._groups.every(rows), int(rows.sum()) == 1
         if reason == "cordoned":
@@ -284,7 +284,7 @@ class CauseWords:
             return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
         if reason == self._added():
             return Clause(f"{reason} excludes {every.rstrip(',')}")
-        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {counted(found)}")
+        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {reason_counts(found)}")
 
     # --- which filter rejects which nodes -----------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class CauseWords:
         node = self._by_name.get(self._matrix.nodes[row])
         if plugin == TAINTS and node is not None:
             taints = [taint_text(each) for each in untolerated_taints(self._pod, node)]
-            return f"{plural('taint', taints)} {' and '.join(taints[:SHOWN])}" if taints else "taints"
+            return f"{plural('taint', len(taints))} {' and '.join(taints[:SHOWN])}" if taints else "taints"
         if plugin == CORDON:
             return "cordoned"
         status = self._matrix.status(plugin, row)
@@ -323,7 +323,7 @@ class CauseWords:
         return f"the scheduler's configuration ({ADDED_AFFINITY}{': ' if terms else ''}{terms})"
 
     def _excluded(self, rows: Bools, skip: str = "") -> str:
-        return counted(self._exclusions(rows, skip))
+        return reason_counts(self._exclusions(rows, skip))
 
     def _reasons(self, plugin: str, rows: Bools) -> str:
         """Return the reasons of a filter on some nodes, each with its number of nodes."""
@@ -333,7 +333,7 @@ class CauseWords:
             status = matrix.status(plugin, row)
             for reason in (status.reasons or (status.message,)) if status is not None else ():
                 seen[reason] = seen.get(reason, 0) + 1
-        return counted(dict(largest_first(seen))) if seen else plugin
+        return reason_counts(dict(largest_first(seen))) if seen else plugin
 
     # --- labels -------------------------------------------------------------------------------------------------------
 
@@ -350,7 +350,7 @@ class CauseWords:
             if not any(node.metadata.labels.get(key) == value for node in self._nodes)
         ]
         if missing:
-            return f"no node has the {plural('label', missing)} {', '.join(missing[:SHOWN])} (nodeSelector)"
+            return f"no node has the {plural('label', len(missing))} {', '.join(missing[:SHOWN])} (nodeSelector)"
         terms = self._groups.terms()
         impossible = [self._groups.unmet(term) for term in terms]
         if terms and all(impossible):
@@ -363,7 +363,7 @@ class CauseWords:
 
     def _taints(self) -> str:
         found = self._untolerated(self._matrix.known)
-        return f"every node has a taint that it does not tolerate: {counted(found, 'taint ')}" if found else ""
+        return f"every node has a taint that it does not tolerate: {reason_counts(found, 'taint ')}" if found else ""
 
     def _untolerated(self, rows: Bools) -> dict[str, int]:
         """Return the sets of taints because of which nodes reject the pod, with the number of nodes of each."""
@@ -371,7 +371,7 @@ class CauseWords:
         for node in self._groups.at(rows):
             taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
             if taints:
-                text = f"{plural('taint', taints)} {' and '.join(taints)}"
+                text = f"{plural('taint', len(taints))} {' and '.join(taints)}"
                 counts[text] = counts.get(text, 0) + 1
         return dict(largest_first(counts))
 
