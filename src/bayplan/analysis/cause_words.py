@@ -15,7 +15,7 @@ from bayplan.analysis.reason_counts import largest_first, reason_counts
 from bayplan.analysis.shortage import shortage, shortages
 from bayplan.analysis.spread_domains import SpreadDomains, short_label, spread_domains
 from bayplan.analysis.surroundings import NoSurroundings, Surroundings
-from bayplan.analysis.units import format_amount, format_list, plural
+from bayplan.analysis.units import format_amount, format_list, is_or_are, plural
 from bayplan.analysis.volume_places import bound_volumes, claims_of, nodes_reaching, volume_place
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -188,9 +188,7 @@ class CauseWords:
                 return Clause(found)
         if "NodePorts" in full and (ports := host_ports_of(self._pod)):
             taken = f"host {plural('port', len(ports))} {', '.join(map(str, ports))}"
-            return Clause(
-                f"{taken} {'is' if len(ports) == 1 else 'are'} taken on {self._groups.every(rows)}", others=others
-            )
+            return Clause(f"{taken} {is_or_are(len(ports))} taken on {self._groups.every(rows)}", others=others)
         if FIT in full:
             if text := self._too_large(rows):
                 return Clause(text, others=others)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bayplan.analysis.cause_words import ADDED_AFFINITY
 from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count, format_list
+from bayplan.analysis.units import format_count, format_list, is_or_are
 from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.judgement import Judgement, judge
 from bayplan.answers.move_steps import move_steps
@@ -134,10 +134,8 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     if ADDED_AFFINITY in judged.cause.sentence:
         limits.append(f"the scheduler's configuration stays: {ADDED_AFFINITY} of NodeAffinityArgs can be changed there")
     if others:
-        are = "is" if others == 1 else "are"
-        limits.append(
-            f"{format_count(others, 'other pending pod')}, which may be scheduled first, {are} not considered"
-        )
+        first = f"{format_count(others, 'other pending pod')}, which may be scheduled first"
+        limits.append(f"{first}, {is_or_are(others)} not considered")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
         verdict=_verdict(judged, waiting, len(pods), ranked),
@@ -159,14 +157,10 @@ def _fitting(now: TrialResult) -> str:
 
 
 def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
-    who = (
-        waiting[0].key
-        if asked == 1
-        else f"{len(waiting):,} of {format_count(asked, 'pod')} {'is' if len(waiting) == 1 else 'are'} pending ({waiting[0].key})"
-    )
-    verb = " is pending" if asked == 1 else ""
+    first, count = waiting[0].key, len(waiting)
+    several = f"{count:,} of {format_count(asked, 'pod')} {is_or_are(count)} pending ({first})"
     best = found[0].text if found else "nothing that was tried gets it placed"
-    return f"{who}{verb}: {judged.cause.headline}; best: {best}"
+    return f"{f'{first} is pending' if asked == 1 else several}: {judged.cause.headline}; best: {best}"
 
 
 class _Search:
