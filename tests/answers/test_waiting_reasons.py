@@ -44,8 +44,8 @@ def test_each_reason_has_the_number_of_its_own_nodes() -> None:
 def test_a_cluster_without_nodes_is_the_reason() -> None:
     (row,) = Cluster([make_pod("p").obj()], record_level=RecordLevel.OFF).waiting_reasons()
     assert row.sentence == "the cluster has no nodes"
-    sentence = waiting_sentence([row], waiting=1, gated=0, pods=1, nodes=0)
-    assert sentence == "There are no nodes, so none of 1 pod can be placed"
+    sentence = waiting_sentence([row], waiting=1, gated=0, pods=2, nodes=0)
+    assert sentence == "There are no nodes, so none of 2 pods can be placed"
 
 
 @pytest.mark.parametrize(
