@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.units import format_count, format_duration, format_share
@@ -17,6 +18,23 @@ from bayplan.answers.what_if import WORST_FIRST, Answer
 from bayplan.base.go_text.times import format_time
 
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
+
+
+class KindTexts(NamedTuple):
+    """The texts of a kind of differences: in tables, and after the number of pods."""
+
+    word: str
+    singular: str
+    plural: str
+
+
+_KINDS = {
+    "moved": KindTexts("moved", "moves", "move"),
+    "waits": KindTexts("pending", "becomes pending", "become pending"),
+    "placed": KindTexts("placed", "gets a node", "get a node"),
+    "gone": KindTexts("gone", "is gone", "are gone"),
+    "new": KindTexts("new", "is new", "are new"),
+}
 
 SHOWN = 15
 """Default number of table rows; ``--json`` has them all."""
@@ -227,16 +245,10 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
 def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, everything: bool = False) -> list[str]:
     """Return the text about differences. `names`: of the two clusters; None for one cluster before and after changes."""
     before, after = names or ("BEFORE", "AFTER")
-    singular = {
-        "moved": "moves",
-        "waits": "becomes pending",
-        "placed": "gets a node",
-        "gone": "is gone",
-        "new": "is new",
-    }
-    plural = {"moved": "move", "waits": "become pending", "placed": "get a node", "gone": "are gone", "new": "are new"}
     parts = [
-        f"{count:,} {singular[kind] if count == 1 else plural[kind]}" for kind, count in answer.counts.items() if count
+        f"{count:,} {_KINDS[kind].singular if count == 1 else _KINDS[kind].plural}"
+        for kind, count in answer.counts.items()
+        if count
     ]
     changes = ", ".join(answer.changes) if names is None else f"{before} and {after}"
     if not parts:
@@ -255,7 +267,7 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     pods = [
         (
             each.pod,
-            _KIND_TEXTS.get(each.kind, each.kind),
+            _KINDS[each.kind].word,
             each.before or "-",
             each.after or "-",
             _why(each.plugin, each.reason),
@@ -267,10 +279,6 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     return lines + assumed(answer.assumptions)
 
 
-_KIND_TEXTS = {"waits": "pending"}
-"""Kinds of differences that the text names differently."""
-
-
 def _by_workload(answer: Answer) -> list[str]:
     """Return a table of the workloads, those with the most pending pods first."""
     kinds = [kind for kind, count in answer.counts.items() if count]
@@ -280,7 +288,7 @@ def _by_workload(answer: Answer) -> list[str]:
         counts.setdefault(each.workload or f"pod/{each.pod}", Counter())[each.kind] += 1
     worst = sorted(counts.items(), key=lambda each: (-each[1]["waits"], -each[1].total(), each[0]))
     rows = [(name, *(found[kind] for kind in kinds)) for name, found in worst]
-    return columns(("WORKLOAD", *(_KIND_TEXTS.get(kind, kind).upper() for kind in kinds)), rows)
+    return columns(("WORKLOAD", *(_KINDS[kind].word.upper() for kind in kinds)), rows)
 
 
 def _why(plugin: str, reason: str) -> str:
