@@ -315,10 +315,11 @@ class _Search:
     ) -> Suggestion:
         trial = self._trial
         kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
+        texts = [_text(step, kind, result, left) for step, kind in zip(steps, kinds, strict=True)]
+        risks = [step.risk or RISKS[kind] for step, kind in zip(steps, kinds, strict=True)]
         if result.victims and not any(step.preempts for step in steps):
             kinds.append(StepKind.EVICT)
-        kind = max(kinds, key=lambda each: RANKS[each])
-        texts = [_text(step, each, result, left) for step, each in zip(steps, kinds, strict=False)]
+            risks.append(RISKS[StepKind.EVICT])
         if result.victims and kinds != [StepKind.WAIT]:
             texts[-1] += f"; it then preempts {_named(result.victims)}"
         changes = changes_of(steps, trial)
@@ -326,9 +327,9 @@ class _Search:
         edits = [pod for pod, old in zip(pods, self._pods, strict=True) if pod != old]
         return Suggestion(
             rank=0,
-            kind=kind.value,
+            kind=max(kinds, key=lambda kind: RANKS[kind]).value,
             text=" and ".join(texts),
-            risk="; ".join(dict.fromkeys(_risks(steps, kinds))),
+            risk="; ".join(dict.fromkeys(risks)),
             cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
             node=next((each.node for each in result.placed if each.node and each.pod == self._judged.pod.key), ""),
             placed=result.count - self._fit,
@@ -339,13 +340,6 @@ class _Search:
             objects=[encode(item) for item in (*changed, *edits)],
             deleted=[key for step in steps for key in step.evicts],
         )
-
-
-def _risks(steps: Sequence[Step], kinds: Sequence[StepKind]) -> Iterator[str]:
-    """Yield the risks of steps; the last kind may be that of preemption after them."""
-    for place, kind in enumerate(kinds):
-        own = steps[place].risk if place < len(steps) else ""
-        yield own or RISKS[kind]
 
 
 def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) -> str:
