@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bayplan.analysis.nearness import INSUFFICIENT
+from bayplan.analysis.text_layout import bullet_lines
 from bayplan.analysis.units import format_count, format_duration, format_share
 from bayplan.answers.capacity import QUOTA, CapacityAnswer
 from bayplan.answers.headroom import HeadroomAnswer
@@ -68,10 +69,9 @@ def listed(counts: Mapping[str, int], *, most: int = 3) -> str:
     return ", ".join(found) + (f" and {more:,} more" if more > 0 else "")
 
 
-def assumed(assumptions: Iterable[str]) -> list[str]:
+def assumed(assumptions: Sequence[str]) -> list[str]:
     """Return an answer's assumptions as a section."""
-    found = [f"  - {text}" for text in assumptions]
-    return ["", "Assumptions", *found] if found else []
+    return bullet_lines("Assumptions", assumptions)
 
 
 # --- capacity ---------------------------------------------------------------------------------------------------------
