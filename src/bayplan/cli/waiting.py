@@ -1,4 +1,4 @@
-"""The command ``waiting``: why pods wait, the reasons with the most pods that nothing else blocks first."""
+"""The command ``waiting``: why pods are pending, the reasons with the most pods that nothing else blocks first."""
 
 import sys
 from collections.abc import Iterable, Sequence
