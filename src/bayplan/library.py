@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 class Cluster:
-    """A cluster in memory with a scheduler and no clock: `schedule` places waiting pods and binds them at once.
+    """A cluster in memory with a scheduler and no clock: `schedule` places pending pods and binds them at once.
 
     Args:
         objects: the nodes, pods and everything else that scheduling reads; bound pods keep their nodes.
@@ -135,7 +135,7 @@ class Cluster:
 
     @classmethod
     def of(cls, source: ClusterSource, *, seed: int = 0, record_level: RecordLevel = RecordLevel.FULL) -> Self:
-        """Return a cluster with the objects of a source and its scheduler; waiting pods are not scheduled yet."""
+        """Return a cluster with the objects of a source and its scheduler; pending pods are not scheduled yet."""
         cluster = object.__new__(cls)
         setup = source.scheduler
         cluster.source, cluster.seed, cluster._record_level, cluster._setup = source, seed, record_level, setup
@@ -227,10 +227,12 @@ class Cluster:
         return None if info is None else self.state.nodes.names[info.row]
 
     def explain(self, target: str, *, node: str = "", best: int = BEST_NODES) -> Explanation:
-        """Explain why a pod waits, or where it would be placed if it were scheduled again in the current cluster. Nothing changes.
+        """Explain why a pod is pending, or where it would be placed if it were scheduled again in the current cluster.
+
+        Nothing changes.
 
         Args:
-            target: a pod (name, ``namespace/name``), or a workload: its first waiting pod, or its first pod if none waits.
+            target: a pod (name, ``namespace/name``), or a workload: its first pending pod, or its first pod if none is pending.
             node: the node to explain plugin by plugin, with the smallest change that would avoid each rejection.
             best: the number of nodes whose scores are compared.
 
@@ -255,14 +257,14 @@ class Cluster:
         return self._timelines(self.scheduler.pods.values())
 
     def unblock(self, target: str, *, shapes: Sequence[Node] = ()) -> Unblocking:
-        """Return changes that would get a waiting pod, or the waiting pods of a workload, placed. The cluster does not change.
+        """Return changes that would get a pending pod, or the pending pods of a workload, placed. The cluster does not change.
 
         Args:
             target: a pod (name, ``namespace/name``) or a workload (``deployment/web``).
             shapes: the shapes of nodes that could be added; by default those of the cluster's nodes.
 
         Raises:
-            InputError: the pod or workload does not exist, or none of its pods waits.
+            InputError: the pod or workload does not exist, or none of its pods is pending.
         """
         waiting = self._waiting_pods(target)
         found = unblock(self.trial(), waiting, shapes, others=len(self.pending) - len(waiting))
@@ -325,14 +327,14 @@ class Cluster:
         return nodes_to_remove(self.questions(), prices=prices, options=DrainOptions(force=force))
 
     def waiting_reasons(self) -> Rows[WaitingReason]:
-        """Return the reasons why pods wait; first those that alone block the most pods."""
+        """Return the reasons why pods are pending; first those that alone block the most pods."""
         return waiting_reasons(self.trial(), [self.scheduler.pods[key] for key in self.pending])
 
     def _waiting_pods(self, target: str) -> list[Pod]:
         """Return the pods without a node that a target refers to.
 
         Raises:
-            InputError: no such pods wait.
+            InputError: no such pods are pending.
         """
         pods = self.scheduler.pods
         try:

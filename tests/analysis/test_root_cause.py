@@ -7,16 +7,19 @@ from collections.abc import Sequence
 import pytest
 
 from bayplan import Cluster, RecordLevel, make_node, make_pod
+from bayplan.analysis import volume_places
 from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.run_source import SimulationSource
 from bayplan.analysis.verdict import pod_verdict
+from bayplan.objects.affinity import NodeSelectorTerm
 from bayplan.objects.meta import KubernetesObject
+from bayplan.objects.selectors import NodeTerm, compile_node_term
 from bayplan.testing.builders import NodeBuilder, PodBuilder
-from bayplan.testing.object_builders import make_claim, make_volume
+from bayplan.testing.object_builders import StorageBuilder, make_claim, make_volume
 from tests.analysis.runs import run
 
 ZONE = "topology.kubernetes.io/zone"
-Built = NodeBuilder | PodBuilder
+Built = NodeBuilder | PodBuilder | StorageBuilder
 
 
 def nodes(pool: str, *names: str, zone: str = "", cpu: str = "4", memory: str = "8Gi") -> list[NodeBuilder]:
@@ -56,6 +59,7 @@ ADDED = {
         }
     ],
 }
+IN_B = [make_claim("data").bound("pv1"), make_volume("pv1").bound("data").node_affinity(ZONE, "b")]
 SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
 
 
@@ -163,6 +167,25 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             "its volume data is in b, and no node there takes it: requires topology.kubernetes.io/zone In (a) (2)",
             id="the rule of the pod that excludes the nodes of its volume",
         ),
+        pytest.param(
+            [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b"), *nodes("p", "b3", zone="b")],
+            make_pod("x").claim("data").node_selector(pool="p").node_affinity(ZONE, "a"),
+            f"its volume data is in b, and no node there takes it: requires pool=p (2), requires {ZONE} In (a) (1)",
+            id="each node counts for the first rule of the pod that excludes it",
+        ),
+        pytest.param(
+            [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b")],
+            make_pod("x").claim("data").node_affinity(ZONE, "a").node_affinity("pool", "p"),
+            "its volume data is in b, and no node there takes it: "
+            "requires topology.kubernetes.io/zone In (a) or pool In (p) (2)",
+            id="the terms of an affinity together exclude the nodes",
+        ),
+        pytest.param(
+            [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b")],
+            make_pod("x").claim("data").node_affinity("pool", "p", *(f"a-longer-name-of-a-pool-{n}" for n in range(3))),
+            "its volume data is in b, and no node there takes it: node selector or affinity (2)",
+            id="a rule that is too long to be quoted",
+        ),
         pytest.param([], make_pod("x"), "the cluster has no nodes", id="no nodes"),
     ],
 )
@@ -211,6 +234,21 @@ def test_the_last_attempt_of_a_simulation_is_told_as_it_was() -> None:
         "default/x is pending: zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
         "but no node there can: Insufficient cpu (1)"
     )
+
+
+def test_the_rules_of_a_volume_are_compiled_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[NodeSelectorTerm] = []
+
+    def counting(term: NodeSelectorTerm, path: str) -> NodeTerm:
+        compiled.append(term)
+        return compile_node_term(term, path)
+
+    monkeypatch.setattr(volume_places, "compile_node_term", counting)
+    far = nodes("p", *(f"a{number}" for number in range(20)), zone="a")
+    objects: list[Built] = [*IN_B, *far, *nodes("p", "b1", "b2", zone="b", cpu="1")]
+    verdict = Cluster(built_of(*objects, make_pod("x").claim("data").req(cpu="2"))).explain("x").verdict
+    assert verdict.endswith("; the other 20 are excluded: its volume is in b")
+    assert len(compiled) < len(far)
 
 
 def test_a_volume_out_of_reach_is_named_with_the_reasons_of_the_nodes_that_reach_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 from bayplan.analysis.explain import attempts_of
 from bayplan.analysis.explanation import Attempt
 from bayplan.analysis.run_source import SimulationSource
-from bayplan.analysis.verdict import attempt_difference, decision_text, pod_verdict
+from bayplan.analysis.verdict import attempt_difference, decision_text, pod_verdict, waiting_reason
 from bayplan.engine.decision import Outcome, Record
 from bayplan.engine.records import RecordLevel
 from bayplan.testing.builders import NodeBuilder, PodBuilder
@@ -185,5 +185,6 @@ def test_why_a_pod_waits_in_one_sentence(
 ) -> None:
     result = run(*(each.obj() for each in nodes), made.obj(), level=level)
     source, life = SimulationSource(result), result.pods[0]
-    sentence = pod_verdict(source, life, attempts_of(source, life, [life]))
-    assert sentence == f"default/p is pending: {want}"
+    attempts = attempts_of(source, life, [life])
+    assert waiting_reason(source, life, attempts) == want
+    assert pod_verdict(source, life, attempts) == f"default/p is pending: {want}"

@@ -44,6 +44,8 @@ def test_each_reason_has_the_number_of_its_own_nodes() -> None:
 def test_a_cluster_without_nodes_is_the_reason() -> None:
     (row,) = Cluster([make_pod("p").obj()], record_level=RecordLevel.OFF).waiting_reasons()
     assert row.sentence == "the cluster has no nodes"
+    sentence = waiting_sentence([row], waiting=1, gated=0, pods=2, nodes=0)
+    assert sentence == "There are no nodes, so none of 2 pods can be placed"
 
 
 @pytest.mark.parametrize(
@@ -59,9 +61,10 @@ def test_the_first_reason_leads(counts: tuple[int, int], want: str) -> None:
         WaitingReason(plugin="SchedulingGates", alone=3, pods=3, sentence="a gate", examples=[]),
         WaitingReason(plugin="NodeResourcesFit", alone=2, pods=2, sentence="no room", examples=[]),
     ]
-    assert waiting_sentence(rows, *counts, 9) == want
+    waiting, gated = counts
+    assert waiting_sentence(rows, waiting=waiting, gated=gated, pods=9, nodes=3) == want
 
 
 def test_there_is_no_reason_if_only_gates_hold_pods_back() -> None:
     gate = WaitingReason(plugin="SchedulingGates", alone=3, pods=3, sentence="a gate", examples=[])
-    assert waiting_sentence([gate], 0, 3, 9) == ""
+    assert waiting_sentence([gate], waiting=0, gated=3, pods=9, nodes=3) == ""

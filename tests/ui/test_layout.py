@@ -204,15 +204,15 @@ def test_the_heading_of_the_pods_counts_them_also_after_the_first_frame(cloud: C
     visitor = open_at(visit, cloud, "/ui/pods")
     visitor.page.wait_for_function("() => performance.getEntriesByName('frame pods').length > 0")
     visitor.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
-    assert visitor.verdict.startswith(f"{counts['pods']} pods: {counts['waiting']} wait for a node")
+    assert visitor.verdict.startswith(f"{counts['pods']} pods: {counts['waiting']} are pending")
 
 
 def test_waiting_pods_come_first(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/pods")
     statuses = visitor.test("pod-table").locator(".grid-body .grid-row:not([hidden]) .badge").all_inner_texts()
     words = [re.sub(r"\W", "", text) for text in statuses]
-    assert words == sorted(words, key=["waiting", "gated", "placed"].index)
-    assert words[0] == "waiting"
+    assert words == sorted(words, key=["pending", "gated", "placed"].index)
+    assert words[0] == "pending"
     # The order is one of the columns: a click on its head turns it round.
     head = visitor.page.get_by_role("columnheader", name="Status")
     expect(head).to_have_attribute("aria-sort", "ascending")

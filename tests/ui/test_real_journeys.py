@@ -234,7 +234,7 @@ def test_time_is_stopped_and_stepped(server: Running, visit: Visit) -> None:
     expect(visitor.page.locator("h1")).to_contain_text("created")
     before = server.get("/overview")["decisions"]
     visitor.go("/ui/pods/default/web-1")
-    expect(visitor.page.locator(".facts-line")).to_contain_text("waiting")
+    expect(visitor.page.locator(".facts-line")).to_contain_text("pending")
     visitor.test("step").click()
     expect(visitor.page.locator(".facts-line")).to_contain_text("placed")
     # The matrix of the first attempt comes by itself.

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.analysis.counted_words import counted, kinds_of, largest_first, plural, short_label
 from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, FilterMatrix
 from bayplan.analysis.node_groups_text import NodeGroups, term_text
 from bayplan.analysis.node_taints import CONDITION, reserving_taints, taint_text, untolerated_taints
+from bayplan.analysis.reason_counts import largest_first, reason_counts
 from bayplan.analysis.shortage import shortage, shortages
-from bayplan.analysis.spread_domains import SpreadDomains, spread_domains
+from bayplan.analysis.spread_domains import SpreadDomains, short_label, spread_domains
 from bayplan.analysis.surroundings import NoSurroundings, Surroundings
-from bayplan.analysis.units import format_amount, format_list
-from bayplan.analysis.volume_places import bound_volumes, claims_of, reaches, volume_place
+from bayplan.analysis.units import format_amount, format_list, is_or_are, plural
+from bayplan.analysis.volume_places import bound_volumes, claims_of, nodes_reaching, volume_place
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts
@@ -38,9 +39,6 @@ POD_AFFINITY = "InterPodAffinity"
 
 ADDED_AFFINITY = "addedAffinity"
 """The argument of NodeAffinity that adds an affinity to all pods."""
-
-SELECTION = "node selector or affinity"
-"""Why a node is excluded that several rules of the pod exclude."""
 
 _VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
 _HOSTNAME = "kubernetes.io/hostname"
@@ -70,6 +68,20 @@ class Clause(NamedTuple):
     text: str
     nearest: str = ""
     others: str = ""
+
+
+class BoundVolume(NamedTuple):
+    """A volume of the pod.
+
+    Attributes:
+        claim: the name of the claim that is bound to it.
+        where: its location, in words; "" if unknown.
+        nodes: the nodes that reach it, by name.
+    """
+
+    claim: str
+    where: str
+    nodes: dict[str, Node]
 
 
 class CauseWords:
@@ -151,7 +163,7 @@ class CauseWords:
         return message
 
     def _unknown(self, kind: str, message: str) -> str:
-        return f"it is unknown why: the input has no {kinds_of(kind)}; without them, the scheduler reports: {message}"
+        return f"it is unknown why: the input has no {plural(kind, 0)}; without them, the scheduler reports: {message}"
 
     # --- the nodes that the pod may use -------------------------------------------------------------------------------
 
@@ -175,10 +187,8 @@ class CauseWords:
             if found:
                 return Clause(found)
         if "NodePorts" in full and (ports := host_ports_of(self._pod)):
-            taken = f"host {plural('port', ports)} {', '.join(map(str, ports))}"
-            return Clause(
-                f"{taken} {'is' if len(ports) == 1 else 'are'} taken on {self._groups.every(rows)}", others=others
-            )
+            taken = f"host {plural('port', len(ports))} {', '.join(map(str, ports))}"
+            return Clause(f"{taken} {is_or_are(len(ports))} taken on {self._groups.every(rows)}", others=others)
         if FIT in full:
             if text := self._too_large(rows):
                 return Clause(text, others=others)
@@ -199,7 +209,7 @@ class CauseWords:
         if not count or (self._groups.selection and bool((rows == self._groups.selected()).all())):
             return ""
         found = self._exclusions(rest)
-        why = counted(found) if len(found) > 1 else next(iter(found), "")
+        why = reason_counts(found) if len(found) > 1 else next(iter(found), "")
         return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
 
     def _nearest(self, rows: Bools) -> str:
@@ -250,7 +260,7 @@ class CauseWords:
         for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
-            only = f"only nodes with the {plural('taint', texts)} {' and '.join(texts)} offer"
+            only = f"only nodes with the {plural('taint', len(texts))} {' and '.join(texts)} offer"
             return f"it requests {amount}, which {only}; the pod does not tolerate {'them' if texts[1:] else 'it'}"
         return ""
 
@@ -263,7 +273,7 @@ class CauseWords:
             return None
         found = self._exclusions(rows)
         if len(found) != 1:
-            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {counted(found)}")
+            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {reason_counts(found)}")
         reason, taints = next(iter(found)), self._untolerated(rows)
         every, one = self._groups.every(rows), int(rows.sum()) == 1
         if reason == "cordoned":
@@ -272,42 +282,36 @@ class CauseWords:
             return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
         if reason == self._added():
             return Clause(f"{reason} excludes {every.rstrip(',')}")
-        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {counted(found)}")
+        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {reason_counts(found)}")
 
     # --- which filter rejects which nodes -----------------------------------------------------------------------------
 
     def _exclusions(self, rows: Bools, skip: str = "") -> dict[str, int]:
         """Return why nodes reject the pod with the number of nodes: each node counts once, for its first filter."""
         matrix, counts = self._matrix, dict[str, int]()
-        unselected: list[int] = []
         for row in np.flatnonzero(rows).tolist():
             for number, name in enumerate(matrix.filters):
                 if name != skip and name not in matrix.whole and matrix.failing[number, row]:
                     text = self._exclusion(name, row)
-                    if text == SELECTION:
-                        unselected.append(row)
                     counts[text] = counts.get(text, 0) + 1
                     break
-        rule = self._groups.common_rule(unselected)
-        if rule:
-            counts[rule] = counts.pop(SELECTION)
         return dict(largest_first(counts))
 
     def _exclusion(self, plugin: str, row: int) -> str:
         node = self._by_name.get(self._matrix.nodes[row])
         if plugin == TAINTS and node is not None:
             taints = [taint_text(each) for each in untolerated_taints(self._pod, node)]
-            return f"{plural('taint', taints)} {' and '.join(taints[:SHOWN])}" if taints else "taints"
+            return f"{plural('taint', len(taints))} {' and '.join(taints[:SHOWN])}" if taints else "taints"
         if plugin == CORDON:
             return "cordoned"
         status = self._matrix.status(plugin, row)
         reasons = status.reasons if status is not None else ()
         if plugin == NODE_AFFINITY:
-            return self._added() if REASON_ENFORCED in reasons else SELECTION
+            return self._added() if REASON_ENFORCED in reasons else self._groups.rule_against(node)
         if plugin in _VOLUME_FILTERS and node is not None:
-            for _, volume in bound_volumes(self._pod, self._around):
-                if not reaches(volume, node) and (where := volume_place(volume)):
-                    return f"its volume is {where}"
+            for each in self._bound:
+                if each.where and node.metadata.name not in each.nodes:
+                    return f"its volume is {each.where}"
         return " and ".join(reasons) or (status.message if status is not None else "") or plugin
 
     def _added(self) -> str:
@@ -317,7 +321,7 @@ class CauseWords:
         return f"the scheduler's configuration ({ADDED_AFFINITY}{': ' if terms else ''}{terms})"
 
     def _excluded(self, rows: Bools, skip: str = "") -> str:
-        return counted(self._exclusions(rows, skip))
+        return reason_counts(self._exclusions(rows, skip))
 
     def _reasons(self, plugin: str, rows: Bools) -> str:
         """Return the reasons of a filter on some nodes, each with its number of nodes."""
@@ -327,7 +331,7 @@ class CauseWords:
             status = matrix.status(plugin, row)
             for reason in (status.reasons or (status.message,)) if status is not None else ():
                 seen[reason] = seen.get(reason, 0) + 1
-        return counted(dict(largest_first(seen))) if seen else plugin
+        return reason_counts(dict(largest_first(seen))) if seen else plugin
 
     # --- labels -------------------------------------------------------------------------------------------------------
 
@@ -344,7 +348,7 @@ class CauseWords:
             if not any(node.metadata.labels.get(key) == value for node in self._nodes)
         ]
         if missing:
-            return f"no node has the {plural('label', missing)} {', '.join(missing[:SHOWN])} (nodeSelector)"
+            return f"no node has the {plural('label', len(missing))} {', '.join(missing[:SHOWN])} (nodeSelector)"
         terms = self._groups.terms()
         impossible = [self._groups.unmet(term) for term in terms]
         if terms and all(impossible):
@@ -357,7 +361,7 @@ class CauseWords:
 
     def _taints(self) -> str:
         found = self._untolerated(self._matrix.known)
-        return f"every node has a taint that it does not tolerate: {counted(found, 'taint ')}" if found else ""
+        return f"every node has a taint that it does not tolerate: {reason_counts(found, 'taint ')}" if found else ""
 
     def _untolerated(self, rows: Bools) -> dict[str, int]:
         """Return the sets of taints because of which nodes reject the pod, with the number of nodes of each."""
@@ -365,7 +369,7 @@ class CauseWords:
         for node in self._groups.at(rows):
             taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
             if taints:
-                text = f"{plural('taint', taints)} {' and '.join(taints)}"
+                text = f"{plural('taint', len(taints))} {' and '.join(taints)}"
                 counts[text] = counts.get(text, 0) + 1
         return dict(largest_first(counts))
 
@@ -445,17 +449,23 @@ class CauseWords:
 
     # --- volumes ------------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _bound(self) -> list[BoundVolume]:
+        """The known volumes to which claims of the pod are bound."""
+        return [
+            BoundVolume(claim.metadata.name, volume_place(volume), nodes_reaching(volume, self._nodes))
+            for claim, volume in bound_volumes(self._pod, self._around)
+        ]
+
     def _volume_nodes(self) -> Clause | None:
         """Return why the nodes that can reach a volume of the pod reject it; None if all nodes can reach its volumes."""
-        for claim, volume in bound_volumes(self._pod, self._around):
-            near = [node for node in self._nodes if reaches(volume, node)]
-            where = volume_place(volume)
+        for claim, where, near in self._bound:
             if not where or len(near) == len(self._nodes) or not near:
                 continue
-            its = f"its volume {claim.metadata.name} is {where}"
-            rows = np.isin(np.array(self._matrix.nodes), [node.metadata.name for node in near])
+            its = f"its volume {claim} is {where}"
+            rows = np.isin(np.array(self._matrix.nodes), list(near))
             if len(near) == 1:
-                return Clause(f"{its}, which {self._state(near[0], rows)}")
+                return Clause(f"{its}, which {self._state(next(iter(near.values())), rows)}")
             return Clause(f"{its}, and no node there takes it: {self._excluded(rows)}")
         return None
 
@@ -467,14 +477,11 @@ class CauseWords:
         return f"rejects it: {', '.join(self._exclusions(rows))}"
 
     def _volumes(self) -> str:
-        for claim, volume in bound_volumes(self._pod, self._around):
-            reachable = [node for node in self._nodes if reaches(volume, node)]
-            if reachable:
-                continue
-            where = volume_place(volume)
-            if where:
-                return f"its volume {claim.metadata.name} is {where}; no node is there"
-            return f"its volume {claim.metadata.name} can be reached from no node"
+        for claim, where, near in self._bound:
+            if not near:
+                return (
+                    f"its volume {claim} {f'is {where}; no node is there' if where else 'can be reached from no node'}"
+                )
         if "PersistentVolume" in self._around.unread:
             for claim in claims_of(self._pod, self._around):
                 name = claim.spec.volume_name

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.reasons import ReasonCount
-from bayplan.analysis.units import format_amount, format_count, format_duration
+from bayplan.analysis.units import format_amount, format_count, format_duration, is_or_are
 
 
 class CommonCause(NamedTuple):
@@ -47,12 +47,12 @@ def cluster_sentence(
         return f"There are no nodes, so none of {format_count(pods, 'pod')} can be placed"
     if not pods:
         return f"{format_count(nodes, 'node')}, and no pods"
-    held = f"; {gated:,} more {'is' if gated == 1 else 'are'} held back by gates" if gated else ""
+    held = f"; {gated:,} more {is_or_are(gated)} held back by gates" if gated else ""
     if not waiting:
         rest = pods - gated
         placed = f"All {format_count(rest, 'pod')} have their nodes" if rest > 1 else "The only pod has its node"
         return f"{placed}{held}" if rest else f"No pod has a node{held.replace(' more', '')}"
-    sentence = f"{waiting:,} of {format_count(pods, 'pod')} {'is' if waiting == 1 else 'are'} pending"
+    sentence = f"{waiting:,} of {format_count(pods, 'pod')} {is_or_are(waiting)} pending"
     why = _why(waiting, reasons) if cause is None else cause_text(cause, waiting)
     return f"{sentence}{why}{held}"
 

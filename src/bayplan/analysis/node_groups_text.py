@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -10,8 +11,11 @@ from bayplan.analysis.filter_matrix import FilterMatrix
 from bayplan.objects.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.selectors import compile_node_term, compile_required_node_affinity
+from bayplan.objects.selectors import NodeTerm, compile_node_term, compile_required_node_affinity
 from bayplan.state.arrays import Bools
+
+SELECTION = "node selector or affinity"
+"""Why the pod's rules exclude a node if there is no short rule that does so by itself."""
 
 _MAX_SELECTION = 80
 """Maximum length of a selector in the name of a group of nodes."""
@@ -97,59 +101,51 @@ class NodeGroups:
         required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
         return required.node_selector_terms if required is not None else ()
 
-    def common_rule(self, rows: Sequence[int]) -> str:
-        """Return the first rule of the pod that excludes all of some nodes by itself; "" if there is none, or it is long.
+    def rule_against(self, node: Node | None) -> str:
+        """Return the first rule of the pod that excludes a node by itself; `SELECTION` if none does, or the node is gone."""
+        excluding = (text for text, alternatives in self._rules if node is not None and not _meets(node, alternatives))
+        return next(excluding, SELECTION)
+
+    @cached_property
+    def _rules(self) -> list[tuple[str, Sequence[NodeTerm]]]:
+        """The pod's short rules about nodes, each with alternatives of which a node must meet one.
 
         A rule is a label of the node selector, or a requirement of the only term of the node affinity, or all its terms.
         """
-        nodes = [self._by_name.get(self._matrix.nodes[row]) for row in rows]
-        if not nodes:
-            return ""
-        terms = self.terms()
-        rules = [
-            (f"requires {key}={wanted}", NodeSelectorTerm(match_expressions=(_equals(key, wanted),)))
-            for key, wanted in (self._pod.spec.node_selector or {}).items()
-        ]
-        if len(terms) == 1:
-            for each in terms[0].match_expressions:
-                rules.append((f"requires {requirement_text(each)}", NodeSelectorTerm(match_expressions=(each,))))
-            for each in terms[0].match_fields:
-                rules.append((f"requires {requirement_text(each)}", NodeSelectorTerm(match_fields=(each,))))
-        for text, term in rules:
-            compiled = compile_node_term(term, "")
-            if len(text) <= _MAX_SELECTION and not any(
-                node is None or compiled.matches(node.metadata.labels, node.metadata.name) for node in nodes
-            ):
-                return text
-        text = f"requires {' or '.join(map(term_text, terms))}"
-        compiled_terms = [compile_node_term(term, "") for term in terms]
-        excluded = len(terms) > 1 and not any(
-            node is None or compiled.matches(node.metadata.labels, node.metadata.name)
-            for compiled in compiled_terms
-            for node in nodes
-        )
-        return text if excluded and len(text) <= _MAX_SELECTION else ""
+        selector, terms = self._pod.spec.node_selector or {}, self.terms()
+        rules = [(f"{key}={value}", [_compiled(_label_term(key, value))]) for key, value in selector.items()]
+        if len(terms) > 1:
+            rules.append((" or ".join(map(term_text, terms)), [_compiled(term) for term in terms]))
+        for term in terms if len(terms) == 1 else ():
+            rules += [(term_text(each), [_compiled(each)]) for each in _requirements(term)]
+        found = [(f"requires {text}", alternatives) for text, alternatives in rules]
+        return [each for each in found if len(each[0]) <= _MAX_SELECTION]
 
     def unmet(self, term: NodeSelectorTerm) -> str:
         """Return the requirements of a term that no node meets by itself; "" if each is met by any node."""
-        found = [
-            requirement_text(each)
-            for each in (*term.match_expressions, *term.match_fields)
-            if not any(self._meets(node, each, field=each in term.match_fields) for node in self._by_name.values())
-        ]
-        return " and ".join(found)
-
-    def _meets(self, node: Node, requirement: NodeSelectorRequirement, *, field: bool) -> bool:
-        term = (
-            NodeSelectorTerm(match_fields=(requirement,))
-            if field
-            else NodeSelectorTerm(match_expressions=(requirement,))
-        )
-        return compile_node_term(term, "").matches(node.metadata.labels, node.metadata.name)
+        rules = [(term_text(each), [_compiled(each)]) for each in _requirements(term)]
+        nodes = self._by_name.values()
+        return " and ".join(text for text, rule in rules if not any(_meets(node, rule) for node in nodes))
 
 
-def _equals(key: str, value: str) -> NodeSelectorRequirement:
-    return NodeSelectorRequirement(key=key, operator="In", values=(value,))
+def _meets(node: Node, alternatives: Sequence[NodeTerm]) -> bool:
+    return any(term.matches(node.metadata.labels, node.metadata.name) for term in alternatives)
+
+
+def _compiled(term: NodeSelectorTerm) -> NodeTerm:
+    return compile_node_term(term, "")
+
+
+def _label_term(key: str, value: str) -> NodeSelectorTerm:
+    return NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=key, operator="In", values=(value,)),))
+
+
+def _requirements(term: NodeSelectorTerm) -> list[NodeSelectorTerm]:
+    """Return each requirement of a term as a term of its own."""
+    return [
+        *(NodeSelectorTerm(match_expressions=(each,)) for each in term.match_expressions),
+        *(NodeSelectorTerm(match_fields=(each,)) for each in term.match_fields),
+    ]
 
 
 def requirement_text(requirement: NodeSelectorRequirement) -> str:

@@ -17,15 +17,13 @@ from bayplan.analysis.fragmentation import FragmentationFacts, ShapeFacts
 from bayplan.analysis.grouped_problems import group_warnings
 from bayplan.analysis.pending import PendingFacts
 from bayplan.analysis.run_facts import RunFacts, run_facts
+from bayplan.analysis.text_layout import WIDTH
 from bayplan.analysis.units import format_amount, format_count, format_duration, format_share
 from bayplan.analysis.utilisation import UtilisationFacts
 from bayplan.analysis.waits import WaitFacts
 from bayplan.base.build import build_name
 from bayplan.formats.manifest import WarningKind
 from bayplan.sim.result import SimulationResult, WallClock
-
-WIDTH = 80
-"""Width if standard output is not a terminal, and the smallest width that the tables are designed for."""
 
 SHOWN_GROUPS = 8
 SHOWN_ZONES = 8

@@ -25,6 +25,11 @@ MAX_DOMAINS = 6
 SHOWN_DOMAINS = 3
 
 
+def short_label(label: str) -> str:
+    """Return the last part of a label's name: ``zone`` of ``topology.kubernetes.io/zone``."""
+    return label.rpartition("/")[2]
+
+
 @dataclass(frozen=True)
 class SpreadDomains:
     """One spread constraint with its counts.
@@ -44,7 +49,7 @@ class SpreadDomains:
     @property
     def noun(self) -> str:
         """Return a short name for a domain: ``zone``, ``hostname``."""
-        return self.constraint.topology_key.rpartition("/")[2]
+        return short_label(self.constraint.topology_key)
 
     def rejects(self, node: Node) -> bool:
         """Return whether the constraint rejects a node."""

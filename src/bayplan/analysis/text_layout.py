@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import TextWrapper
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+
+WIDTH = 80
+"""Width if standard output is not a terminal, and the smallest width that the tables are designed for."""
+
+_BULLET = TextWrapper(
+    WIDTH, initial_indent="  - ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+)
 
 SHOWN_NODES = 4
 """Default number of nodes shown; the rest is counted. ``--nodes`` and ``--json`` print all."""
@@ -18,16 +26,20 @@ def section(heading: str, body: Sequence[RenderableType]) -> list[RenderableType
     return [Text(), Text(heading, style="bold"), *(indented(part) for part in body)]
 
 
+def bullet_lines(heading: str, texts: Sequence[str]) -> list[str]:
+    """Return a section with a list as lines; nothing if there are no texts."""
+    return ["", heading, *bulleted(texts)] if texts else []
+
+
+def bulleted(texts: Sequence[str]) -> list[str]:
+    """Return the items of a list as lines of at most `WIDTH` columns."""
+    return [line for text in texts for line in _BULLET.wrap(text)]
+
+
 def bullets(heading: str, texts: Sequence[str]) -> list[RenderableType]:
-    """Return a section with a list; nothing if there are no texts."""
-    if not texts:
-        return []
-    table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False, style="dim")
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for text in texts:
-        add(table, "-", text)
-    return section(heading, [table])
+    """Return the same section with styles."""
+    lines = bullet_lines(heading, texts)
+    return [Text(line, style="bold" if line == heading else "dim") for line in lines]
 
 
 def indented(part: RenderableType) -> Padding:

@@ -70,4 +70,14 @@ def format_list(items: Sequence[str], *, more: int = 0) -> str:
 
 def format_count(count: int, noun: str) -> str:
     """Return a number with its noun: ``1 node``, ``12,000 nodes``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    return f"{count:,} {plural(noun, count)}"
+
+
+def is_or_are(count: int) -> str:
+    """Return the verb for a number of things."""
+    return "is" if count == 1 else "are"
+
+
+def plural(noun: str, count: int) -> str:
+    """Return a noun in the plural unless the count is 1: ``node``, ``nodes``, ``StorageClasses``."""
+    return noun if count == 1 else f"{noun}es" if noun.endswith(("s", "x")) else f"{noun}s"

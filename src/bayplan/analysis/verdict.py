@@ -30,10 +30,9 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
         attempts: its attempts, in order.
     """
     fate = pod.fate.value
-    if pod.bound_ns is None and fate == "pending":
-        return f"{pod.key} {_why_waiting(source, pod, attempts)}"
-    if pod.fate is PodFate.UNATTENDED:
-        return f"{pod.key} is pending: {unattended_text(pod.scheduler_name)}"
+    if pod.bound_ns is None and fate in ("pending", "unattended"):
+        verb = "" if _awaited_room(pod, attempts) else "is pending: "
+        return f"{pod.key} {verb}{waiting_reason(source, pod, attempts)}"
     if pod.bound_ns is None and fate != "deleted":
         return f"{pod.key} is {fate}: {source.message_of(pod)}"
     if pod.bound_ns is None:
@@ -57,15 +56,24 @@ def waiting_message_of(pod: PodTimeline) -> str:
     return pod.message if pod.bound_ns is None and pod.fate is PodFate.PENDING else ""
 
 
-def _why_waiting(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return the outcome of the last attempt in plain words; the attempt has upstream's message."""
-    last = attempts[-1] if attempts else None
-    if last is None or last.outcome != "unschedulable":
-        return f"is pending: {source.message_of(pod)}"
-    if last.nominated_node and last.victims:
-        return f"waits for room on {last.nominated_node}, for which {_named(last.victims)} must go"
-    cause = last_cause(source, pod, attempts)
-    return f"is pending: {cause.headline if cause is not None else _short_message(source.message_of(pod))}"
+def waiting_reason(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
+    """Return why a pod without a node waits, in plain words without its name; the last attempt has upstream's message."""
+    if pod.fate is PodFate.UNATTENDED:
+        return unattended_text(pod.scheduler_name)
+    if room := _awaited_room(pod, attempts):
+        return room
+    cause, message = last_cause(source, pod, attempts), source.message_of(pod)
+    if cause is not None:
+        return cause.headline
+    return _short_message(message) if attempts and attempts[-1].outcome == "unschedulable" else message
+
+
+def _awaited_room(pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
+    """Return the room that a pod waits for after it preempted others in its last attempt, in words; "" if it did not."""
+    last = attempts[-1] if attempts and pod.fate is PodFate.PENDING else None
+    if last is None or last.outcome != "unschedulable" or not last.nominated_node or not last.victims:
+        return ""
+    return f"waits for room on {last.nominated_node}, for which {_named(last.victims)} must go"
 
 
 def last_cause(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> RootCause | None:

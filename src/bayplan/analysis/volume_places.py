@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol, TypeVar, cast
 
 from bayplan.objects.meta import KubernetesObject
@@ -88,16 +88,14 @@ def volume_place(volume: PersistentVolume) -> str:
     return f"where {', '.join(f'{key}={value}' for key, value in labels.items())}" if labels else ""
 
 
-def reaches(volume: PersistentVolume, node: Node) -> bool:
-    """Return whether pods on a node can use a volume, by its node affinity and its labels."""
+def nodes_reaching(volume: PersistentVolume, nodes: Iterable[Node]) -> dict[str, Node]:
+    """Return the nodes, by name, whose pods can use a volume, by its node affinity and its labels."""
     required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
-    if required is not None and not any(
-        compile_node_term(term, "").matches(node.metadata.labels, node.metadata.name)
-        for term in required.node_selector_terms
-    ):
-        return False
-    for key in _TOPOLOGY:
-        values, own = volume.metadata.labels.get(key), node.metadata.labels.get(key)
-        if values and own and own not in values.split(ZONE_DELIMITER):
-            return False
-    return True
+    terms = None if required is None else [compile_node_term(term, "") for term in required.node_selector_terms]
+    zones = [(key, values.split(ZONE_DELIMITER)) for key in _TOPOLOGY if (values := volume.metadata.labels.get(key))]
+    return {
+        node.metadata.name: node
+        for node in nodes
+        if (terms is None or any(term.matches(node.metadata.labels, node.metadata.name) for term in terms))
+        and all(not (own := node.metadata.labels.get(key)) or own in values for key, values in zones)
+    }

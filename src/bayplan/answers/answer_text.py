@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from bayplan.analysis.nearness import INSUFFICIENT
-from bayplan.analysis.units import format_duration, format_share
+from bayplan.analysis.text_layout import bullet_lines
+from bayplan.analysis.units import format_count, format_duration, format_share
 from bayplan.answers.capacity import QUOTA, CapacityAnswer
 from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
@@ -17,6 +19,23 @@ from bayplan.answers.what_if import WORST_FIRST, Answer
 from bayplan.base.go_text.times import format_time
 
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
+
+
+class KindTexts(NamedTuple):
+    """The texts of a kind of differences: in tables, and after the number of pods."""
+
+    word: str
+    singular: str
+    plural: str
+
+
+_KINDS = {
+    "moved": KindTexts("moved", "moves", "move"),
+    "waits": KindTexts("pending", "becomes pending", "become pending"),
+    "placed": KindTexts("placed", "gets a node", "get a node"),
+    "gone": KindTexts("gone", "is gone", "are gone"),
+    "new": KindTexts("new", "is new", "are new"),
+}
 
 SHOWN = 15
 """Default number of table rows; ``--json`` has them all."""
@@ -50,15 +69,9 @@ def listed(counts: Mapping[str, int], *, most: int = 3) -> str:
     return ", ".join(found) + (f" and {more:,} more" if more > 0 else "")
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def assumed(assumptions: Iterable[str]) -> list[str]:
+def assumed(assumptions: Sequence[str]) -> list[str]:
     """Return an answer's assumptions as a section."""
-    found = [f"  - {text}" for text in assumptions]
-    return ["", "Assumptions", *found] if found else []
+    return bullet_lines("Assumptions", assumptions)
 
 
 # --- capacity ---------------------------------------------------------------------------------------------------------
@@ -125,14 +138,16 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
     else:
         mix = " + ".join(f"{each.share} {each.workload}" for each in answer.workloads)
         rest = answer.copies - answer.mixes * sum(each.share for each in answer.workloads)
-        what = f"{counted(answer.mixes, 'more mix') if answer.mixes == 1 else f'{answer.mixes:,} more mixes'} of {mix}"
+        what = f"{format_count(answer.mixes, 'more mix')} of {mix}"
         what += f" ({answer.copies:,} copies{f', {rest:,} of them in an incomplete mix' if rest else ''})"
     fit = "fits" if (answer.copies if len(answer.workloads) == 1 else answer.mixes) == 1 else "fit"
     if answer.reached_limit:
         return f"At least {what} {fit}; the search ended there (--limit)."
     waits = sum(not each.new_node for each in answer.victims)
     if answer.victims:
-        what = f"{what} {fit}, evicting {counted(len(answer.victims), 'pod')} ({waits:,} of them find no other node)"
+        what = (
+            f"{what} {fit}, evicting {format_count(len(answer.victims), 'pod')} ({waits:,} of them find no other node)"
+        )
     else:
         what = f"{what} {fit}"
     if QUOTA in answer.runs_out:
@@ -143,7 +158,7 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         of = "" if len(answer.workloads) == 1 else f" of {answer.stopped_by}"
         why = f": {listed(answer.runs_out, most=2)}" if first else ""
         return f"{what}; no node has room for another copy{of}{why}."
-    where = counted(answer.runs_out[first], "node")
+    where = format_count(answer.runs_out[first], "node")
     if not first.startswith(INSUFFICIENT):
         return f"{what}; what stops the next one: {first} (on {where})."
     return f"{what}; what runs out first: {first.removeprefix(INSUFFICIENT)} (on {where})."
@@ -162,10 +177,11 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
     else:
         limited = f"limited by {bound.resource}; " if bound.resource else ""
         saving = f", saving {bound.price:,.2f}" if priced else ""
-        at_most = f"Upper bound: {counted(bound.nodes, 'node')}{saving} ({limited}{bound.method})"
-    moves = f", {counted(len(answer.moves), 'pod')} move" + ("s" if len(answer.moves) == 1 else "")
+        at_most = f"Upper bound: {format_count(bound.nodes, 'node')}{saving} ({limited}{bound.method})"
+    moves = f", {format_count(len(answer.moves), 'pod')} move" + ("s" if len(answer.moves) == 1 else "")
     lines = [
-        f"{count:,} of {counted(answer.nodes, 'node')} can be removed{saved}: every placed pod still has a node{moves}. {at_most}."
+        f"{count:,} of {format_count(answer.nodes, 'node')} can be removed{saved}: every placed pod still has a node{moves}. "
+        f"{at_most}."
     ]
     rows = [
         (each.order, each.node, each.zone or "-", each.pool or "-", each.pods, each.ends) for each in answer.removed
@@ -176,7 +192,7 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
     for title, is_rule in (("Kept by a rule of the drain", True), ("Kept because a pod finds no other node", False)):
         kept = [(each.node, each.pod or "-", each.reason) for each in answer.kept if each.is_rule is is_rule]
         if kept:
-            lines += ["", f"{title}: {counted(len(kept), 'node')}"]
+            lines += ["", f"{title}: {format_count(len(kept), 'node')}"]
             reasons = Counter(reason for _, _, reason in kept)
             if is_rule and len(reasons) < len(kept) and not everything:
                 lines += [f"  {count:,}  {reason}" for reason, count in reasons.most_common(SHOWN)]
@@ -204,18 +220,22 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
         return "No pod is pending; no node is needed."
     if not len(answer.nodes):
         if answer.still_waiting:
-            return f"No node of these shapes helps the {counted(answer.still_waiting, 'pod')} that would be pending."
-        return f"All {counted(answer.waiting, 'pod')} fit the current cluster; no node is needed."
+            return (
+                f"No node of these shapes helps the {format_count(answer.still_waiting, 'pod')} that would be pending."
+            )
+        return f"All {format_count(answer.waiting, 'pod')} fit the current cluster; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
-    text = f"Add {counted(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
+    text = f"Add {format_count(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
     if answer.bound > answer.price - 1e-6:
         text += "; no set of these shapes is cheaper"
     elif answer.bound > 0:
         text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
     if answer.placed_without:
-        text += f"; {counted(answer.placed_without, 'pod')} fit without"
+        text += f"; {format_count(answer.placed_without, 'pod')} fit without"
     if answer.still_waiting:
-        text += f"; {counted(answer.still_waiting, 'pod')} {'stays' if answer.still_waiting == 1 else 'stay'} pending"
+        text += (
+            f"; {format_count(answer.still_waiting, 'pod')} {'stays' if answer.still_waiting == 1 else 'stay'} pending"
+        )
     return f"{text}."
 
 
@@ -225,24 +245,18 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
 def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, everything: bool = False) -> list[str]:
     """Return the text about differences. `names`: of the two clusters; None for one cluster before and after changes."""
     before, after = names or ("BEFORE", "AFTER")
-    singular = {
-        "moved": "moves",
-        "waits": "becomes pending",
-        "placed": "gets a node",
-        "gone": "is gone",
-        "new": "is new",
-    }
-    plural = {"moved": "move", "waits": "become pending", "placed": "get a node", "gone": "are gone", "new": "are new"}
     parts = [
-        f"{count:,} {singular[kind] if count == 1 else plural[kind]}" for kind, count in answer.counts.items() if count
+        f"{count:,} {_KINDS[kind].singular if count == 1 else _KINDS[kind].plural}"
+        for kind, count in answer.counts.items()
+        if count
     ]
     changes = ", ".join(answer.changes) if names is None else f"{before} and {after}"
     if not parts:
-        lines = [f"{changes}: no difference; all {counted(answer.pods, 'pod')} are where they were."]
+        lines = [f"{changes}: no difference; all {format_count(answer.pods, 'pod')} are where they were."]
     else:
-        lines = [f"{changes}: of {counted(answer.pods, 'pod')}, {', '.join(parts)}."]
+        lines = [f"{changes}: of {format_count(answer.pods, 'pod')}, {', '.join(parts)}."]
     if answer.evictions:
-        lines[0] = lines[0].removesuffix(".") + f"; {counted(len(answer.evictions), 'pod')} evicted."
+        lines[0] = lines[0].removesuffix(".") + f"; {format_count(len(answer.evictions), 'pod')} evicted."
     rows = [(each.name, _figure(each.name, each.before), _figure(each.name, each.after)) for each in answer.measures]
     lines += ["", *columns(("", before, after), rows, everything=True)]
     plugins = Counter(each.plugin for each in answer.differences if each.plugin)
@@ -253,7 +267,7 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     pods = [
         (
             each.pod,
-            _KIND_TEXTS.get(each.kind, each.kind),
+            _KINDS[each.kind].word,
             each.before or "-",
             each.after or "-",
             _why(each.plugin, each.reason),
@@ -265,10 +279,6 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
     return lines + assumed(answer.assumptions)
 
 
-_KIND_TEXTS = {"waits": "pending"}
-"""Kinds of differences that the text names differently."""
-
-
 def _by_workload(answer: Answer) -> list[str]:
     """Return a table of the workloads, those with the most pending pods first."""
     kinds = [kind for kind, count in answer.counts.items() if count]
@@ -278,7 +288,7 @@ def _by_workload(answer: Answer) -> list[str]:
         counts.setdefault(each.workload or f"pod/{each.pod}", Counter())[each.kind] += 1
     worst = sorted(counts.items(), key=lambda each: (-each[1]["waits"], -each[1].total(), each[0]))
     rows = [(name, *(found[kind] for kind in kinds)) for name, found in worst]
-    return columns(("WORKLOAD", *(_KIND_TEXTS.get(kind, kind).upper() for kind in kinds)), rows)
+    return columns(("WORKLOAD", *(_KINDS[kind].word.upper() for kind in kinds)), rows)
 
 
 def _why(plugin: str, reason: str) -> str:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count
+from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement
 from bayplan.answers.displaced_pods import comes_back
 from bayplan.answers.instant_host import Eviction
@@ -308,7 +308,7 @@ class _Filling:
             bool(pod.status.nominated_node_name) for pod in self._cluster.waiting.values()
         )
         if waiting:
-            found.append(f"{format_count(waiting, 'pending pod')} {'is' if waiting == 1 else 'are'} ignored")
+            found.append(f"{format_count(waiting, 'pending pod')} {is_or_are(waiting)} ignored")
         if any(each.pod.spec.scheduling_gates for each in self._templates):
             found.append("scheduling gates of copies stay closed")
         return found

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count
+from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.bounds import RemovalBound, packed_removal_bound, removal_bound
 from bayplan.answers.copies import replacement
 from bayplan.answers.displaced_pods import comes_back
@@ -294,7 +294,7 @@ class _Removal:
             found.append("pods without a controller come back as copies, which you have to create yourself")
         if self._cluster.waiting:
             count = len(self._cluster.waiting)
-            found.append(f"{format_count(count, 'pending pod')} {'is' if count == 1 else 'are'} ignored")
+            found.append(f"{format_count(count, 'pending pod')} {is_or_are(count)} ignored")
         if not self._prices:
             found.append("all nodes cost the same")
         return found

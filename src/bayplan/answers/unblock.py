@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bayplan.analysis.cause_words import ADDED_AFFINITY
 from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count, format_list
+from bayplan.analysis.units import format_count, format_list, is_or_are
 from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.judgement import Judgement, judge
 from bayplan.answers.move_steps import move_steps
@@ -134,10 +134,8 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     if ADDED_AFFINITY in judged.cause.sentence:
         limits.append(f"the scheduler's configuration stays: {ADDED_AFFINITY} of NodeAffinityArgs can be changed there")
     if others:
-        are = "is" if others == 1 else "are"
-        limits.append(
-            f"{format_count(others, 'other pending pod')}, which may be scheduled first, {are} not considered"
-        )
+        first = f"{format_count(others, 'other pending pod')}, which may be scheduled first"
+        limits.append(f"{first}, {is_or_are(others)} not considered")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
         verdict=_verdict(judged, waiting, len(pods), ranked),
@@ -159,14 +157,10 @@ def _fitting(now: TrialResult) -> str:
 
 
 def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
-    who = (
-        waiting[0].key
-        if asked == 1
-        else f"{len(waiting):,} of {format_count(asked, 'pod')} {'is' if len(waiting) == 1 else 'are'} pending ({waiting[0].key})"
-    )
-    verb = " is pending" if asked == 1 else ""
+    first, count = waiting[0].key, len(waiting)
+    several = f"{count:,} of {format_count(asked, 'pod')} {is_or_are(count)} pending ({first})"
     best = found[0].text if found else "nothing that was tried gets it placed"
-    return f"{who}{verb}: {judged.cause.headline}; best: {best}"
+    return f"{f'{first} is pending' if asked == 1 else several}: {judged.cause.headline}; best: {best}"
 
 
 class _Search:
@@ -321,10 +315,11 @@ class _Search:
     ) -> Suggestion:
         trial = self._trial
         kinds = [StepKind.EVICT if step.kind is StepKind.MOVE and left else step.kind for step in steps]
+        texts = [_text(step, kind, result, left) for step, kind in zip(steps, kinds, strict=True)]
+        risks = [step.risk or RISKS[kind] for step, kind in zip(steps, kinds, strict=True)]
         if result.victims and not any(step.preempts for step in steps):
             kinds.append(StepKind.EVICT)
-        kind = max(kinds, key=lambda each: RANKS[each])
-        texts = [_text(step, each, result, left) for step, each in zip(steps, kinds, strict=False)]
+            risks.append(RISKS[StepKind.EVICT])
         if result.victims and kinds != [StepKind.WAIT]:
             texts[-1] += f"; it then preempts {_named(result.victims)}"
         changes = changes_of(steps, trial)
@@ -332,9 +327,9 @@ class _Search:
         edits = [pod for pod, old in zip(pods, self._pods, strict=True) if pod != old]
         return Suggestion(
             rank=0,
-            kind=kind.value,
+            kind=max(kinds, key=lambda kind: RANKS[kind]).value,
             text=" and ".join(texts),
-            risk="; ".join(dict.fromkeys(_risks(steps, kinds))),
+            risk="; ".join(dict.fromkeys(risks)),
             cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
             node=next((each.node for each in result.placed if each.node and each.pod == self._judged.pod.key), ""),
             placed=result.count - self._fit,
@@ -345,13 +340,6 @@ class _Search:
             objects=[encode(item) for item in (*changed, *edits)],
             deleted=[key for step in steps for key in step.evicts],
         )
-
-
-def _risks(steps: Sequence[Step], kinds: Sequence[StepKind]) -> Iterator[str]:
-    """Yield the risks of steps; the last kind may be that of preemption after them."""
-    for place, kind in enumerate(kinds):
-        own = steps[place].risk if place < len(steps) else ""
-        yield own or RISKS[kind]
 
 
 def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) -> str:

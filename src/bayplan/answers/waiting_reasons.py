@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bayplan.analysis.cluster_sentences import CommonCause, cause_text
+from bayplan.analysis.cluster_sentences import CommonCause, cluster_sentence
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count
 from bayplan.answers.judgement import judge
 from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
@@ -68,18 +67,18 @@ def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
     return Rows(sorted(rows, key=lambda row: (-row.alone, -row.pods, row.plugin)), WaitingReason)
 
 
-def waiting_sentence(reasons: Sequence[WaitingReason], waiting: int, gated: int, pods: int) -> str:
+def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: int, pods: int, nodes: int) -> str:
     """Return a sentence with the number of waiting pods and the first reason; "" if no pods wait.
 
     Args:
-        reasons: ranked, see `waiting_reasons`. waiting: pods that wait, except those `gated`. pods: all.
+        reasons: ranked, see `waiting_reasons`.
+        waiting, gated, pods, nodes: see `cluster_sentence`.
     """
     first = next((each for each in reasons if each.plugin != GATES), None)
     if first is None:
         return ""
-    why = cause_text(CommonCause(first.sentence, first.pods), waiting)
-    held = f"; {gated:,} more {'is' if gated == 1 else 'are'} held back by gates" if gated else ""
-    return f"{waiting:,} of {format_count(pods, 'pod')} {'is' if waiting == 1 else 'are'} pending{why}{held}"
+    cause = CommonCause(first.sentence, first.pods)
+    return cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=(), cause=cause)
 
 
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count
+from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.changes import Change, Effect, apply_change
 from bayplan.answers.copies import replacement
 from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
@@ -471,6 +471,6 @@ def _assumptions(
             f"{text}; each side starts without them" if reschedule is not Reschedule.ALL else f"{text}, from empty"
         )
     if cluster.waiting:
-        are = "is" if len(cluster.waiting) == 1 else "are"
-        found.append(f"{format_count(len(cluster.waiting), 'pending pod')} {are} scheduled on both sides")
+        count = len(cluster.waiting)
+        found.append(f"{format_count(count, 'pending pod')} {is_or_are(count)} scheduled on both sides")
     return found

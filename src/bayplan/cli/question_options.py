@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.text_layout import bulleted
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.question_clusters import question_cluster
@@ -45,7 +46,7 @@ def print_answer(
         found["source"] = {"name": source.name, "kind": source.kind.value, "assumptions": assumptions}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n")
     else:
-        print_lines([*text(), *(f"  - {each}" for each in assumptions)])
+        print_lines([*text(), *bulleted(assumptions)])
 
 
 def answer_document(answer: msgspec.Struct) -> dict[str, object]:

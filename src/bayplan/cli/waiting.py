@@ -1,4 +1,4 @@
-"""The command ``waiting``: why pods wait, the reasons with the most pods that nothing else blocks first."""
+"""The command ``waiting``: why pods are pending, the reasons with the most pods that nothing else blocks first."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bayplan.analysis.units import format_count, format_list
+from bayplan.analysis.units import format_count, format_list, is_or_are
 from bayplan.answers.answer_text import assumed
 from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.app.custom_plugins import reported_plugin_errors
@@ -76,8 +76,8 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
     pods, pending = format_count(len(cluster.scheduler.pods), "pod"), cluster.pending
     if not pending:
         return [f"None of {pods} is pending.", *assumed(cluster.assumptions)]
-    verb = "is pending" if len(pending) == 1 else "are pending"
-    lines = [f"{len(pending):,} of {pods} {verb}, for {format_count(len(reasons), 'reason')}."]
+    count = len(pending)
+    lines = [f"{count:,} of {pods} {is_or_are(count)} pending, for {format_count(len(reasons), 'reason')}."]
     for sentence, of_filters in reasons.items():
         names = of_filters[0].examples
         plugins = ", ".join(row.plugin for row in of_filters)

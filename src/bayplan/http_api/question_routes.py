@@ -131,11 +131,17 @@ async def waiting(observation: Observation, request: Request, query: Query) -> R
         judged = [pod for group in groups for pod in group]
         with inquiry.cluster.trial() as trial:
             items = list(waiting_reasons(trial, judged)) if judged else []
-        gated = sum(bool(pod.spec.scheduling_gates) for pod in pods)
+        gated, state = sum(bool(pod.spec.scheduling_gates) for pod in pods), inquiry.cluster.state
         document = WaitingReasons(
             **whole(items),
             items=items,
-            sentence=waiting_sentence(items, len(pods) - gated, gated, len(pods) + len(inquiry.cluster.state.pods)),
+            sentence=waiting_sentence(
+                items,
+                waiting=len(pods) - gated,
+                gated=gated,
+                pods=len(pods) + len(state.pods),
+                nodes=len(state.nodes),
+            ),
             judged=len(judged),
             waiting=len(pods),
             assumptions=inquiry.assumptions,

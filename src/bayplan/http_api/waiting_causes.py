@@ -10,7 +10,7 @@ import numpy as np
 
 from bayplan.analysis.cluster_sentences import CommonCause
 from bayplan.analysis.explain import attempts_of
-from bayplan.analysis.verdict import last_cause, pod_verdict
+from bayplan.analysis.verdict import last_cause, waiting_reason
 from bayplan.http_api.node_table import NodeColumns
 from bayplan.http_api.pod_page import PodSource
 from bayplan.http_api.pod_table import PodColumns, PodStatus
@@ -116,8 +116,7 @@ def _cause_of(source: PodSource, lives: Sequence[PodTimeline]) -> WaitingCause:
     preempts = bool(attempts) and bool(attempts[-1].nominated_node)
     cause = None if preempts else last_cause(source, life, attempts)
     if cause is None or life.pod is None:
-        text = pod_verdict(source, life, attempts).removeprefix(f"{life.key} ").removeprefix("is pending: ")
-        return WaitingCause(text, "", is_shared=False)
+        return WaitingCause(waiting_reason(source, life, attempts), "", is_shared=False)
     has_claims = any(claim_name_of(life.pod.metadata.name, volume) for volume in life.pod.spec.volumes)
     return WaitingCause(cause.headline, cause.sentence, is_shared=not has_claims)
 

@@ -76,7 +76,7 @@ function waitingRow(waiting) {
   return h(
     "div",
     { class: "waiting-row", "data-test": "waiting-row" },
-    h("span", { class: "badge wait" }, h("span", { "aria-hidden": "true" }, "…"), `${count(waiting.total)} waiting`),
+    h("span", { class: "badge wait" }, h("span", { "aria-hidden": "true" }, "…"), `${count(waiting.total)} pending`),
     waiting.items.map((pod) =>
       h(
         "a",

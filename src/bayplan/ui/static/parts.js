@@ -35,8 +35,11 @@ const GLYPHS = /** @type {Record<string, [string, string]>} */ ({
   stale: ["…", "wait"],
 });
 
+/** A status in the words of kubectl. @param {string} status */
+export const statusText = (status) => (status === "waiting" ? "pending" : status);
+
 /** A status: a glyph and a word, so that colour is never alone. @param {string} status @param {string} [words] */
-export function badge(status, words = status) {
+export function badge(status, words = statusText(status)) {
   const [glyph, tone] = GLYPHS[status] ?? ["·", "plain"];
   return h("span", { class: `badge ${tone}` }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), words);
 }
@@ -44,7 +47,7 @@ export function badge(status, words = status) {
 /** A status where there is no room for the word, which assistive technology and a tooltip have. @param {string} status */
 export function glyph(status) {
   const [sign, tone] = GLYPHS[status] ?? ["·", "plain"];
-  return h("span", { class: `badge ${tone}`, role: "img", "aria-label": status, title: status }, sign);
+  return h("span", { class: `badge ${tone}`, role: "img", "aria-label": statusText(status), title: statusText(status) }, sign);
 }
 
 /** A name in monospace, shortened if it has more letters, whole on hover. @param {string} name @param {number} [letters] */

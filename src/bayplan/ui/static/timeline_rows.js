@@ -18,7 +18,7 @@ export const TIMELINE_ROWS = [
     label: "Decisions",
     parts: [
       { key: "scheduled", tone: "ok", words: "scheduled" },
-      { key: "waits", tone: "wait", words: "wait" },
+      { key: "waits", tone: "wait", words: "pending" },
       { key: "error", tone: "bad", words: "errors" },
     ],
   },

@@ -11,7 +11,7 @@ import { assumptionList } from "./unblocking.js";
 
 /** Kinds of differences with their words, the worst first. @type {[string, string][]} */
 const KINDS = [
-  ["waits", "become pending"],
+  ["waits", "pending"],
   ["gone", "gone"],
   ["moved", "moved"],
   ["placed", "get a node"],

@@ -6,7 +6,7 @@ import { NARROW, shortened } from "../names.js";
 import { change, podAddress, to } from "../address.js";
 import { get, objectPath, call, send } from "../service.js";
 import { now, onReload, subscribe } from "../stream.js";
-import { ask, badge, chip, choice, copyMenu, glyph, nodeLink, perform, podOf, select } from "../parts.js";
+import { ask, badge, chip, choice, copyMenu, glyph, nodeLink, perform, podOf, select, statusText } from "../parts.js";
 import { empty } from "../loading_states.js";
 import { Grid } from "../grid.js";
 import { title } from "../shell.js";
@@ -21,7 +21,7 @@ const FEW = 5;
 /** What pods of a status do, of one and of several. @type {Record<typeof STATUSES[number], [string, string]>} */
 const STANDING = {
   placed: ["has a node", "have a node"],
-  waiting: ["waits for a node", "wait for a node"],
+  waiting: ["is pending", "are pending"],
   gated: ["is held back by gates", "are held back by gates"],
   terminating: ["is terminating", "are terminating"],
   finished: ["has finished", "have finished"],
@@ -221,7 +221,7 @@ class PodsView {
         { value: "", text: "all" },
         ...shown.map((status) => ({
           value: status,
-          text: status,
+          text: statusText(status),
           count: countOf(status) === undefined ? "" : count(countOf(status)),
         })),
       ],
@@ -247,7 +247,7 @@ function standing(counts) {
   const without = /** @type {const} */ (["waiting", "gated"])
     .filter((status) => counts[status])
     .map((status) => `${count(counts[status])} ${STANDING[status][counts[status] === 1 ? 0 : 1]}`);
-  return `${counted(counts.pods, "pod")}${without.length ? `: ${without.join(", ")}` : ", none waits for a node"}`;
+  return `${counted(counts.pods, "pod")}${without.length ? `: ${without.join(", ")}` : ", none is pending"}`;
 }
 
 /**
