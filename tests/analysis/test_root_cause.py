@@ -15,11 +15,11 @@ from bayplan.objects.affinity import NodeSelectorTerm
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.selectors import NodeTerm, compile_node_term
 from bayplan.testing.builders import NodeBuilder, PodBuilder
-from bayplan.testing.object_builders import StorageBuilder, make_claim, make_volume
+from bayplan.testing.object_builders import ClaimBuilder, VolumeBuilder, make_claim, make_volume
 from tests.analysis.runs import run
 
 ZONE = "topology.kubernetes.io/zone"
-Built = NodeBuilder | PodBuilder | StorageBuilder
+Built = NodeBuilder | PodBuilder | ClaimBuilder | VolumeBuilder
 
 
 def nodes(pool: str, *names: str, zone: str = "", cpu: str = "4", memory: str = "8Gi") -> list[NodeBuilder]:
