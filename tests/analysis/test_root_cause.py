@@ -59,7 +59,7 @@ ADDED = {
         }
     ],
 }
-IN_B = [make_claim("data").bound("pv1"), make_volume("pv1").bound("data").node_affinity(ZONE, "b")]
+IN_B: list[Built] = [make_claim("data").bound("pv1"), make_volume("pv1").bound("data").node_affinity(ZONE, "b")]
 SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
 
 

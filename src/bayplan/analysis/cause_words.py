@@ -477,11 +477,10 @@ class CauseWords:
         return f"rejects it: {', '.join(self._exclusions(rows))}"
 
     def _volumes(self) -> str:
-        for claim, where, near in self._bound:
-            if not near:
-                return (
-                    f"its volume {claim} {f'is {where}; no node is there' if where else 'can be reached from no node'}"
-                )
+        for bound in self._bound:
+            if not bound.nodes:
+                place = f"is {bound.where}; no node is there" if bound.where else "can be reached from no node"
+                return f"its volume {bound.claim} {place}"
         if "PersistentVolume" in self._around.unread:
             for claim in claims_of(self._pod, self._around):
                 name = claim.spec.volume_name
