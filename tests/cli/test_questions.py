@@ -199,3 +199,11 @@ def test_what_can_not_be_asked_is_refused(run: Run, words: list[str], problem: s
     code, text = run(*words)
     assert code == 2
     assert problem in text
+
+
+def test_waiting_ends_with_the_command_for_the_first_pod(run: Run) -> None:
+    code, output = run("waiting", "DUMP")
+    *_, empty, last = output.splitlines()
+    *command, source = last.removeprefix("try: bayplan ").split()
+    assert (code, empty, command, source[-9:]) == (1, "", ["unblock", "default/big"], "dump.json")
+    assert run(*command, "DUMP")[1].startswith("default/big is pending")

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -62,7 +63,8 @@ def waiting(
     if as_json:
         print_json({"waiting": pending, "reasons": found.to_dicts(), "assumptions": cluster.assumptions})
     else:
-        print_lines(_lines(cluster, found, everything=everything))
+        given = [*map(quote, sources or ()), *(["--context", quote(context)] if context else [])]
+        print_lines([*_lines(cluster, found, everything=everything), *_next(found, given)])
     sys.stdout.flush()
     if pending:
         raise typer.Exit(1)
@@ -87,6 +89,11 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
     if fitting:
         lines += ["", f"{len(fitting):,} x fits now, and is not scheduled yet", f"    {_named(fitting, everything)}"]
     return [*lines, *assumed(cluster.assumptions)]
+
+
+def _next(rows: Sequence[WaitingReason], given: Sequence[str]) -> list[str]:
+    """Return the command that shows what would let the first pod run; `given`: the arguments that name the source."""
+    return ["", f"try: {' '.join(['bayplan', 'unblock', rows[0].examples[0], *given])}"] if rows else []
 
 
 def _named(pods: Sequence[str], everything: bool) -> str:

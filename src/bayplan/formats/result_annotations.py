@@ -211,7 +211,7 @@ def decode(annotations: Mapping[str, str]) -> SchedulingResults:
 def has_results(annotations: Mapping[str, str]) -> bool:
     """Return whether annotations contain the results of an attempt, with the current or the earlier prefix."""
     keys = ("filter-result", "prefilter-result-status", "result-history")
-    return any(prefix + key in annotations for prefix in (PREFIX, EARLIER_PREFIX) for key in keys)
+    return bool(annotations) and any(prefix + key in annotations for prefix in (PREFIX, EARLIER_PREFIX) for key in keys)
 
 
 def renamed(annotations: Mapping[str, str]) -> Mapping[str, str]:

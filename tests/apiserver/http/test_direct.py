@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from bayplan.apiserver.http.direct import MAX_DIRECT_BYTES, DirectCycle, is_direct
+from bayplan.apiserver.http.request_head import RequestHead
 from bayplan.apiserver.http.server import ApiServer
 from bayplan.apiserver.rest.messages import Response
 from tests.apiserver.client import pod
@@ -149,6 +150,30 @@ def test_a_rate_limit_and_tokens_hold() -> None:
         assert server.connections.direct == 2
 
 
+def test_a_head_is_read_again_only_if_its_bytes_differ() -> None:
+    with serving(token="secret") as server, connect(server) as connection:
+
+        def codes(*requests: bytes) -> list[bytes]:
+            found = []
+            for each in requests:
+                connection.sendall(each)
+                found.append(answer(connection).split()[1])
+            return found
+
+        allowed = "Authorization: Bearer secret"
+        first, second = (request("POST", PODS, of(name), "application/json", allowed) for name in "ab")
+        assert codes(first, second, first) == [b"201", b"201", b"409"]
+        assert server.connections.repeated_heads == 2
+        dry_run = request("POST", f"{PODS}?dryRun=All", of("c"), "application/json", allowed)
+        foreign = request("POST", PODS, of("c"), "application/json", "Authorization: Bearer wrong!")
+        patch = request("PATCH", f"{PODS}/a", b"{}", MERGE, allowed)
+        delete = request("DELETE", f"{PODS}/a", b"{}", "application/json", allowed)
+        assert codes(dry_run, foreign, second, patch, delete) == [b"201", b"401", b"409", b"200", b"200"]
+        assert server.connections.repeated_heads == 2
+        assert codes(foreign, foreign, first) == [b"401", b"401", b"201"]
+        assert server.connections.repeated_heads == 3
+
+
 def test_a_client_that_does_not_read_is_answered_the_other_way() -> None:
     """Otherwise, each small patch of a large object would add the object to the server's buffer."""
     large = {"metadata": {"name": "large"}, "data": {"a": "x" * 900_000}}
@@ -208,9 +233,9 @@ def test_failures_of_the_server_are_no_bad_requests(
 
     async def answered() -> Transport:
         transport = Transport()
-        scope: Any = {"method": "POST", "path": PODS}
+        head = RequestHead.of({"method": "POST", "path": PODS, "headers": []})
         cycle = DirectCycle(
-            scope, cast("Any", transport), cast("Any", Broken(fails)), [], keep_alive=True, on_response=lambda: None
+            head, cast("Any", transport), cast("Any", Broken(fails)), [], keep_alive=True, on_response=lambda: None
         )
         cycle.answer()
         await asyncio.sleep(0)

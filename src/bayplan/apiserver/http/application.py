@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from bayplan.apiserver.http.access import Access
 from bayplan.apiserver.http.limits import RateLimit
 from bayplan.apiserver.http.protocol import ABORT
+from bayplan.apiserver.http.request_head import RequestHead
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
@@ -93,8 +94,7 @@ class Application:
         if "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        answer = await self._answer({**scope, "method": "GET"}, headers, b"")
+        answer = await self._answer(RequestHead.of({**scope, "method": "GET"}), b"")
         status, body = (answer.status, answer.body) if isinstance(answer, Response) else (400, b"")
         # A status of success would mean that the connection is upgraded.
         fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
@@ -112,31 +112,33 @@ class Application:
                 return
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        head = RequestHead.of(scope)
         try:
-            answer = await self._answer(scope, headers, receive)
+            answer = await self._answer(head, receive)
         except _ClientGone:
             return
         if isinstance(answer, Stream):
             await self._stream(answer, scope, receive, send)
         else:
-            await self._respond(answer, scope["method"], headers, send)
+            await self._respond(answer, scope["method"], head.headers, send)
 
     # --- writes that are answered directly (`bayplan.apiserver.http.direct`) ------------------------------------------
 
-    def can_answer(self, scope: Scope) -> bool:
-        """Return whether a write is for the API, and waits neither for a rate limit nor for webhooks."""
-        if self._rate_limit is not None or self._api.backend.outgoing.is_on:
-            return False
-        return not any(mount.answers(scope) for mount in self.mounts)
+    @property
+    def answers_now(self) -> bool:
+        """Whether writes need wait neither for a rate limit nor for webhooks."""
+        return self._rate_limit is None and not self._api.backend.outgoing.is_on
 
-    async def answer_write(self, scope: Scope, body: bytes) -> Response:
+    def serves(self, head: RequestHead) -> bool:
+        """Return whether a write is for the API."""
+        return not any(mount.answers(head.scope) for mount in self.mounts)
+
+    async def answer_write(self, head: RequestHead, body: bytes) -> Response:
         """Return the response to such a write."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        answer = await self._answer(scope, headers, body)
+        answer = await self._answer(head, body)
         if isinstance(answer, Stream):
             raise InvariantError("a write has a stream as its response")
-        if _is_compressed(answer, headers):
+        if _is_compressed(answer, head.headers):
             answer.body = gzip.compress(answer.body, 1)
             answer.headers.append(("content-encoding", "gzip"))
         return answer
@@ -150,28 +152,36 @@ class Application:
         refused = ApiError(500, f"the write was not stored: {problem}", details={})
         return Response(500, render_error(refused, PLAIN))
 
-    async def _answer(self, scope: Scope, headers: dict[str, str], body: Receive | bytes) -> Response | Stream:
+    async def _answer(self, head: RequestHead, body: Receive | bytes) -> Response | Stream:
         """Return the response to a request, given its body or the function that reads it."""
         try:
-            # The API rejects content types that forms send along with all other unsupported types.
-            self._access.check(headers, method=scope["method"], path=scope["path"], forms=True)
-            request = Request(
-                scope["method"],
-                unquote(scope["raw_path"].decode("latin-1").partition("?")[0])
-                if scope.get("raw_path")
-                else scope["path"],
-                parse_query(scope["query_string"].decode("latin-1")),
-                headers,
-                body if isinstance(body, bytes) else await _read_body(headers, body),
+            request = head.request
+            if request is None:
+                request = head.request = self._checked(head)
+            content = body if isinstance(body, bytes) else await _read_body(head.headers, body)
+            return await self._api.handle(
+                Request(request.method, request.path, request.query, request.headers, content)
             )
-            return await self._api.handle(request)
         except ApiError as problem:
             return Response(problem.code, render_error(problem, PLAIN), headers=list(problem.headers.items()))
         except _ClientGone:
             raise
         except Exception:
-            _log.exception("%s %s", scope["method"], scope["path"])
+            _log.exception("%s %s", head.scope["method"], head.scope["path"])
             return Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
+
+    def _checked(self, head: RequestHead) -> Request:
+        """Return a request without its body.
+
+        Raises:
+            ApiError: the client has no access.
+        """
+        scope = head.scope
+        # The API rejects content types that forms send along with all other unsupported types.
+        self._access.check(head.headers, method=scope["method"], path=scope["path"], forms=True)
+        raw_path = scope.get("raw_path")
+        path = unquote(raw_path.decode("latin-1").partition("?")[0]) if raw_path else scope["path"]
+        return Request(scope["method"], path, parse_query(scope["query_string"].decode("latin-1")), head.headers)
 
     async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
         waiting = self.settled(answer)

@@ -15,14 +15,14 @@ from typing import Protocol
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE
 
+from bayplan.apiserver.http.request_head import RawHeaders, RequestHead
 from bayplan.apiserver.rest.messages import Response
-from bayplan.base.asgi import Scope
 from bayplan.base.errors import InvariantError
 
 MAX_DIRECT_BYTES = 60_000
 """Maximum size of a body. Uvicorn stops reading at 64 KiB, until the application asks for more."""
 
-METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+METHODS = frozenset((b"POST", b"PUT", b"PATCH", b"DELETE"))
 _BODIES = (b"application/json", b"application/merge-patch+json", b"application/strategic-merge-patch+json",
     b"application/json-patch+json", b"application/vnd.kubernetes.protobuf")  # fmt: skip
 _OTHERS = frozenset((b"transfer-encoding", b"content-encoding", b"expect", b"upgrade"))
@@ -34,10 +34,14 @@ _log = logging.getLogger(__name__)
 class DirectApplication(Protocol):
     """An application that answers some requests without waiting."""
 
-    def can_answer(self, scope: Scope) -> bool:
-        """Return whether it can answer the request of a scope without waiting."""
+    @property
+    def answers_now(self) -> bool:
+        """Whether it can answer requests now without waiting."""
 
-    def answer_write(self, scope: Scope, body: bytes) -> Coroutine[object, object, Response]:
+    def serves(self, head: RequestHead) -> bool:
+        """Return whether it is the application for a request."""
+
+    def answer_write(self, head: RequestHead, body: bytes) -> Coroutine[object, object, Response]:
         """Return the response to a request; the coroutine must not wait."""
 
     def settled(self, response: Response) -> asyncio.Future[None] | None:
@@ -58,7 +62,7 @@ class DirectCycle:
     """One request that is answered directly. It has the attributes that uvicorn's protocol uses.
 
     Args:
-        scope: the scope of the request.
+        head: the head of the request.
         transport: the transport to the client.
         application: the application that answers.
         default_headers: headers of all responses.
@@ -70,15 +74,15 @@ class DirectCycle:
 
     def __init__(
         self,
-        scope: Scope,
+        head: RequestHead,
         transport: asyncio.Transport,
         application: DirectApplication,
-        default_headers: list[tuple[bytes, bytes]],
+        default_headers: RawHeaders,
         *,
         keep_alive: bool,
         on_response: Callable[[], None],
     ) -> None:
-        self.scope = scope
+        self.head = head
         self.transport = transport
         self.default_headers = default_headers
         self.keep_alive = keep_alive
@@ -96,7 +100,7 @@ class DirectCycle:
         """
         self.more_body = False
         try:
-            response = _result(self._application.answer_write(self.scope, bytes(self.body)))
+            response = _result(self._application.answer_write(self.head, bytes(self.body)))
             waiting = self._application.settled(response)
         except Exception:
             self._fail()
@@ -117,7 +121,7 @@ class DirectCycle:
             self._fail()
 
     def _fail(self) -> None:
-        _log.exception("%s %s", self.scope["method"], self.scope["path"])
+        _log.exception("%s %s", self.head.scope["method"], self.head.scope["path"])
         self.response_complete = True
         self.transport.abort()
 
@@ -155,7 +159,7 @@ def _result(answering: Coroutine[object, object, Response]) -> Response:
     raise InvariantError("a write that is answered directly has waited")
 
 
-def is_direct(headers: list[tuple[bytes, bytes]]) -> bool:
+def is_direct(headers: RawHeaders) -> bool:
     """Return whether the headers announce a small write in a format that can be answered directly."""
     length, content_type = b"0", b""
     for name, value in headers:

@@ -71,6 +71,7 @@ class ConnectionTable:
         refused: the number of connections rejected for lack of room.
         refusals: the number of rejected connections that are still open to send the response.
         direct: the number of requests that were answered directly (`bayplan.apiserver.http.direct`).
+        repeated_heads: the number of those with the same head as the one before (`bayplan.apiserver.http.request_head`).
     """
 
     def __init__(self, limits: HttpLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -82,6 +83,7 @@ class ConnectionTable:
         self.refused = 0
         self.refusals = 0
         self.direct = 0
+        self.repeated_heads = 0
         # In the order in which they became idle.
         self._waiting: dict[Closable, None] = {}
         self._clock = clock

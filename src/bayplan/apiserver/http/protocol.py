@@ -19,6 +19,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from bayplan.apiserver.http.direct import METHODS, DirectApplication, DirectCycle, is_direct
 from bayplan.apiserver.http.limits import ConnectionTable
+from bayplan.apiserver.http.request_head import RequestHead
 from bayplan.base.asgi import Scope
 
 _MAX_WAITING = 64 * 1024
@@ -132,6 +133,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._table = table
         self._direct = direct
         self._direct_cycle: DirectCycle | None = None
+        self._head: RequestHead | None = None
         self._limits = table.limits
         self._part = _NONE
         self._received = 0
@@ -261,23 +263,23 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _begin_direct(self) -> bool:
         """Start a request that is answered as soon as its body is complete; return False for one that is not."""
-        direct, method = self._direct, self.parser.get_method().decode("ascii")
-        if direct is None or method not in METHODS or self._answering() or not is_direct(self.headers):
+        direct, head = self._direct, self._head
+        # If the client does not read, uvicorn waits until it does.
+        if direct is None or self._answering() or self.flow.write_paused or self.parser.get_http_version() != "1.1":
             return False
-        if self.flow.write_paused:  # The client does not read; uvicorn waits until it does.
-            return False
-        if self.parser.get_http_version() != "1.1":
-            return False
-        url = httptools.parse_url(self.url)
-        scope = self.scope
-        scope["method"], scope["raw_path"], scope["query_string"] = method, url.path, url.query or b""
-        path = url.path.decode("ascii")
-        scope["path"] = unquote(path) if "%" in path else path
-        if not direct.can_answer(cast("Scope", scope)):
+        method = self.parser.get_method()
+        if head is not None and head.equals(method, self.url, self.headers):
+            self._table.repeated_heads += 1
+        else:
+            head = self._read_head(direct, method)
+            if head is None:
+                return False
+            self._head = head
+        if not direct.answers_now:
             return False
         self._table.direct += 1
         self._direct_cycle = DirectCycle(
-            cast("Scope", scope),
+            head,
             self.transport,
             direct,
             self.server_state.default_headers,
@@ -286,6 +288,18 @@ class LimitedProtocol(HttpToolsProtocol):
         )
         self.cycle = cast("Any", self._direct_cycle)
         return True
+
+    def _read_head(self, direct: DirectApplication, method: bytes) -> RequestHead | None:
+        """Return the head of a request that can be answered directly; None for other requests."""
+        if method not in METHODS or not is_direct(self.headers):
+            return None
+        url = httptools.parse_url(self.url)
+        scope = self.scope
+        scope["method"], scope["raw_path"], scope["query_string"] = method.decode("ascii"), url.path, url.query or b""
+        path = url.path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        head = RequestHead(method, self.url, cast("Scope", scope))
+        return head if direct.serves(head) else None
 
     def _with_long_url(self, complete: Callable[[], None]) -> None:
         # The parser's positions have 16 bits, but Go allows URLs as long as the header.
