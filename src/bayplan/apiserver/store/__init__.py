@@ -1,1 +1,3 @@
-"""Resource-versioned documents under one revision counter: in memory, watched, optionally durable in SQLite."""
+"""The object store: items under one revision counter, in memory, with watches, and optionally durable in an SQLite
+file.
+"""
