@@ -1,1 +1,3 @@
-"""Behavior of individual kinds beyond the table of facts: defaults, admission, preparation, validation, subresources."""
+"""The behavior of kinds that the recorded facts do not describe: defaults, admission, preparation, validation,
+subresources.
+"""
