@@ -1,5 +1,4 @@
-"""The embedded Kubernetes API server: a store of whole objects with resource versions, served over REST to real
-clients.
+"""The embedded Kubernetes API server: a store of whole objects with resource versions, served over REST.
 
 The packages, from the inside out: `schema` describes the types of the pinned release; `store` holds encoded objects
 under one revision counter; `codec` decodes and encodes bodies as Go's structs would; `fields` tracks field ownership;

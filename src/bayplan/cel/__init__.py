@@ -1,5 +1,4 @@
-"""The Common Expression Language with Kubernetes' libraries, for device selectors, validation rules and admission
-policies.
+"""The Common Expression Language with Kubernetes' libraries, for device selectors, schema rules and admission.
 
 `parser` builds a syntax tree, `checker` determines its types or reports errors, and `evaluator` compiles it to a
 function. The package defines no variables: each user declares its own

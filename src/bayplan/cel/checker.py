@@ -105,8 +105,8 @@ class Checker:
         return self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
 
     def _look_for_mixtures(self) -> None:
-        """Report lists and maps whose elements have different types, like cel-go's
-        ``ValidateHomogeneousAggregateLiterals``.
+        """Report lists and maps whose elements have different types (cel-go's
+        ``ValidateHomogeneousAggregateLiterals``).
 
         For a list, report the first wrong element; for a map, report all wrong keys and values.
         """
@@ -343,9 +343,7 @@ class Checker:
     # Lists, maps, macros.
 
     def _join(self, known: CelType | None, kind: CelType) -> CelType:
-        """Return the common type of two elements' types; `DYN` if they are incompatible, which `_look_for_mixtures`
-        reports.
-        """
+        """Return the common type of two elements; `DYN` for incompatible types, which `_look_for_mixtures` reports."""
         if known is None:
             return kind
         return most_general(known, kind) if self._unifier.assignable([known], [kind]) else DYN

@@ -126,9 +126,7 @@ def qualify(value: object, key: object) -> tuple[bool, object]:
 
 
 def _read(value: object, key: object, *, optional: bool) -> object:
-    """Return the value of a field, key or index; as an optional value if `optional`, or if the value itself is
-    optional.
-    """
+    """Return a field, key or index of a value; as an optional value if `optional`, or if the value is optional."""
     wrapped = isinstance(value, Optional)
     if isinstance(value, Optional):
         if not value.present:

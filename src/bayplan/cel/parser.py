@@ -127,9 +127,7 @@ class Parser:
         return node
 
     def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
-        """Parse a chain of one logical operator to a balanced tree, as cel-go does, so that long chains are not deeply
-        nested.
-        """
+        """Parse a chain of one logical operator to a balanced tree, as cel-go does, so that its depth stays small."""
         operands, places = [operand()], list[int]()
         while self._is(operator):
             places.append(self._next().at)

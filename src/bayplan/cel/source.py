@@ -19,9 +19,7 @@ class Source:
         self.text = text
 
     def message(self, at: int, problem: str) -> str:
-        """Return the message for a problem at a position: with line, column, the source line, and a mark below the
-        position.
-        """
+        """Return the message for a problem: with line, column, the source line, and a mark below the position."""
         if not self.text:
             # An empty text has no position to mark.
             return f"ERROR: <input>:1:0: {problem}"

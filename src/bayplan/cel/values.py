@@ -275,9 +275,7 @@ def compare(left: object, right: object) -> int:
 
 
 def _compare_numbers(left: float, right: float) -> int:
-    """Compare numbers as cel-go does: with a double, an integer is converted to a double, so large neighbors are
-    equal.
-    """
+    """Compare two numbers as cel-go does: an integer is converted to a double if the other one is a double."""
     if isinstance(left, float) != isinstance(right, float):
         left, right = float(left), float(right)
     return (left > right) - (left < right)

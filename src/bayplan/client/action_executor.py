@@ -1,5 +1,4 @@
-"""Executes the scheduler's actions: sends the requests of exchanges to an API, one exchange per pod at a time, and
-events.
+"""Executes the scheduler's actions: sends their requests to an API, those of one pod in order, and writes events.
 
 Hosts differ in how a request reaches the API, how time passes and when work is done; each implements a `Channel`. The
 implementations are `app.action_pump` (Bayplan's own API, in process, in slices), `live.dispatcher` (a cluster, over
@@ -36,9 +35,7 @@ _log = logging.getLogger("bayplan.scheduler")
 
 
 class Engine(Protocol):
-    """The engine that gets reports of rejected requests; `bayplan.live.scheduler_thread.SchedulerThread` implements
-    it.
-    """
+    """The engine, which gets reports of rejected requests (`bayplan.live.scheduler_thread.SchedulerThread`)."""
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
@@ -139,9 +136,7 @@ class ActionExecutor:
         self._ready.extend(_Work(each.pod, each.steps, each.is_binding, generation) for each in exchanges)
 
     def run_next(self) -> bool:
-        """Start the first pending exchange, or if there is none the first pending event; return whether there was
-        one.
-        """
+        """Start the first pending exchange, else the first pending event; return whether there was one."""
         if self._ready:
             self._begin(self._ready.popleft())
         elif self._events:

@@ -72,9 +72,7 @@ class RequestObserver(Protocol):
     def answered(
         self, host: str, method: str, code: str, seconds: float, request_bytes: int, response_bytes: int
     ) -> None:
-        """Record a response, its duration and the sizes of both bodies; `code` is ``<error>`` if there was no
-        response.
-        """
+        """Record a response, its duration, and the sizes of both bodies; `code` is ``<error>`` without a response."""
         ...
 
     def opened(self, host: str, code: str) -> None:

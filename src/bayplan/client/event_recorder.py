@@ -1,5 +1,4 @@
-"""Events as kube-scheduler records them: the first is created, an equal one makes it a series, and later ones are only
-counted.
+"""Events as kube-scheduler records them: the first is created, an equal one makes it a series, others are counted.
 
 A state machine without clock and sockets. `EventRecording.exchange` writes an event, with retries.
 
@@ -102,7 +101,7 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     is_series: bool
 
     def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
-        """Write the event: yield requests, for which responses are sent in, and seconds to wait; return whether it was
+        """Write the event: yield requests, to which responses are sent, and seconds to wait; return whether it was
         written.
 
         If the event of a series has been deleted, it is created again. If the server rejects the event, it is dropped.

@@ -1,5 +1,4 @@
-"""Type checks of ValidatingAdmissionPolicies against the kinds that they match, which add warnings to a policy's
-status.
+"""Type checks of ValidatingAdmissionPolicies against the kinds that they match: warnings for the status of a policy.
 
 Expressions are untyped when they run, so a misspelt field would only be noticed when a matching object is written. The
 controller ``validatingadmissionpolicy-status`` therefore also compiles them with the types of the matched kinds.

@@ -114,9 +114,7 @@ def compiled_policies(world: World) -> list[Policy]:
 
 
 def compile_variables(spec: Document, scope: Scope) -> tuple[tuple[tuple[str, Expression], ...], Scope]:
-    """Return the names and compiled expressions of a policy's variables, and the scope for expressions that use
-    them.
-    """
+    """Return a policy's variables (names and compiled expressions), and the scope of the expressions that use them."""
     found: list[tuple[str, Expression]] = []
     scope = scope._replace(variables=())
     for variable in parts(spec, "variables"):
@@ -198,8 +196,8 @@ def _asked(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
 def _bound(
     policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes
 ) -> Iterator[_Denied]:
-    """Yield the denials by a policy with one parameter, as far as the binding's validation actions deny; add its
-    warnings.
+    """Yield the denials by a policy with one parameter, and add its warnings, as the binding's validation actions
+    request.
     """
     denials, failures = decisions(policy, values)
     for denial in denials:
@@ -255,8 +253,8 @@ def _failed(policy: Policy, message: str) -> list[Denial]:
 
 
 def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budget: Budget) -> Denial | None:
-    """Return None if a validation passes, a Denial without message if it does not, or one without reason on an
-    error.
+    """Return None if a validation passes, else a Denial: without message if it does not, without reason if it fails to
+    run.
     """
     try:
         holds = evaluation.run(validation.expression, budget)

@@ -149,8 +149,8 @@ def _missing_service(client: Document, attributes: Attributes) -> str:
 
 
 def _refused(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
-    """Return the error that denies the request after a validating webhook failed or denied, or None if failures are
-    ignored.
+    """Return the error that denies the request after a validating webhook denied it or failed; None to ignore the
+    failure.
     """
     if isinstance(problem, ApiError):
         return problem

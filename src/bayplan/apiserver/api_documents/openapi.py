@@ -1,5 +1,4 @@
-"""OpenAPI documents, built from the recorded facts on the first request: version 2 for everything, version 3 by group
-version.
+"""OpenAPI documents, built from the recorded facts on the first request: version 2, and version 3 by group version.
 
 They contain the types with their fields, list types and merge keys, and the operations of every resource: all that
 clients need to validate, explain and generate. They omit upstream's descriptions.

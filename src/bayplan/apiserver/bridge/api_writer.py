@@ -148,8 +148,8 @@ class ApiWriter:
             self._writer.drop_finalizer(TABLE_OF_KIND[type(item)], (metadata.namespace, metadata.name), finalizer)
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
-        """Record an event about the stored version of an object, or about `item` if the stored object is another
-        one.
+        """Record an event about the stored version of an object; about `item` itself if a different object has its
+        name.
         """
         stored = self._store.get(type(item), object_key(item.metadata))
         if stored is not None and stored.metadata.uid == item.metadata.uid:
@@ -158,8 +158,13 @@ class ApiWriter:
 
 
 def _changes(document: Document, old: KubernetesObject, new: KubernetesObject, *, with_status: bool) -> Document:
-    """Return the changed top-level fields of an object, merged into its stored form, without a status that has its own
-    endpoint.
+    """Return the changed top-level fields of an object, merged into their stored form.
+
+    Args:
+        document: the stored object.
+        old: the typed form of the stored object.
+        new: the changed typed form.
+        with_status: whether to include the status; False if it has its own endpoint.
     """
     names = [
         name

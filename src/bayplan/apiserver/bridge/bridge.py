@@ -62,8 +62,7 @@ NOTHING_RUNS = BridgeOptions(controllers=False, kubelet=False)
 
 
 class Bridge:
-    """Keeps a typed store in sync with the API's store, notifies listeners of changes, and runs controllers and the
-    kubelet.
+    """Keeps a typed store in sync with the API's, notifies listeners of changes, and runs controllers and the kubelet.
 
     Args:
         backend: the backend of the API; the bridge uses its clock.
@@ -194,8 +193,8 @@ class Bridge:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return the time in nanoseconds at which `advance` has work, possibly in the past, or None if there is
-        none.
+        """Return the time in nanoseconds at which `advance` has work, possibly in the past; None if there is no
+        work.
         """
         now_ns = self.now_ns()
         self._observe(now_ns)

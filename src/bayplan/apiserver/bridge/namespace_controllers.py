@@ -66,8 +66,7 @@ class NamespaceController(DocumentController):
             self.ask(item.name, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Delete the remaining objects of a namespace, report them in its status, and remove its finalizer when it is
-        empty.
+        """Delete the remaining objects of a namespace, report them in its status, and finalize the empty namespace.
 
         Raises:
             WriteRefused: the API rejects a write.
@@ -181,8 +180,7 @@ def _condition(known: Document | None, wanted: tuple[str, str, str, str], time: 
 
 
 class NamespaceFurnisher(DocumentController):
-    """Creates the default ServiceAccount and the ConfigMap with the server's certificate in namespaces; keys are their
-    names.
+    """Creates the default objects of namespaces: a ServiceAccount, and a ConfigMap with the server's certificate.
 
     Args:
         tools, documents, writer, ask: see `DocumentController`.

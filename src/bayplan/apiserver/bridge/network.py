@@ -67,8 +67,8 @@ class NumberPool:
                 self._users[each] = users - 1
 
     def take(self, count: int = 1) -> int | None:
-        """Allocate `count` consecutive free numbers, and return the first, which is a multiple of `count`; None if
-        there are none.
+        """Allocate `count` consecutive free numbers from a multiple of `count` on; return the first, or None if there
+        are none.
         """
         for start, end in ((self._next, self._size), (self._first, self._next)):
             number = -(-start // count) * count

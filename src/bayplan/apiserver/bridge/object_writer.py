@@ -1,5 +1,4 @@
-"""Writes of controllers and the kubelet with the same steps as those of clients: defaults, admission, validation,
-ownership.
+"""Writes of controllers and the kubelet: the same defaults, admission, validation and field ownership as for clients.
 
 Reading and writing an object is not interrupted, so there are no conflicts. A rejected write raises `WriteRefused`,
 which ends the reconcile of a controller, as errors do upstream.

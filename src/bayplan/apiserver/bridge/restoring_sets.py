@@ -1,6 +1,4 @@
-"""StatefulSet and DaemonSet controllers that restore older templates from stored ControllerRevisions after a
-restart.
-"""
+"""StatefulSet and DaemonSet controllers that read older templates from stored ControllerRevisions after a restart."""
 
 from __future__ import annotations
 

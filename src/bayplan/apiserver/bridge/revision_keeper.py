@@ -1,5 +1,4 @@
-"""Maintains the ControllerRevisions of StatefulSets and DaemonSets, for ``kubectl rollout history`` and ``rollout
-undo``.
+"""Maintains ControllerRevisions of StatefulSets and DaemonSets, for ``kubectl rollout history`` and ``rollout undo``.
 
 Only clients need these objects: the controllers of the virtual cluster store templates themselves. If a set returns to
 an earlier template, its revision becomes the newest one, with its old name.
@@ -50,8 +49,8 @@ class RevisionKeeper(Controller):
         self._crowded: dict[str, None] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the key of a set whose template changed, or that has revisions over the limit that old pods may still
-        use.
+        """Return the key of a set whose template changed, or that has more revisions than its limit because old pods
+        use them.
         """
         item = event.new
         if not isinstance(item, StatefulSet | DaemonSet):

@@ -93,8 +93,7 @@ class Templates:
         return merged(document, before, plain(pod.spec))
 
     def _older_template(self, pod: Pod) -> tuple[Document, object, object] | None:
-        """Return the stored template of the older revision from which a pod of a StatefulSet or DaemonSet is created,
-        or None.
+        """Return the stored template of the revision that a pod of a StatefulSet or DaemonSet is created from, or None.
 
         The result has the form of `_template_of_owner`.
         """
@@ -124,8 +123,10 @@ class Templates:
             inner["spec"] = merged(source[0], source[2], plain(item.spec.template.spec))
 
     def _template_of_owner(self, item: KubernetesObject) -> tuple[Document, object, object] | None:
-        """Return the pod spec in the template of an object's owner: as stored, typed, and typed as plain data; None
-        without an owner.
+        """Return the pod spec in the template of an object's owner, or None without an owner.
+
+        Returns:
+            The spec as stored, its typed form, and its typed form as plain data.
         """
         reference = item.metadata.controller()
         kind = _TEMPLATE_OWNERS.get(reference.kind) if reference is not None else None
@@ -144,8 +145,9 @@ class Templates:
     def _source(
         self, owner: KubernetesObject, read: Callable[[Document], tuple[Document, object]]
     ) -> tuple[Document, object, object] | None:
-        """Return what `read` finds in the stored owner, and its typed part as plain data; cached until the owner
-        changes.
+        """Return the stored and the typed part that `read` returns for an owner, and the typed part as plain data.
+
+        The result is cached until the owner changes. None if the owner does not exist.
         """
         metadata = owner.metadata
         key = (metadata.uid, metadata.resource_version)

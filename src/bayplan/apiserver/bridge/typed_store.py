@@ -1,5 +1,4 @@
-"""The typed store: contains each object of the API's store that has a typed kind, decoded once, under the API's
-revision.
+"""The typed store: each object of the API's store that has a typed kind, decoded once, under the API's revision.
 
 It is the `bayplan.cluster.ObjectStore` that controllers read. It is never ahead of the API's store and has the same
 content, which `check` verifies.
@@ -175,9 +174,7 @@ def _key(item: Item) -> str:
 
 
 def _sharing(new: T, old: T) -> T:
-    """Return the new version with equal parts replaced by those of the old one, so that `is` detects unchanged
-    parts.
-    """
+    """Return the new version with equal parts replaced by those of the old one, so that `is` finds unchanged parts."""
     changes: dict[str, object] = {}
     for name in _KEPT:
         before = getattr(old, name, None)

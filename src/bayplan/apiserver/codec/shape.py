@@ -342,8 +342,11 @@ def zero_value(facts: GoField) -> object:
 
 
 def _read_schema_or(value: object, other: str) -> object:
-    """Return a decoded schema, where the field may also have a boolean, a list of schemas or a list of names, according
-    to `other`.
+    """Return a decoded JSON schema, or a value of the other type that the field allows.
+
+    Args:
+        value: the JSON value.
+        other: the other type: "array" (of schemas), "strings" or "bool".
     """
     schema = shape_of(_EXTENSIONS + "JSONSchemaProps")
     if type(value) is dict:

@@ -1,6 +1,4 @@
-"""Go's converter of unstructured objects, which strategic merge patches use to decode the patched object: its
-errors.
-"""
+"""Errors of Go's converter of unstructured objects, by which strategic merge patches decode the patched object."""
 
 from __future__ import annotations
 

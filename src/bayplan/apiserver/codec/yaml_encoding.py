@@ -1,5 +1,6 @@
-"""Encoding of JSON values as YAML, exactly as go-yaml writes it. libyaml's emitter is common to both; key order and
-quoting are Go's.
+"""Encoding of JSON values as YAML, exactly as go-yaml writes it.
+
+PyYAML and go-yaml share libyaml's emitter; this module adds Go's order of keys and its quoting.
 
 Source: go.yaml.in/yaml/v2 (encode.go, resolve.go, sorter.go), which sigs.k8s.io/yaml uses.
 """
@@ -57,9 +58,7 @@ def _node(value: object) -> Node:
 
 
 def _scalar(text: str) -> ScalarNode:
-    """Return text in Go's style: literal if it has several lines, quoted if it would not be read as a string, else
-    plain.
-    """
+    """Return text in Go's style: literal if it has several lines, quoted if it would not be read as a string."""
     return ScalarNode(_TEXT, text, style="|" if "\n" in text else '"' if _is_ambiguous(text) else None)
 
 

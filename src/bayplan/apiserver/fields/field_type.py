@@ -1,5 +1,4 @@
-"""Types in structured merge: structs and maps that merge by key; lists that merge by keys, as sets or not at all;
-leaves.
+"""Types in structured merge: structs, maps, lists (merged by keys, as sets or not at all), and leaves.
 
 Each type is compiled once from `bayplan.formats.schema`. A type without a schema (custom resources, raw extensions) is
 untyped: its maps merge by key, and its lists and other values are leaves.

@@ -238,9 +238,7 @@ def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, s
 
 
 def _capped(managers: Managers) -> Managers:
-    """Return the managers with the oldest updaters merged into one entry if there are more than
-    `MAX_UPDATE_MANAGERS`.
-    """
+    """Return the managers; if there are more than `MAX_UPDATE_MANAGERS` updaters, merge the oldest into one entry."""
     if len(managers) <= MAX_UPDATE_MANAGERS:
         return managers
     updaters = sorted(

@@ -1,4 +1,4 @@
-"""Uvicorn's server with graceful shutdown on SIGTERM and SIGINT: requests get a grace period, and the exit code is
+"""Uvicorn's server with graceful shutdown on SIGTERM and SIGINT: requests in progress may finish, and the exit code is
 0.
 """
 

@@ -129,8 +129,10 @@ async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, str, 
 
 
 def _context(bundle: str) -> ssl.SSLContext:
-    """Return the TLS context for a call: it trusts the configured CA bundle (base64 of PEM), or the system's CAs if
-    that is empty.
+    """Return a TLS context that trusts the configured CA bundle (base64 of PEM), or the system's CAs if it is empty.
+
+    Raises:
+        ValueError: the bundle is invalid.
     """
     if not bundle:
         return ssl.create_default_context()

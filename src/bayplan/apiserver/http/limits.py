@@ -155,9 +155,7 @@ def default_connections() -> int:
 
 
 def descriptor_limit() -> int | None:
-    """Return the process's soft limit of file descriptors; None if it is unlimited, or if the system has no such
-    limit.
-    """
+    """Return the process's soft limit of file descriptors; None if it is unlimited, or the system has no such limit."""
     try:
         import resource
     except ImportError:

@@ -98,8 +98,7 @@ class GatheringTransport(asyncio.Transport):
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """Uvicorn's WebSocket protocol with a callback for lost connections, and without an error in the log for
-    rejections.
+    """Uvicorn's WebSocket protocol with a callback for lost connections; rejections are not logged as errors.
 
     Attributes:
         on_lost: called when the connection is lost.
@@ -150,9 +149,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- connections --------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection if the limits allow it; otherwise send a 503, or close the connection without a
-        response.
-        """
+        """Accept a connection if the limits allow it; otherwise send a 503, or close it without a response."""
         super().connection_made(GatheringTransport(transport, self.loop))
         self._known = self._table.add(self)
         if not self._known:
@@ -265,8 +262,8 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def _begin_direct(self) -> bool:
-        """Start a request that is answered as soon as its body is complete; return False if it cannot be answered in
-        this way.
+        """Start a request that is answered when its body is complete; return False if it cannot be answered in this
+        way.
         """
         direct, method = self._direct, self.parser.get_method().decode("ascii")
         if direct is None or method not in METHODS or self._answering() or not is_direct(self.headers):
@@ -376,9 +373,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _refuse(self, status: bytes) -> None:
-        """Send an error with Go's text, stop reading, and close the connection half a second later, so that the client
-        can read it.
-        """
+        """Send an error with Go's text, stop reading, and close the connection half a second later."""
         self._refused = True
         self._end_request()
         self._table.work(self)
@@ -390,9 +385,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def limited_protocol(table: ConnectionTable, direct: DirectApplication | None = None) -> type[asyncio.Protocol]:
-    """Return a protocol class for uvicorn: `LimitedProtocol` with a server's connections and the application for direct
-    requests.
-    """
+    """Return `LimitedProtocol` for uvicorn, with a server's connections and the application for direct requests."""
     return cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=table, direct=direct))
 
 

@@ -1,3 +1,1 @@
-"""The behavior of kinds that the recorded facts do not describe: defaults, admission, preparation, validation,
-subresources.
-"""
+"""The behavior of individual kinds: defaults, admission, preparation, validation, subresources."""

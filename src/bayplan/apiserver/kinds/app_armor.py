@@ -11,9 +11,7 @@ _MAX_PATH_BYTES = 4095
 
 
 def profile_of(annotation: str) -> Document | None:
-    """Return the value of the field `appArmorProfile` that an annotation stands for, or None if the annotation is
-    invalid.
-    """
+    """Return the value of `appArmorProfile` that an annotation stands for, or None if the annotation is invalid."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":
@@ -25,9 +23,7 @@ def profile_of(annotation: str) -> Document | None:
 
 
 def repeats_pod(spec: Document, annotation: str) -> bool:
-    """Return whether an annotation stands for the profile of the pod itself, so that the container's field need not be
-    set.
-    """
+    """Return whether an annotation stands for the profile of the whole pod, so that the container needs no field."""
     return part(spec, "securityContext").get("appArmorProfile") == (profile_of(annotation) or {})
 
 

@@ -274,9 +274,7 @@ _CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
 
 
 def _ordered(struct: Document, order: tuple[str, ...]) -> Document:
-    """Return a struct as Go encodes it: fields in the order of the struct, sorted map keys, no empty optional
-    fields.
-    """
+    """Return a struct as Go encodes it: fields in Go's order, sorted map keys, no empty optional fields."""
     found: Document = {name: struct.get(name) or "" for name in order if name not in _OMITTED or struct.get(name)}
     labels = found.get("matchLabels")
     if isinstance(labels, dict):

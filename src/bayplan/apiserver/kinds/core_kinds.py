@@ -1,6 +1,4 @@
-"""Strategies of nodes, limit ranges, namespaces, services, volumes, claims, service accounts, endpoint slices, events,
-leases.
-"""
+"""Strategies of the core group's kinds, and of endpoint slices and leases."""
 
 from __future__ import annotations
 
@@ -49,7 +47,7 @@ class NodeStrategy(Strategy):
         _unify_pod_cidrs(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Restore everything except the status, and drop the reported kubelet configuration unless the node already has
+        """Restore everything except the status; drop the reported kubelet configuration unless the node already has
         one.
         """
         super().prepare_status(context, new, old)
@@ -80,9 +78,7 @@ class LimitRangeStrategy(Strategy):
 
 
 class NamespaceStrategy(Strategy):
-    """Namespaces: a new one is active and has a finalizer; a deleted one is terminating until the finalizer is
-    removed.
-    """
+    """Namespaces: a new one is active and has a finalizer; a deleted one is terminating until it has no finalizer."""
 
     name_check = "label"
     returns_deleted = True
@@ -186,7 +182,7 @@ class ClaimStrategy(Strategy):
         _unify_data_sources(part(document, "spec"), {})
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Restore the status, and make `dataSource` and `dataSourceRef` agree, because some clients know only the older
+        """Restore the status, and make `dataSource` and `dataSourceRef` agree: some clients know only the older
         field.
         """
         super().prepare_update(context, new, old)
@@ -284,9 +280,7 @@ def _name_secrets(account: Document) -> None:
 
 
 class EndpointSliceStrategy(Strategy):
-    """Endpoint slices: every change of labels or outside the metadata increments the generation; the old topology is
-    dropped.
-    """
+    """Endpoint slices: changes of labels, and all changes outside the metadata, increment the generation."""
 
     counts_generations = True
 
@@ -296,9 +290,7 @@ class EndpointSliceStrategy(Strategy):
         _drop_topology(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Increment the generation if anything but the metadata or the labels changed; drop the topology of changed
-        endpoints.
-        """
+        """Increment the generation if the labels or the object changed; drop the topology of changed endpoints."""
         super().prepare_update(context, new, old)
         rest, before = ({name: item for name, item in each.items() if name not in _HEAD} for each in (new, old))
         labels, labels_before = (part(each, "metadata", "labels") for each in (new, old))

@@ -73,8 +73,9 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
 
 
 def _deprecation(group: str, spec: Document, version: Document, kind: str) -> str:
-    """Return the warning about a version, or "" if it is not deprecated: the definition's own, or one that names a
-    better version.
+    """Return the warning about a deprecated version, or "" for other versions.
+
+    Without the definition's own text, the warning names the best newer version.
     """
     if not version.get("deprecated"):
         return ""
@@ -162,9 +163,7 @@ MAX_DEFAULTS = 500_000
 
 
 class _Defaults:
-    """The properties that have a default, determined once per schema, and the number of defaults that may still be
-    set.
-    """
+    """The properties with a default, determined once per schema, and the number of defaults that may still be set."""
 
     __slots__ = ("_known", "_left")
 
@@ -315,9 +314,7 @@ _NOT_CHECKED += "correct the existing errors to complete validation"
 
 
 def _with_rules(context: Context, new: Document, old: Document | None, causes: list[Cause]) -> list[Cause]:
-    """Return the schema errors of an object, and the errors of its CEL rules unless the schema errors prevent them from
-    running.
-    """
+    """Return the schema errors of an object, and the errors of its CEL rules if the schema errors let them run."""
     rules = context.resource.rules
     if rules is None:
         return causes

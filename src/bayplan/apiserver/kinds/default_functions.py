@@ -27,9 +27,7 @@ _DEFAULT_REPOSITORY = "library/"
 
 
 def image_tag(image: str) -> str:
-    """Return the tag of an image: ``latest`` if it has neither tag nor digest, empty if it is not a valid image
-    name.
-    """
+    """Return the tag of an image: ``latest`` if it has neither tag nor digest, "" if the name is invalid."""
     if _IDENTIFIER.fullmatch(image):
         return ""
     domain, slash, rest = image.partition("/")
@@ -63,9 +61,7 @@ def _parts(document: Document, name: str) -> list[Document]:
 
 
 def default_pod(pod: Document) -> None:
-    """Set requests from limits, host ports of pods in the host network, `enableServiceLinks`, and pod-level
-    requests.
-    """
+    """Set requests from limits, host ports of pods in the host network, service links, and pod-level requests."""
     spec = _part(pod, "spec")
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
@@ -200,9 +196,7 @@ def default_replication_controller(controller: Document) -> None:
 
 
 def default_limit_range_item(item: Document) -> None:
-    """Set missing default limits of containers to the maximum; missing default requests to the default limit, else the
-    minimum.
-    """
+    """Set default limits of containers to the maximum; default requests to the default limit, else the minimum."""
     if item.get("type") != "Container":
         return
     default = {**_part(item, "max"), **_part(item, "default")}

@@ -1,6 +1,4 @@
-"""Strategies of the kinds of dynamic resource allocation: device classes, resource claims, claim templates and
-slices.
-"""
+"""Strategies of device classes, resource claims, claim templates and resource slices."""
 
 from __future__ import annotations
 

@@ -55,9 +55,7 @@ def _resized(new: list[Document], old: list[Document]) -> list[Document]:
 
 
 def check_resize(new: Document, old: Document) -> list[Cause]:
-    """Return the errors of a resize: only amounts of CPU and memory may change, and the QoS class must stay the
-    same.
-    """
+    """Return the errors of a resize: only CPU and memory amounts may change, and the QoS class must stay the same."""
     spec, before = part(new, "spec"), part(old, "spec")
     if MIRROR in part(old, "metadata", "annotations"):
         return [forbidden_value("[]", "static pods cannot be resized")]

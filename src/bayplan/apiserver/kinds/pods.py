@@ -43,9 +43,7 @@ class PodStrategy(Strategy):
     status_reset: ClassVar[Node] = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 
     def admit(self, context: Context, document: Document) -> None:
-        """Apply limit ranges, the service account, priority, default tolerations, the runtime class and topology
-        labels.
-        """
+        """Apply limit ranges, service account, priority, default tolerations, runtime class and topology labels."""
         admit_limits(context, document)
         if context.cluster.admits_service_accounts and not context.imported:
             admit_service_account(context, document)

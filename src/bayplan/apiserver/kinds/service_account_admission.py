@@ -1,6 +1,4 @@
-"""The admission plugin ServiceAccount: each pod runs under a service account, mounts its token and uses its pull
-secrets.
-"""
+"""The admission plugin ServiceAccount: sets a pod's service account, mounts its token and adds its pull secrets."""
 
 from __future__ import annotations
 

@@ -131,9 +131,7 @@ def _normalize_addresses(spec: Document, old: Document) -> None:
 
 
 def _set_families(spec: Document, old: Document) -> list[Cause]:
-    """Set the family policy and the IP families, and return the errors, as for families that the cluster does not
-    have.
-    """
+    """Set the family policy and the IP families, and return the errors: the cluster has only IPv4."""
     headless = spec.get("clusterIP") == "None" and not part(spec, "selector")
     if not spec.get("ipFamilyPolicy"):
         spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy") or ("RequireDualStack" if headless else "SingleStack")

@@ -199,9 +199,7 @@ class Strategy:
         return object_warnings(context.resource.table, document, before)
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return the grace period of a deletion in seconds, given the requested one; None if the kind has no graceful
-        deletion.
-        """
+        """Return the grace period of a deletion, given the requested one; None if the kind has no graceful deletion."""
         return None
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:

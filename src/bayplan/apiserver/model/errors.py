@@ -89,9 +89,7 @@ def _document_of(cause: Cause) -> Document:
 
 
 def qualified(resource: str, group: str) -> str:
-    """Return the resource with its group, such as ``deployments.apps``; without a group in the core group, such as
-    ``pods``.
-    """
+    """Return a resource with its group: ``deployments.apps``, or ``pods`` in the core group."""
     return f"{resource}.{group}" if group else resource
 
 

@@ -185,9 +185,7 @@ def _wrong_type(wanted: tuple[CelType, ...], found: CelType) -> str:
 
 
 def variable_type(expression: Expression) -> CelType:
-    """Return the type that a policy's variable has in other expressions: dynamic if it is an object type or does not
-    compile.
-    """
+    """Return the type of a policy's variable in other expressions: dynamic for objects, and if it does not compile."""
     return _declared(expression.type) if expression.code is not None else DYN
 
 

@@ -1,6 +1,4 @@
-"""Validation of the metadata of new and changed objects: names, labels, annotations, owner references and
-finalizers.
-"""
+"""Validation of metadata: names, labels, annotations, owner references and finalizers, and changes of them."""
 
 from __future__ import annotations
 
@@ -197,9 +195,7 @@ def _check_finalizers(metadata: Document, field: str) -> list[Cause]:
 
 
 def check_finalizer(name: str, path: str, out: list[Cause]) -> None:
-    """Append the errors of a finalizer to `out`: it must be a qualified name, with a domain unless it is a standard
-    finalizer.
-    """
+    """Append the errors of a finalizer to `out`: a name that is not qualified, or has no domain and is not standard."""
     out.extend(invalid_value(path, quote(name), problem) for problem in check_qualified_name(name))
     if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
         detail = "name is neither a standard finalizer name nor is it fully qualified"
@@ -217,9 +213,7 @@ def check_standard_finalizers(metadata: Document, field: str = "metadata") -> li
 
 
 def check_metadata_update(new: Document, old: Document, field: str = "metadata") -> list[Cause]:
-    """Return the errors of changed metadata: changed immutable fields, new finalizers during deletion, and invalid
-    values.
-    """
+    """Return the errors of changed metadata: immutable fields, new finalizers during deletion, and invalid values."""
     causes: list[Cause] = []
     if old.get("deletionTimestamp"):
         known = texts(old, "finalizers")

@@ -200,9 +200,7 @@ def _built_in(group: str, version: str, facts: ResourceFacts) -> Resource:
 
 
 def version_rank(version: str) -> tuple[int, int, str]:
-    """Return a sort key that orders versions as Kubernetes does: stable before beta before alpha, higher numbers
-    first.
-    """
+    """Return the sort key of a version, as in Kubernetes: stable before beta before alpha, higher numbers first."""
     body = version.removeprefix("v")
     digits = body[: len(body) - len(body.lstrip("0123456789"))]
     stage = 0 if body == digits else 1 if "beta" in body else 2

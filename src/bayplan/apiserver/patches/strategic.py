@@ -198,9 +198,7 @@ def _identity(facts: FieldFacts, item: object) -> Key:
 
 
 def _in_order(facts: FieldFacts, merged: list[object], order: list[object], server: list[object]) -> list[object]:
-    """Return items in the order of the patch; items that the patch does not order stay where they are relative to the
-    others.
-    """
+    """Return items in the order of the patch; items that the patch does not order keep their relative positions."""
     wanted = dict.fromkeys(_identity(facts, item) for item in order)
     known: dict[Key, int] = {}
     for place, item in enumerate(server):

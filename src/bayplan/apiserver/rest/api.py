@@ -70,9 +70,7 @@ class Calls(Protocol):
     """Makes HTTP calls to webhooks."""
 
     async def make(self, session: Session, calls: Sequence[Call]) -> None:
-        """Make the calls in parallel, and store the responses in the session, where the next attempt of the request
-        finds them.
-        """
+        """Make the calls in parallel, and store the responses in the session for the next attempt of the request."""
 
 
 class Api:

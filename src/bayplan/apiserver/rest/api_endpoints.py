@@ -40,8 +40,7 @@ def advertised_address(listen: str) -> str:
 
 
 def publish_api_server(backend: Backend) -> None:
-    """Store the Service, Endpoints or EndpointSlice if missing, and correct the port of endpoints with the server's
-    address.
+    """Store missing ones of the Service and its endpoints, and correct the port of endpoints with the server's address.
 
     Does nothing for a backend without a server (`Backend.advertised` is None).
     """

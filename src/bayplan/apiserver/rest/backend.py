@@ -1,6 +1,4 @@
-"""State that all verbs share: store, resources, strategies, clock, uids and names; conversion of documents to items and
-back.
-"""
+"""State that all verbs share (store, resources, clock, random names), and conversion of objects to items and back."""
 
 from __future__ import annotations
 
@@ -97,8 +95,9 @@ class Backend:
         return None if item is None else decode_item(item)
 
     def all(self, table: str) -> list[Document]:
-        """Return the decoded objects of a table in the stored version. The list is cached and shared: callers must not
-        change it.
+        """Return the decoded objects of a table in the stored version.
+
+        The list is cached and shared, so callers must not change it.
         """
         version = self.store.table(table).version
         kept = self._decoded.get(table)
@@ -133,15 +132,16 @@ class Backend:
         return prefix[:_MAX_PREFIX_LENGTH] + "".join(self._random.choice(ALPHABET) for _ in range(5))
 
     def begin_session(self) -> Session:
-        """Return a session for a request that may call webhooks: it fixes the random numbers, time and uids of all
+        """Return a session for a request that may call webhooks; it fixes random numbers, time and uids for all
         attempts.
         """
         return Session(self._random.getrandbits(64), self.clock(), [self.new_uid() for _ in range(_SESSION_UIDS)])
 
     @contextmanager
     def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
-        """Within the context, take random choices, time and uids from these arguments, so that every attempt of a
-        request gets equal ones.
+        """Within the context, take random choices, time and uids from these arguments.
+
+        Every attempt of a request thus generates the same values.
         """
         kept = (self._random, self.clock, self._uids)
         self._random, self.clock, self._uids = stream, lambda: second, list(reversed(uids))
@@ -155,7 +155,7 @@ class Backend:
         return {str(item.fields.get("spec.clusterIP")) for item in self.store.table("services").items()}
 
     def allocate_address(self) -> str:
-        """Return a random unused cluster address outside the part of the range that is reserved for explicit
+        """Return a random unused cluster address from the part of the range that is not reserved for explicit
         requests.
         """
         taken = self.addresses_in_use()
@@ -272,9 +272,7 @@ class Backend:
                 served_form(other, stored)
 
     def _react(self, resource: Resource, stored: Item | None, removed: Write | None) -> None:
-        """Update what depends on a written object within the API: conditions of FlowSchemas, and the served custom
-        resources.
-        """
+        """Update what depends on a written object: conditions of FlowSchemas, and the served custom resources."""
         if resource.table == flow_kinds.LEVELS:
             for item in list(self.store.between(flow_kinds.SCHEMAS)):
                 self._refresh_flow_schema(item)
@@ -288,9 +286,7 @@ class Backend:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
 
     def _accept_definition(self, resource: Resource, definition: Document) -> None:
-        """Set the names and conditions in the status of a served CustomResourceDefinition, as upstream's controllers
-        do.
-        """
+        """Set the accepted names and conditions in the status of a definition, as upstream's controllers do."""
         status = custom_resources.accepted_status(definition, self.now())
         if status is None or part(definition, "metadata").get("deletionTimestamp"):
             return
@@ -305,9 +301,7 @@ class Backend:
         self.put(resource, {**definition, "status": status})
 
     def _refresh_flow_schema(self, item: Item) -> None:
-        """Set the condition Dangling of a FlowSchema, which reports whether its priority level is missing, as
-        upstream's controller does.
-        """
+        """Set the condition Dangling of a FlowSchema, which reports whether its priority level is missing."""
         resource = self.registry.by_table()[flow_kinds.SCHEMAS]
         schema = decode_item(item)
         if not flow_kinds.refresh_dangling(self, schema):

@@ -186,8 +186,9 @@ def check_kind(target: Target, api_version: object, kind: object) -> None:
 
 
 def kind_problem(target: Target, api_version: object, kind: object) -> str:
-    """Return upstream's message if an object is not of the expected kind and version, else "". An absent value means
-    the expected one.
+    """Return upstream's message if kind or version differ from the expected ones, else "".
+
+    An absent value means the expected one.
     """
     if not kind and not api_version:
         return ""
@@ -216,9 +217,7 @@ def decode_value(target: Target, value: Document, duplicates: list[str], validat
 
 
 def yaml_warnings(problem: str) -> list[str]:
-    """Return the warnings for one error of strict decoding: several if it is an error of go-yaml, which has a line per
-    field.
-    """
+    """Return the warnings for one error of strict decoding. An error of go-yaml has several lines, one per field."""
     _, found, lines = problem.partition("yaml: unmarshal errors:\n")
     return [line.strip() for line in lines.split("\n")] if found else [problem]
 

@@ -180,9 +180,7 @@ def _mark(backend: Backend, metadata: Document) -> None:
 
 
 def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = False) -> list[str]:
-    """Return the finalizers after a deletion: `orphan` and `foregroundDeletion` are set according to the propagation
-    policy.
-    """
+    """Return the finalizers after a deletion, with those that the propagation policy adds or removes."""
     found = texts(part(document, "metadata"), "finalizers")
     orphan = options.propagation == "Orphan" or bool(options.orphan)
     foreground = options.propagation == "Foreground"

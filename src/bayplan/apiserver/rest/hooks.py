@@ -52,8 +52,7 @@ def ask_about(
     target: Target,
     documents: tuple[Document, Document | None],
 ) -> Document:
-    """Call hooks for an object that is not stored, such as a Scale, Binding or Eviction, and return it with their
-    changes.
+    """Call hooks for an object that is not stored (a Scale, Binding or Eviction), and return it with their changes.
 
     Args:
         backend: the backend of the API.

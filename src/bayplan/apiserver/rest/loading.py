@@ -71,8 +71,7 @@ def load_documents(backend: Backend, sources: Iterable[PlainObject]) -> Loaded:
 
 
 def load_one_by_one(backend: Backend, sources: Iterable[PlainObject], loaded: Loaded) -> Iterator[None]:
-    """Store objects like `load_documents`, and yield after each one, so that a server can handle other requests in
-    between.
+    """Store objects like `load_documents`, and yield after each one, so that a server can handle requests in between.
 
     Args:
         backend: the backend of the API.

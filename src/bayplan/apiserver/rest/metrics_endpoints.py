@@ -149,9 +149,7 @@ def _runs(pod: Document) -> bool:
 
 
 def _usages(pod: Document) -> list[tuple[Document, dict[str, Quantity]]]:
-    """Return the containers of a pod, including sidecars (restartable init containers), each with its usage by
-    resource.
-    """
+    """Return the containers of a pod, including restartable init containers, each with its usage by resource."""
     spec, annotations = part(pod, "spec"), part(pod, "metadata", "annotations")
     sidecars = [each for each in parts(spec, "initContainers") if each.get("restartPolicy") == "Always"]
     return [

@@ -206,9 +206,7 @@ class PodTemplateCache:
         return PodCreate(spec.key, found.metadata, spec.amounts) if colons == body.count(b":") else None
 
     def _cut_spec(self, sent: bytes, status: bytes) -> _CutSpec | None:
-        """Split spec and status into their template's key and the resources; return None if they cannot belong to a
-        template.
-        """
+        """Return the key and the resources in spec and status, or None if they cannot belong to a template."""
         try:
             spec = _read_spec(sent)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

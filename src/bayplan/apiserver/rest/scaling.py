@@ -52,9 +52,7 @@ class Scale:
         return _number(document, self.status_path)
 
     def selector(self, document: Document) -> object:
-        """Return the selector as a LabelSelector (which wraps a plain map of labels), or as a string; "" if there is
-        none.
-        """
+        """Return the selector as a LabelSelector (also for a plain map of labels) or a string; "" if there is none."""
         if not self.selector_path:
             return ""
         found = part(document, *self.selector_path[:-1]).get(self.selector_path[-1])

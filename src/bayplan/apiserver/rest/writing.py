@@ -69,9 +69,7 @@ def zero_document(resource: Resource) -> Document:
 def ownership(
     backend: Backend, info: RequestInfo, options: WriteOptions, subresource: str | None = None
 ) -> managed.Request:
-    """Return a write as field management needs it: its manager, the time, and the fields that the subresource
-    resets.
-    """
+    """Return a write as field management needs it: manager, time, and the fields that the subresource ignores."""
     name = info.subresource if subresource is None else subresource
     strategy = backend.strategy(info.resource)
     return managed.Request(

@@ -132,9 +132,7 @@ class PlacedField(msgspec.Struct, frozen=True, gc=False):
 
 @cache
 def placed_fields(type_name: str) -> Mapping[str, PlacedField]:
-    """Return the fields of a struct by JSON name, including those of embedded structs; empty if the type is not a
-    struct.
-    """
+    """Return the fields of a struct by JSON name, including those of embedded structs; empty for other types."""
     found: dict[str, PlacedField] = {}
     _place(type_name, found)
     return found

@@ -1,3 +1,1 @@
-"""The object store: items under one revision counter, in memory, with watches, and optionally durable in an SQLite
-file.
-"""
+"""The object store: items under one revision counter, with watches, in memory and optionally in an SQLite file."""

@@ -276,9 +276,7 @@ class _Reader:
         self.damage.append(Damage(self._name(cell.values), cell.page, cell.offset, problem))
 
     def _row(self, values: tuple[object, ...] | None) -> Row | None:
-        """Return the row in a record, with a checksum if it comes from an old file; None if it is damaged or not a
-        row.
-        """
+        """Return the row in a record, with a checksum if the file is old; None if it is damaged or not a row."""
         if values is None:
             return None
         if self._is_old and len(values) == _COLUMNS_WITHOUT_CHECKSUM:

@@ -1,5 +1,4 @@
-"""The store: tables of items under one revision counter, with history, watches, snapshots, and an interface for
-durability.
+"""The store: tables of items under one revision counter, with history, watches, snapshots and optional durability.
 
 Only the thread of the event loop uses the store, and no method waits. Reading an item and committing its successor is
 therefore one step, which makes optimistic locking safe. Every write to any table gets a new revision, and no revision
@@ -271,8 +270,8 @@ class Store:
         self._on_gap.pop(token, None)
 
     def follow(self, follower: Callable[[Write], None], on_gap: Callable[[], None]) -> None:
-        """Call a function for every committed write to any table, durable or not, and another one when the history gets
-        a gap.
+        """Call a function for every committed write to any table, durable or not, and another one for gaps in the
+        history.
 
         For components that share the store's process and lifetime (`bayplan.apiserver.bridge`). To show writes to
         clients, use `listen`.
@@ -339,8 +338,6 @@ class Store:
 
 
 def _bytes_held_by(write: Write) -> int:
-    """Return the size in bytes of the items that only exist because the history contains this write: replaced and
-    deleted ones.
-    """
+    """Return the size in bytes of the items that exist only because this write is in the history."""
     deleted = len(write.new.raw) if write.type == DELETED else 0
     return deleted if write.old is None else deleted + len(write.old.raw)

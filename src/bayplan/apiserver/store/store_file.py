@@ -1,6 +1,4 @@
-"""The file of a durable store: its rows and checksums, its permissions, and a message for each reason why it is
-unusable.
-"""
+"""The file of a durable store: rows and checksums, permissions, and a message for each reason why it is unusable."""
 
 from __future__ import annotations
 
@@ -145,9 +143,7 @@ def _check_companion(path: Path) -> None:
 
 
 def create_store(path: Path) -> None:
-    """Create an empty store under a temporary name, then rename it, so that a killed process leaves no partial
-    store.
-    """
+    """Create an empty store under a temporary name and rename it: a killed process leaves no partial store."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     # SQLite copies the mode of the file to its write-ahead log.
     os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, MODE))

@@ -1,6 +1,4 @@
-"""Objects as tables: columns from the recorded facts or a custom resource's definition, rows from the cells of the
-kind.
-"""
+"""Objects as tables: columns from the recorded facts or a custom resource's definition, and rows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Validation rules of the kinds of admissionregistration.k8s.io: webhook configurations, admission policies and
-bindings.
-"""
+"""Validation rules of admissionregistration.k8s.io: webhook configurations, admission policies and bindings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Validation rules of the status of a ResourceClaim: allocation, reservations, and the device status that drivers
-report.
-"""
+"""Validation rules of the status of a ResourceClaim: allocation, reservations, and the status of devices."""
 
 from __future__ import annotations
 

@@ -190,9 +190,7 @@ def _check_list(schema: Document, value: list[object], old: object, path: str, w
 
 
 def _items_before(schema: Document, value: list[object], old: object) -> list[object]:
-    """Return the old value of each item, matched by the list's keys; `_ABSENT` if there is none or the list has no
-    keys.
-    """
+    """Return the old value of each item, matched by the list's keys; `_ABSENT` if none matches."""
     keys = texts(schema, "x-kubernetes-list-map-keys")
     if not isinstance(old, list) or not keys:
         return [_ABSENT] * len(value)

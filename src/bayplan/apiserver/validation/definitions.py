@@ -162,9 +162,7 @@ def _schema_of(version: Document) -> object:
 
 
 def _common(versions: list[Document], name: str) -> bool:
-    """Return whether all versions have the same non-empty value for a field, which the internal form moves to the top
-    level.
-    """
+    """Return whether all versions have the same non-empty value, which the internal form moves to the top level."""
     first = versions[0].get(name) if versions else None
     return first not in (None, []) and all(version.get(name) == first for version in versions)
 

@@ -1,6 +1,4 @@
-"""Validation rules of the downward API: references of environment variables and volumes to the pod's fields and
-resources.
-"""
+"""Validation rules of the downward API: references to the pod's own fields and resources."""
 
 from __future__ import annotations
 
@@ -64,9 +62,7 @@ def object_field(document: Document, path: str, out: Causes, supported: tuple[st
 
 
 def container_resource(document: Document, path: str, out: Causes, *, volume: bool) -> None:
-    """Check a reference to a resource of a container; `volume`: whether it is in a volume and must name the
-    container.
-    """
+    """Check a reference to a resource of a container; in a volume, it must name the container."""
     name = str(document.get("resource") or "")
     if volume and not document.get("containerName"):
         out.append(required(f"{path}.containerName"))
