@@ -70,7 +70,7 @@ Code: TypeAlias = Callable[[Frame], object]
 
 
 def compile_node(node: Node) -> Code:
-    """Return the function that evaluates a checked expression."""
+    """Return the function that computes the value of a checked expression from a `Frame`."""
     match node:
         case Literal():
             value = node.value

@@ -26,7 +26,7 @@ _SAFE_IN_PATH = "/:@!$&'()*+,;=~"
 
 
 class Url(msgspec.Struct, frozen=True):
-    """A parsed URL."""
+    """The value of ``url(text)``: a parsed URL."""
 
     cel_type_name: ClassVar[str] = "kubernetes.URL"
 
@@ -34,7 +34,7 @@ class Url(msgspec.Struct, frozen=True):
 
 
 class Ip(msgspec.Struct, frozen=True):
-    """An IP address."""
+    """The value of ``ip(text)``: an IPv4 or IPv6 address."""
 
     cel_type_name: ClassVar[str] = "net.IP"
 

@@ -61,7 +61,7 @@ class Server(World, Protocol):
 
     @property
     def store(self) -> Store:
-        """The store, whose table versions tell when to recompile hooks."""
+        """The store, whose table versions show when hooks must be compiled again."""
 
     @property
     def outgoing(self) -> Outgoing:

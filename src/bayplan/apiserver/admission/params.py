@@ -100,8 +100,8 @@ def collect_params(world: World, resource: Resource | None, reference: object, n
         namespace: the namespace of the request.
 
     Raises:
-        ConfigurationProblem: the reference does not fit the resource; or no object is found, and the binding denies
-            that.
+        ConfigurationProblem: the reference does not fit the resource; or no object is found, and the binding's
+            `parameterNotFoundAction` is ``Deny``.
     """
     if resource is None or not isinstance(reference, dict):
         return [None]

@@ -11,7 +11,9 @@ from bayplan.base.plain_data import Document
 
 
 class Reinvocation:
-    """Decides which hooks run in the second of the two rounds of a request. Policies and webhooks each have one.
+    """Decides which hooks run in the second of the two rounds of a request.
+
+    Policies and webhooks have separate instances.
 
     Attributes:
         is_second: whether the second round is running.

@@ -64,7 +64,7 @@ class _Occurrence:
 
     @property
     def source(self) -> tuple[str, ...]:
-        """The component, host and object, by which events are limited."""
+        """The key of the rate limit: the reporting component, the host and the object."""
         return (self.component, self.host, self.kind, self.namespace, self.name, self.uid)
 
 

@@ -22,7 +22,7 @@ _WRITTEN = {Deployment: "lastUpdateTime", Job: "lastProbeTime"}
 def complete_status(
     item: KubernetesObject, document: Document, status: Document, before: list[Document], now: str
 ) -> None:
-    """Add the fields to a status that its typed form lacks.
+    """Add the fields to a status that only its untyped form has.
 
     Args:
         item: the new typed object.

@@ -91,7 +91,7 @@ class ScalarReader(Reader):
         self._function = function
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the value that Go would encode."""
+        """Return the value as Go would encode it after decoding."""
         return self._function(value)
 
 
@@ -108,7 +108,7 @@ class ListReader(Reader):
         self._item, self._go_type, self._zero = item, go_type, zero
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the list that Go would encode."""
+        """Return the list as Go would encode it after decoding."""
         if type(value) is not list:
             raise DecodeError(value=go_kind(value), go_type=self._go_type)
         reader, found = self._item, []
@@ -131,7 +131,7 @@ class MapReader(Reader):
         self._item, self._exact, self._go_type, self._zero = item, exact, go_type, zero
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the map that Go would encode."""
+        """Return the map as Go would encode it after decoding."""
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self._go_type)
         out: Plain = {}
@@ -192,7 +192,9 @@ class Shape(Reader):
         self.shown: dict[str, Callable[[], object]] = {}
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the struct that Go would encode."""
+        """Return the struct as Go would encode it after decoding: without unknown fields, nulls and omitted empty
+        values.
+        """
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self.go_type)
         out: Plain = {}

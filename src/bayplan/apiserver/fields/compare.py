@@ -163,7 +163,10 @@ def _compare_items(kind: FieldType, old: list[object], new: list[object], out: t
 
 
 class _Repeated(list[object]):
-    """The items of a list that have the same path element. Equal if the items are equal, in order."""
+    """The items of a list that have the same path element.
+
+    Two instances are equal if their items are, in the same order.
+    """
 
     def __eq__(self, other: object) -> bool:
         return list(self) == (list(other) if isinstance(other, _Repeated) else [other])

@@ -183,7 +183,7 @@ def after_update(
         new: the object to store.
         managers: the managers before the write. If an existing object has none, upstream does not start to track it.
         is_create: whether the object is new.
-        known: field sets that are added in parts of a new object, by the name of the part. These parts are not
+        known: the known field sets of some top-level fields of a new object, by field name. These fields are not
             compared.
     """
     if not managers and not is_create:
@@ -219,7 +219,7 @@ def _filtered(found: Comparison, reset_fields: Node) -> Comparison:
 
 
 def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, spare: Manager | None) -> Managers:
-    """Return the managers after losing the fields that the request changed or removed, except the manager `spare`."""
+    """Return the managers without the fields that the request changed or removed; the manager `spare` loses none."""
     left: Managers = {}
     for who, owned in managers.items():
         if who == spare:

@@ -58,7 +58,9 @@ class Access:
             self._check_write(headers, forms=forms)
 
     def allows_origin(self, origin: str) -> bool:
-        """Return whether an option allows web pages of this origin to write and to read responses."""
+        """Return whether web pages of this origin may write and read responses, because `allowed_origins` contains
+        it.
+        """
         return origin in self.allowed_origins
 
     def _check_token(self, headers: Mapping[str, str], method: str, path: str, shown: str) -> None:

@@ -236,7 +236,7 @@ class DefinitionStrategy(Strategy):
         }
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Set missing names, the accepted names, and add the storage version to the stored versions."""
+        """Set missing names and the accepted names, and add the storage version to the stored versions."""
         super().prepare_update(context, new, old)
         _fill_in(new)
         status = {**part(new, "status")}

@@ -203,7 +203,7 @@ def _plan(type_name: str) -> _Plan | None:
 
 
 def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
-    """Return the defaults of a type, or None if it has none. A recursive type within itself gets none."""
+    """Return the defaults of a type, or None if it has none. A type gets no defaults where it is nested in itself."""
     if shape.type_name in above:
         return None
     plan = _Plan(shape.type_name)

@@ -57,12 +57,12 @@ class DeviceSliceStrategy(Strategy):
     returns_deleted = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the times of taints without one."""
+        """Set `timeAdded` of the taints that have none to the current time."""
         super().prepare_create(context, document)
         _date_taints(context, document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Set the times of taints without one."""
+        """Set `timeAdded` of the taints that have none to the current time."""
         _date_taints(context, new)
         super().prepare_update(context, new, old)
 

@@ -52,7 +52,7 @@ _TOKENS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
-    """Drop disabled fields from an object in place before it is stored.
+    """Drop the fields of an object whose feature gate is disabled, in place, unless the current object has them.
 
     Args:
         table: the table of the object.

@@ -47,7 +47,9 @@ def admit_priority(context: Context, pod: Document) -> None:
 
 
 def _default_class(context: Context) -> Document | None:
-    """Return the global default, or None. If there are several, it is the one with the lowest value, as upstream."""
+    """Return the priority class that is the global default, the one with the lowest value if there are several, or
+    None.
+    """
     found = [each for each in context.cluster.all(_CLASSES) if each.get("globalDefault")]
     return min(found, key=_value) if found else None
 

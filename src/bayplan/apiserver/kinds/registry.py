@@ -16,7 +16,12 @@ USER_GROUPS = ("system:masters", "system:authenticated")
 
 
 class _Plain(Strategy):
-    """A kind whose behavior is described by the attributes of `Strategy`, a finalizer, and whether labels count."""
+    """A kind without special rules, configured by attributes of `Strategy`, and by two further arguments.
+
+    Args:
+        finalizer: the protection finalizer of new objects, or empty.
+        labels_count: whether changes of labels increment the generation.
+    """
 
     def __init__(
         self,

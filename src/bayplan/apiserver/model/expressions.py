@@ -185,7 +185,10 @@ def _wrong_type(wanted: tuple[CelType, ...], found: CelType) -> str:
 
 
 def variable_type(expression: Expression) -> CelType:
-    """Return the type of a policy's variable in other expressions: dynamic for objects, and if it does not compile."""
+    """Return the type of a policy's variable in other expressions.
+
+    The type is dynamic for objects, and for a variable whose expression does not compile.
+    """
     return _declared(expression.type) if expression.code is not None else DYN
 
 

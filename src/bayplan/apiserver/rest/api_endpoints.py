@@ -40,7 +40,8 @@ def advertised_address(listen: str) -> str:
 
 
 def publish_api_server(backend: Backend) -> None:
-    """Store missing ones of the Service and its endpoints, and correct the port of endpoints with the server's address.
+    """Store the Service and its endpoints if they are missing, and update the port of endpoints with the server's
+    address.
 
     Does nothing for a backend without a server (`Backend.advertised` is None).
     """

@@ -229,7 +229,7 @@ class PodTemplateCache:
         return _CutSpec(key, amounts, colons + rest.count(b":"))
 
     def _amounts_of(self, sent: bytes) -> _Amounts | None:
-        """Return the cached resources of a container; None if they are unusual or invalid."""
+        """Return the cached resources of a container; None if `_read_amounts` does not accept them."""
         if sent in self._amounts:
             return self._amounts[sent]
         return self._amounts.keep(sent, _read_amounts(sent))
@@ -376,7 +376,11 @@ def _has_unknown_fields(sent: PodCreate) -> bool:
 
 
 def _metadata(info: RequestInfo, sent: Document) -> Document | None:
-    """Return the decoded metadata of a pod to create, or None if it is unusual in any way."""
+    """Return the decoded metadata of a pod to create, or None if the pod must take the regular path.
+
+    That is the case for rare or unknown fields, invalid values, a namespace other than the request's, and annotations
+    that affect validation or warnings.
+    """
     if not sent.keys() <= _ORDINARY:
         return None
     unknown = Unknown()
@@ -407,7 +411,11 @@ def _encode_rest(template: _Template, amounts: list[_Amounts]) -> bytes:
 
 
 def _read_amounts(sent: bytes) -> _Amounts | None:
-    """Return a container's resources after decoding, defaults and validation; None if they are unusual or invalid."""
+    """Return a container's resources after decoding and defaults, or None if its pod must take the regular path.
+
+    That is the case for invalid resources, fields other than limits and requests, empty or null values, repeated keys,
+    and amounts that cause a warning.
+    """
     value = _decode(sent)
     if type(value) is not dict or not value or not value.keys() <= _AMOUNTS:
         return None

@@ -220,7 +220,8 @@ def _field(paths: Scale) -> Node:
 def _owner(
     backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
 ) -> managed.Request:
-    """Return the write for field management, with the time of its manager's existing entry, or without a time.
+    """Return the write for field management, with the time of its manager's existing entry, or without a time if there
+    is no entry.
 
     Upstream does not update the time of the entry either. Source: ScaleHandler.ToParent of
     k8s.io/apimachinery/pkg/util/managedfields

@@ -56,7 +56,9 @@ _Item = Callable[[Document, str, Causes], None]
 
 
 def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
-    """Check a list: its maximum length, each item with `rule`, and that the items' field `key`, if given, is unique."""
+    """Return a rule for a list: its maximum length, `rule` for each item, and unique values of the items' field `key`
+    if given.
+    """
 
     def run(document: Document, path: str, out: Causes) -> None:
         found, here = parts(document, name), f"{path}.{name}"

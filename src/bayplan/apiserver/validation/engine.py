@@ -1,8 +1,8 @@
 """The validation engine: combines rules about fields into tables that run in upstream's order.
 
 A `Rule` checks a struct, a `Check` one value, and a `Change` an update. Each appends its errors (causes) to a list.
-Some functions return one of these; their docstrings say what the returned function does: ``at_least(1)`` reports a
-number below 1. The other modules of this package define the tables of the kinds, which are built once, on import.
+Most functions of this module return one of these, for example ``at_least(1)`` the check that reports a number below 1.
+The other modules of this package define the tables of the kinds, which are built once, on import.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def under(path: str, name: str) -> str:
 
 
 def table(*rules: Rule) -> Rule:
-    """Run several rules in order."""
+    """Return a rule that runs several rules in order."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         for rule in rules:
@@ -95,7 +95,7 @@ def table(*rules: Rule) -> Rule:
 
 
 def field(name: str, *checks: Check) -> Rule:
-    """Check a field unless it is missing."""
+    """Return a rule that checks a field unless it is missing."""
     check = checks[0] if len(checks) == 1 else _in_order(checks)
 
     def run(document: Document, path: str, out: Causes) -> None:
@@ -115,7 +115,7 @@ def _in_order(checks: Sequence[Check]) -> Check:
 
 
 def value(name: str, *checks: Check, zero: object = "") -> Rule:
-    """Check a field; `zero` stands for a missing one."""
+    """Return a rule that checks a field; a missing field counts as `zero`."""
     check = checks[0] if len(checks) == 1 else _in_order(checks)
 
     def run(document: Document, path: str, out: Causes) -> None:
@@ -126,12 +126,12 @@ def value(name: str, *checks: Check, zero: object = "") -> Rule:
 
 
 def number(name: str, *checks: Check) -> Rule:
-    """Check a number; 0 stands for a missing one."""
+    """Return a rule that checks a number; a missing one counts as 0."""
     return value(name, *checks, zero=0)
 
 
 def need(name: str, *checks: Check, detail: str = "") -> Rule:
-    """Require a non-empty field, and check it."""
+    """Return a rule that reports an empty or missing field, and checks any other value."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -146,7 +146,7 @@ def need(name: str, *checks: Check, detail: str = "") -> Rule:
 
 
 def need_set(name: str, detail: str = "") -> Rule:
-    """Require a field, which may be empty."""
+    """Return a rule that reports a missing field. The field may be empty."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         if document.get(name) is None:
@@ -156,7 +156,7 @@ def need_set(name: str, detail: str = "") -> Rule:
 
 
 def inside(name: str, *rules: Rule) -> Rule:
-    """Check a nested struct; an empty one stands for a missing one."""
+    """Return a rule that checks a nested struct; a missing one counts as empty."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -169,7 +169,7 @@ def inside(name: str, *rules: Rule) -> Rule:
 
 
 def optional(name: str, *rules: Rule) -> Rule:
-    """Check a nested struct unless it is missing."""
+    """Return a rule that checks a nested struct unless it is missing."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -182,7 +182,7 @@ def optional(name: str, *rules: Rule) -> Rule:
 
 
 def each(name: str, *rules: Rule) -> Rule:
-    """Check every struct in a list."""
+    """Return a rule that checks every struct in a list."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -198,7 +198,7 @@ def each(name: str, *rules: Rule) -> Rule:
 
 
 def items(*checks: Check) -> Check:
-    """Check every value in a list."""
+    """Return a check of every value in a list."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for index, item in enumerate(cast("list[object]", found)):
@@ -209,7 +209,7 @@ def items(*checks: Check) -> Check:
 
 
 def items_here(*checks: Check) -> Check:
-    """Check every value in a list; errors have the path of the list, without an index."""
+    """Return a check of every value in a list; errors have the path of the list, without an index."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for item in cast("list[object]", found):
@@ -220,7 +220,7 @@ def items_here(*checks: Check) -> Check:
 
 
 def when(condition: Condition, *rules: Rule, otherwise: Sequence[Rule] = ()) -> Rule:
-    """Run rules if a struct meets a condition, else those in `otherwise`."""
+    """Return a rule that runs `rules` if a struct meets a condition, else those in `otherwise`."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         for rule in rules if condition(document) else otherwise:
@@ -230,7 +230,7 @@ def when(condition: Condition, *rules: Rule, otherwise: Sequence[Rule] = ()) -> 
 
 
 def fail(make: Callable[..., Cause], name: str, *arguments: object, condition: Condition) -> Rule:
-    """Report an error about a field if the struct meets a condition.
+    """Return a rule that reports an error about a field if the struct meets a condition.
 
     Args:
         make: creates the error from the path of the field and the arguments.
@@ -247,7 +247,7 @@ def fail(make: Callable[..., Cause], name: str, *arguments: object, condition: C
 
 
 def invalid_if(condition: Condition, name: str, detail: str, *, show: str | None = None) -> Rule:
-    """Report an invalid value if the struct meets a condition.
+    """Return a rule that reports an invalid value if the struct meets a condition.
 
     Args:
         condition: the condition on the struct.
@@ -265,22 +265,22 @@ def invalid_if(condition: Condition, name: str, detail: str, *, show: str | None
 
 
 def required_if(condition: Condition, name: str, detail: str = "") -> Rule:
-    """Report a missing field if the struct meets a condition."""
+    """Return a rule that reports a missing field if the struct meets a condition."""
     return fail(required, name, detail, condition=condition)
 
 
 def forbidden_if(condition: Condition, name: str, detail: str) -> Rule:
-    """Report a forbidden field if the struct meets a condition."""
+    """Return a rule that reports a forbidden field if the struct meets a condition."""
     return fail(forbidden_value, name, detail, condition=condition)
 
 
 def no(name: str, detail: str) -> Rule:
-    """Report a forbidden field if it is present."""
+    """Return a rule that reports a forbidden field if it is present."""
     return forbidden_if(lambda document: document.get(name) is not None, name, detail)
 
 
 def unique(name: str, *fields: str, at: str = "") -> Rule:
-    """Report each struct in a list whose key fields equal those of an earlier one.
+    """Return a rule that reports each struct in a list whose key fields equal those of an earlier one.
 
     Args:
         name: the name of the list.
@@ -310,7 +310,7 @@ def go_value(found: object) -> str:
 
 
 def named(problems: Problems, *, intro: str = "") -> Check:
-    """Check a string with a function that returns its errors, each of which gets the prefix `intro`."""
+    """Return a check of a string by a function that returns its errors; each error gets the prefix `intro`."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for problem in problems(str(found)):
@@ -320,7 +320,7 @@ def named(problems: Problems, *, intro: str = "") -> Check:
 
 
 def must(condition: Callable[[object], bool], detail: str) -> Check:
-    """Report a value that does not meet a condition."""
+    """Return a check that reports a value that does not meet a condition."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if not condition(found):
@@ -330,24 +330,24 @@ def must(condition: Callable[[object], bool], detail: str) -> Check:
 
 
 def at_least(low: int, detail: str = "") -> Check:
-    """Report a number below a minimum."""
+    """Return a check that reports a number below a minimum."""
     text = detail or f"must be greater than or equal to {low}"
     return must(lambda found: not isinstance(found, int) or found >= low, text)
 
 
 def at_most(high: int, detail: str) -> Check:
-    """Report a number above a maximum."""
+    """Return a check that reports a number above a maximum."""
     return must(lambda found: not isinstance(found, int) or found <= high, detail)
 
 
 def between(low: int, high: int) -> Check:
-    """Report a number outside a range."""
+    """Return a check that reports a number outside a range."""
     text = f"must be between {low} and {high}, inclusive"
     return must(lambda found: not isinstance(found, int) or low <= found <= high, text)
 
 
 def one_of(*choices: str) -> Check:
-    """Report a value that is not one of the choices."""
+    """Return a check that reports a value that is not one of the choices."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if found not in choices:
@@ -357,7 +357,7 @@ def one_of(*choices: str) -> Check:
 
 
 def choice(*choices: str) -> Check:
-    """Require a value, which must be one of the choices."""
+    """Return a check that reports an empty value, and one that is not one of the choices."""
     supported = one_of(*choices)
 
     def run(found: object, path: str, out: Causes) -> None:
@@ -370,7 +370,7 @@ def choice(*choices: str) -> Check:
 
 
 def longest(limit: int) -> Check:
-    """Report a text of more than `limit` bytes."""
+    """Return a check that reports a text of more than `limit` bytes."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if len(str(found).encode()) > limit:
@@ -380,7 +380,7 @@ def longest(limit: int) -> Check:
 
 
 def most(limit: int) -> Check:
-    """Report a list of more than `limit` items."""
+    """Return a check that reports a list of more than `limit` items."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if len(cast("list[object]", found)) > limit:
@@ -396,7 +396,7 @@ def too_many(path: str, count: int, limit: int) -> Cause:
 
 
 def if_filled(*checks: Check) -> Check:
-    """Check a value unless it is empty."""
+    """Return a check that runs `checks` unless the value is empty."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if found:
@@ -407,7 +407,7 @@ def if_filled(*checks: Check) -> Check:
 
 
 def distinct(*, at_item: bool = True) -> Check:
-    """Report duplicate values in a list."""
+    """Return a check that reports duplicate values in a list."""
 
     def run(found: object, path: str, out: Causes) -> None:
         seen: list[object] = []
@@ -442,7 +442,7 @@ def at(document: Document, path: str) -> object:
 def immutable(
     path: str, detail: str = FIELD_IS_IMMUTABLE, *, show: Callable[[object], str] = go_value, zero: object = None
 ) -> Change:
-    """Report an invalid value if the value at a dotted path changes.
+    """Return a check of updates that reports an invalid value if the value at a dotted path changes.
 
     Args:
         path: the path of the value.
@@ -460,7 +460,7 @@ def immutable(
 
 
 def unchangeable(path: str, detail: str) -> Change:
-    """Report a forbidden field if the value at a dotted path changes."""
+    """Return a check of updates that reports a forbidden field if the value at a dotted path changes."""
 
     def run(new: Document, old: Document, out: Causes) -> None:
         if (at(new, path) or None) != (at(old, path) or None):
@@ -470,5 +470,5 @@ def unchangeable(path: str, detail: str) -> Change:
 
 
 def again(rule: Rule) -> Change:
-    """Run a rule about objects for the new object of an update."""
+    """Return a check of updates that runs a rule for the new object."""
     return lambda new, _old, out: rule(new, "", out)

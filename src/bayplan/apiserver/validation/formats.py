@@ -57,7 +57,7 @@ def nonnegatives(*names: str) -> tuple[Rule, ...]:
 
 
 def positive(detail: str) -> Check:
-    """Report a number below 1."""
+    """Return a check that reports a number below 1."""
     return at_least(1, detail)
 
 
@@ -175,7 +175,7 @@ def nonnegative_quantity(found: object, path: str, out: Causes) -> None:
 
 
 def positive_quantity(detail: str) -> Check:
-    """Report a quantity that is not positive."""
+    """Return a check that reports a quantity that is not positive."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if amount_of(str(found)).sign() <= 0:
@@ -335,7 +335,7 @@ def annotation_map(found: object, path: str, out: Causes) -> None:
 
 
 def keys(check: Check, *, at_key: bool = True) -> Check:
-    """Check the keys of a map."""
+    """Return a check of the keys of a map."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if isinstance(found, dict):
@@ -346,5 +346,5 @@ def keys(check: Check, *, at_key: bool = True) -> Check:
 
 
 def here(check: Check) -> Rule:
-    """Use a check as a rule about the struct itself."""
+    """Return a rule that applies a check to the struct itself."""
     return lambda document, path, out: check(document, path, out)

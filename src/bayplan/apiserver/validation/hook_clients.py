@@ -70,7 +70,7 @@ def service_port(found: object, path: str, out: Causes) -> None:
 
 
 def client_service(*, namespace_first: bool) -> Rule:
-    """Check the service of a webhook.
+    """Return a rule that checks the service of a webhook.
 
     Args:
         namespace_first: whether upstream swaps the two names for this kind, as for admission webhooks: it reports a

@@ -101,7 +101,7 @@ PREFERRED_NODE_TERM = table(
 
 
 def node_selector(term: Rule = NODE_TERM) -> Rule:
-    """Check a node selector, which needs at least one term; `term` checks each term."""
+    """Return a rule for a node selector, which needs at least one term; `term` checks each term."""
 
     def some(document: Document, path: str, out: Causes) -> None:
         if not document.get("nodeSelectorTerms"):
