@@ -105,8 +105,7 @@ class Checker:
         return self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
 
     def _look_for_mixtures(self) -> None:
-        """Report lists and maps whose elements have different types (cel-go's
-        ``ValidateHomogeneousAggregateLiterals``).
+        """Report lists and maps of mixed types (cel-go's ``ValidateHomogeneousAggregateLiterals``).
 
         For a list, report the first wrong element; for a map, report all wrong keys and values.
         """

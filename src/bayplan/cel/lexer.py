@@ -10,7 +10,7 @@ from bayplan.cel.values import MAX_DIGITS, Uint
 
 
 class Token(NamedTuple):
-    """A token.
+    """A token of an expression.
 
     Attributes:
         kind: ``op``, ``ident``, ``int``, ``uint``, ``float``, ``string``, ``bytes`` or ``end``.

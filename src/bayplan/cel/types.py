@@ -28,7 +28,7 @@ class CelType(NamedTuple):
 
 
 def primitive(name: str) -> CelType:
-    """Return a primitive type."""
+    """Return the primitive type with this name."""
     return CelType("primitive", name)
 
 

@@ -138,6 +138,7 @@ class ApiConnection:
         """Send a request, and return the response; its status is `NO_ANSWER` if there was none.
 
         If the server is too busy, retry after the time that it requests. If the connection is lost, retry a read once.
+        If the credentials are rejected, load them again and retry once.
         """
         response = ApiResponse(NO_ANSWER)
         renewed = False

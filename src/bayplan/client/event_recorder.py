@@ -101,11 +101,11 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     is_series: bool
 
     def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
-        """Write the event: yield requests, to which responses are sent, and seconds to wait; return whether it was
-        written.
+        """Write the event, and return whether that succeeded.
 
-        If the event of a series has been deleted, it is created again. If the server rejects the event, it is dropped.
-        Without a response, a request is sent up to `MAX_TRIES` times.
+        Yields requests, for which responses are sent in, and seconds to wait. If the event of a series has been
+        deleted, it is created again. If the server rejects the event, it is dropped. Without a response, a request is
+        sent up to `MAX_TRIES` times.
         """
         for attempt in range(MAX_TRIES):
             if attempt:

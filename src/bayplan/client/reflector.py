@@ -266,9 +266,7 @@ class Reflector(Generic[W]):
             query["continue"] = page.metadata.continue_
 
     def _collect(self, raw: bytes, found: dict[str, W], *, deleted: bool = False) -> tuple[W, ...]:
-        """Add a decoded object to `found`, or remove it; return a tuple with the object if it was added, else an empty
-        one.
-        """
+        """Add a decoded object to `found`, or remove it. Return a tuple of the added object, else an empty one."""
         item = self._decoded(raw)
         if deleted or isinstance(item, _NamedMeta):
             found.pop(item.key, None)

@@ -53,7 +53,10 @@ class WrittenItem(msgspec.Struct, gc=False):
 
 
 def write_item(written: WrittenItem, objects: Objects) -> Steps:
-    """Write the claim of a volume, or the selected node of a claim. A conflict is a failure, as upstream."""
+    """Write a volume's reference to its claim, or the annotation with the selected node of a claim.
+
+    A conflict is a failure, as upstream.
+    """
     item = written.item
     response = yield get_request(item)
     if not response.ok:

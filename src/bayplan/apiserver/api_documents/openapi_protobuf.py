@@ -62,7 +62,7 @@ def _real(number: int, value: object) -> bytes:
 
 
 def _any(number: int, value: object) -> bytes:
-    """Encode any value as YAML text; JSON is valid YAML."""
+    """Return a field that contains any value as YAML text; JSON is valid YAML."""
     return _field(number, _text(2, msgspec.json.encode(value).decode()))
 
 

@@ -193,9 +193,7 @@ class Bridge:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return the time in nanoseconds at which `advance` has work, possibly in the past; None if there is no
-        work.
-        """
+        """Return the time in nanoseconds at which `advance` has work, possibly in the past; None if it has none."""
         now_ns = self.now_ns()
         self._observe(now_ns)
         times = [self._agent.next_wakeup()] if self.options.kubelet else []

@@ -67,9 +67,7 @@ class NumberPool:
                 self._users[each] = users - 1
 
     def take(self, count: int = 1) -> int | None:
-        """Allocate `count` consecutive free numbers from a multiple of `count` on; return the first, or None if there
-        are none.
-        """
+        """Allocate `count` consecutive free numbers that start at a multiple of `count`; return the first, or None."""
         for start, end in ((self._next, self._size), (self._first, self._next)):
             number = -(-start // count) * count
             while number + count <= end:

@@ -49,9 +49,7 @@ class RevisionKeeper(Controller):
         self._crowded: dict[str, None] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the key of a set whose template changed, or that has more revisions than its limit because old pods
-        use them.
-        """
+        """Return the key of a set whose template changed, or that has too many revisions because old pods use them."""
         item = event.new
         if not isinstance(item, StatefulSet | DaemonSet):
             self._templates.pop(event.object.metadata.uid, None)

@@ -192,9 +192,7 @@ class Shape(Reader):
         self.shown: dict[str, Callable[[], object]] = {}
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the struct as Go would encode it after decoding: without unknown fields, nulls and omitted empty
-        values.
-        """
+        """Return the struct as Go would encode it after decoding: without unknown fields, nulls and omitted values."""
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self.go_type)
         out: Plain = {}

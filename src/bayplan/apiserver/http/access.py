@@ -58,9 +58,7 @@ class Access:
             self._check_write(headers, forms=forms)
 
     def allows_origin(self, origin: str) -> bool:
-        """Return whether web pages of this origin may write and read responses, because `allowed_origins` contains
-        it.
-        """
+        """Return whether the option `allowed_origins` contains this origin of a web page."""
         return origin in self.allowed_origins
 
     def _check_token(self, headers: Mapping[str, str], method: str, path: str, shown: str) -> None:

@@ -262,9 +262,7 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def _begin_direct(self) -> bool:
-        """Start a request that is answered when its body is complete; return False if it cannot be answered in this
-        way.
-        """
+        """Start a request that is answered when its body is complete; return False if that is not possible."""
         direct, method = self._direct, self.parser.get_method().decode("ascii")
         if direct is None or method not in METHODS or self._answering() or not is_direct(self.headers):
             return False
@@ -373,7 +371,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _refuse(self, status: bytes) -> None:
-        """Send an error with Go's text, stop reading, and close the connection half a second later."""
+        """Send an error with Go's text, stop reading, and close the connection half a second later.
+
+        If a response is in progress, close the connection immediately.
+        """
         self._refused = True
         self._end_request()
         self._table.work(self)

@@ -23,9 +23,7 @@ def profile_of(annotation: str) -> Document | None:
 
 
 def repeats_pod(spec: Document, annotation: str) -> bool:
-    """Return whether an annotation stands for the same profile as the pod's own, so that the container needs no
-    field.
-    """
+    """Return whether an annotation stands for the pod's own profile, so that the container needs no field."""
     return part(spec, "securityContext").get("appArmorProfile") == (profile_of(annotation) or {})
 
 

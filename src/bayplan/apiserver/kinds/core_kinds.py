@@ -47,8 +47,9 @@ class NodeStrategy(Strategy):
         _unify_pod_cidrs(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Restore everything except the status; drop the reported kubelet configuration unless the node already has
-        one.
+        """Restore everything except the status.
+
+        Drop the reported kubelet configuration unless the node already has one.
         """
         super().prepare_status(context, new, old)
         if "config" not in part(old, "status"):
@@ -290,7 +291,9 @@ class EndpointSliceStrategy(Strategy):
         _drop_topology(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Increment the generation if the labels or the object changed; drop the topology of changed endpoints."""
+        """Increment the generation if labels or anything outside the metadata changed; drop the topology of changed
+        endpoints.
+        """
         super().prepare_update(context, new, old)
         rest, before = ({name: item for name, item in each.items() if name not in _HEAD} for each in (new, old))
         labels, labels_before = (part(each, "metadata", "labels") for each in (new, old))

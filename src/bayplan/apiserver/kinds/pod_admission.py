@@ -47,8 +47,9 @@ def admit_priority(context: Context, pod: Document) -> None:
 
 
 def _default_class(context: Context) -> Document | None:
-    """Return the priority class that is the global default, the one with the lowest value if there are several, or
-    None.
+    """Return the priority class that is the global default, or None.
+
+    If there are several, return the one with the lowest value, as upstream.
     """
     found = [each for each in context.cluster.all(_CLASSES) if each.get("globalDefault")]
     return min(found, key=_value) if found else None

@@ -53,7 +53,10 @@ class PodStrategy(Strategy):
         admit_topology(context, document)
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the phase Pending, the QoS class, AppArmor profiles, and the condition of a pod with scheduling gates."""
+        """Set generation, phase, QoS class, AppArmor profiles, and the condition of a pod with scheduling gates.
+
+        Also replace a negative grace period by 1, and merge label keys into selectors.
+        """
         part(document, "metadata")["generation"] = 1
         spec = part(document, "spec")
         seconds = spec.get("terminationGracePeriodSeconds")
@@ -156,7 +159,10 @@ class PodStrategy(Strategy):
         return [*host_name_warnings(document), *spec.facts.warnings]
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return the requested grace period, else the pod's; 0 for a pod that is not on a node or has ended."""
+        """Return the requested grace period, else the pod's; 0 for a pod that is not on a node or has ended.
+
+        A negative grace period becomes 1.
+        """
         spec = part(document, "spec")
         grace = wanted
         if grace is None:

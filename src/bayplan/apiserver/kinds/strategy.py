@@ -65,7 +65,7 @@ class Cluster(Protocol):
         """Return a node port that no service uses and that is not in ``taken``."""
 
     def node_ports_in_use(self) -> set[int]:
-        """Return the node ports of all services."""
+        """Return the node ports and health check node ports of all services."""
 
     def new_uid(self) -> str:
         """Return a new random uid."""

@@ -84,7 +84,7 @@ def _merge_map(facts: TypeFacts, original: Document, patch: Document) -> Documen
 
 
 def _merge_fields(facts: TypeFacts, out: Document, patch: Document) -> Document:
-    """Merge a patch without directives into `out`, a copy of the original."""
+    """Merge a patch without directives into `out`, a copy of the original, and return it."""
     for name, value in patch.items():
         if value is None:
             out.pop(name, None)
@@ -198,7 +198,10 @@ def _identity(facts: FieldFacts, item: object) -> Key:
 
 
 def _in_order(facts: FieldFacts, merged: list[object], order: list[object], server: list[object]) -> list[object]:
-    """Return items in the order of the patch; items that the patch does not order keep their relative positions."""
+    """Return the items of a merged list, sorted by `order`.
+
+    Items that `order` lacks keep their positions relative to the other items in `server`, the original list.
+    """
     wanted = dict.fromkeys(_identity(facts, item) for item in order)
     known: dict[Key, int] = {}
     for place, item in enumerate(server):

@@ -40,10 +40,10 @@ def advertised_address(listen: str) -> str:
 
 
 def publish_api_server(backend: Backend) -> None:
-    """Store the Service and its endpoints if they are missing, and update the port of endpoints with the server's
-    address.
+    """Store the Service and its endpoints if they are missing, and update the port of the endpoints.
 
-    Does nothing for a backend without a server (`Backend.advertised` is None).
+    The port changes only if the endpoints have the server's address. Does nothing for a backend without a server
+    (`Backend.advertised` is None).
     """
     if backend.advertised is None:
         return

@@ -132,8 +132,9 @@ class Backend:
         return prefix[:_MAX_PREFIX_LENGTH] + "".join(self._random.choice(ALPHABET) for _ in range(5))
 
     def begin_session(self) -> Session:
-        """Return a session for a request that may call webhooks; it fixes random numbers, time and uids for all
-        attempts.
+        """Return a session for a request that may call webhooks.
+
+        The session fixes random numbers, time and uids for all attempts.
         """
         return Session(self._random.getrandbits(64), self.clock(), [self.new_uid() for _ in range(_SESSION_UIDS)])
 
@@ -155,9 +156,7 @@ class Backend:
         return {str(item.fields.get("spec.clusterIP")) for item in self.store.table("services").items()}
 
     def allocate_address(self) -> str:
-        """Return a random unused cluster address from the part of the range that is not reserved for explicit
-        requests.
-        """
+        """Return a random unused cluster address, but none that is reserved for explicit requests."""
         taken = self.addresses_in_use()
         while True:
             address = str(SERVICE_NETWORK[self._random.randrange(_FIXED_ADDRESSES, SERVICE_NETWORK.num_addresses - 1)])

@@ -220,11 +220,11 @@ def _field(paths: Scale) -> Node:
 def _owner(
     backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
 ) -> managed.Request:
-    """Return the write for field management, with the time of its manager's existing entry, or without a time if there
-    is no entry.
+    """Return the write for field management, with the time of its manager's existing entry, or without a time.
 
-    Upstream does not update the time of the entry either. Source: ScaleHandler.ToParent of
-    k8s.io/apimachinery/pkg/util/managedfields
+    Upstream does not update the time of the entry either. There is no time if the manager has no entry.
+
+    Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
     """
     owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
     version = owner.api_version if operation == managed.UPDATE else ""

@@ -256,8 +256,9 @@ class Watch:
 
 
 def _with_revision(item: Item, revision: int) -> Item:
-    """Return a copy of an item with a different revision, also in its JSON: the first match there is in the
-    metadata.
+    """Return a copy of an item with a different revision.
+
+    The first occurrence of the old revision in the JSON is in the metadata.
     """
     old, new = b'"resourceVersion":"%d"' % item.revision, b'"resourceVersion":"%d"' % revision
     return msgspec.structs.replace(item, raw=item.raw.replace(old, new, 1), revision=revision)

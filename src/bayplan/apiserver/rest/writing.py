@@ -116,7 +116,7 @@ _SET_BY_SERVER = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
 def begin_create(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> managed.Managers:
-    """Set the namespace of a new object, remove `managedFields` from it, and return its field managers.
+    """Set the namespace of a new object, remove fields that only the server sets, and return its field managers.
 
     Raises:
         ApiError: the namespace does not exist, is being deleted, or differs from the request's.

@@ -194,7 +194,7 @@ class _Reader:
         self._is_old = False
 
     def read(self) -> None:
-        """Read everything and set `rows`, `damage` and `revision`."""
+        """Read the file, and set `rows`, `damage` and `revision`."""
         roots = self._roots()
         counter = self._counter(roots.get("counter", 0))
         root = roots.get("documents", 0)
@@ -276,7 +276,10 @@ class _Reader:
         self.damage.append(Damage(self._name(cell.values), cell.page, cell.offset, problem))
 
     def _row(self, values: tuple[object, ...] | None) -> Row | None:
-        """Return the row in a record, with a checksum if the file is old; None if it is damaged or not a row."""
+        """Return the row in a record, or None if it is damaged or not a row.
+
+        Compute the checksum if the file is old.
+        """
         if values is None:
             return None
         if self._is_old and len(values) == _COLUMNS_WITHOUT_CHECKSUM:

@@ -270,8 +270,7 @@ class Store:
         self._on_gap.pop(token, None)
 
     def follow(self, follower: Callable[[Write], None], on_gap: Callable[[], None]) -> None:
-        """Call a function for every committed write to any table, durable or not, and another one for gaps in the
-        history.
+        """Call a function for every committed write, durable or not, and another one for gaps in the history.
 
         For components that share the store's process and lifetime (`bayplan.apiserver.bridge`). To show writes to
         clients, use `listen`.

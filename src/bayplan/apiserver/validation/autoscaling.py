@@ -206,7 +206,7 @@ _NEW_TARGET, _SAME_TARGET = _spec(_target_reference), _spec(_NAMES)
 
 
 def _update(new: Document, old: Document, out: Causes) -> None:
-    """Check an update. If the kind of the target is unchanged, its apiVersion is not checked."""
+    """Check an update. If apiVersion and kind of the target are unchanged, the apiVersion is not checked."""
     target, before = (part(each_object, "spec", "scaleTargetRef") for each_object in (new, old))
     same = all(target.get(name) == before.get(name) for name in ("apiVersion", "kind"))
     (_SAME_TARGET if same else _NEW_TARGET)(new, "", out)

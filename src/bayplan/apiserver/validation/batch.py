@@ -287,7 +287,7 @@ _JOB_SPEC = table(
 
 
 def _generated_selector(job: Document, path: str, out: Causes) -> None:
-    """Check that the selector and the template's labels are those generated from the uid."""
+    """Check that the selector and the template's labels are those generated from the uid, unless they are manual."""
     spec, metadata = part(job, "spec"), part(job, "metadata")
     if spec.get("manualSelector") or not isinstance(spec.get("selector"), dict):
         return

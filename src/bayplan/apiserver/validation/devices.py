@@ -56,8 +56,8 @@ _Item = Callable[[Document, str, Causes], None]
 
 
 def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
-    """Return a rule for a list: its maximum length, `rule` for each item, and unique values of the items' field `key`
-    if given.
+    """Return a rule for a list: at most `limit` items, `rule` for each, and unique values of the field `key` if
+    given.
     """
 
     def run(document: Document, path: str, out: Causes) -> None:

@@ -154,7 +154,10 @@ class _Check:
 
 
 def _elements(schema: Document) -> int | None:
-    """Return the maximum number of elements in a value of a schema, or None if the schema does not limit it."""
+    """Return the maximum number of list items or map entries in a schema's values; None if it is not limited.
+
+    Values of other types count as one element.
+    """
     match schema.get("type"):
         case "object" if schema.get("additionalProperties") is not None:
             most = schema.get("maxProperties")

@@ -333,9 +333,7 @@ class _Run:
             self.causes.append(cause)
 
     def _message(self, node: _Node, rule: Rule, names: Document, path: str) -> str:
-        """Return the result of a rule's message expression; "" if there is none, it fails, or its result is
-        unusable.
-        """
+        """Return the result of a rule's message expression, or "" if there is no usable result."""
         if rule.message is None or rule.message.code is None:
             return ""
         try:

@@ -322,7 +322,7 @@ def _balancer_stays(new: Document, old: Document, out: Causes) -> None:
 
 
 def balancer_status(new: Document, old: Document, out: Causes, *, with_modes: bool) -> None:
-    """Check the addresses of a load balancer in a status. Unchanged addresses may have the older format.
+    """Check the addresses of a load balancer in a status, except unchanged IP addresses.
 
     Args:
         new, old: the objects.
