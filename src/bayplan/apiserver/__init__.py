@@ -1,9 +1,9 @@
-"""The embedded Kubernetes API: a resource-versioned store of whole documents, served over REST to real clients.
+"""The embedded Kubernetes API server: a store of whole objects with resource versions, served over REST.
 
-From the inside out: `schema` knows the types of the pinned release; `store` keeps documents as bytes under one revision
-counter; `codec` turns bodies into documents and back as Go's structs would; `fields` tracks who owns which field; `patches`
-changes documents; `model` has resources, metadata, selectors and errors; `validation` the rules of fields; `kinds` the behavior
-of single kinds beyond the table of facts; `admission` policies and webhooks; `tables` the printed columns; `api_documents`
-discovery and OpenAPI; `rest` the verbs; `http` the ASGI application; `bridge` the controllers that work over the API.
-It does not schedule.
+The packages, from the inside out: `schema` describes the types of the pinned release; `store` holds encoded objects
+under one revision counter; `codec` decodes and encodes bodies as Go's structs would; `fields` tracks field ownership;
+`patches` applies patches; `model` has resources, metadata, selectors and errors; `validation` has the rules about
+fields; `kinds` the behavior of individual kinds; `admission` policies and webhooks; `tables` the output of `kubectl
+get`; `api_documents` discovery and OpenAPI; `rest` the verbs; `http` the ASGI application; `bridge` the controllers and
+the kubelet. None of them schedules pods.
 """

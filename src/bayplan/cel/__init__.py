@@ -1,8 +1,8 @@
-"""The Common Expression Language as Kubernetes has it, for device selectors, validation rules and admission policies.
+"""The Common Expression Language with Kubernetes' libraries, for device selectors, schema rules and admission.
 
-`parser` builds a tree, `checker` determines its types or reports errors, `evaluator` compiles it to a function. The package knows
-no variable by name: each user declares its own (`plugins/dynamic_resources/device_environment.py` declares `device`).
+`parser` builds a syntax tree, `checker` determines its types or reports errors, and `evaluator` compiles it to a
+function. The package defines no variables: each user declares its own
+(`plugins/dynamic_resources/device_environment.py` declares `device`).
 
-Sources: https://github.com/google/cel-spec and https://kubernetes.io/docs/reference/using-api/cel/. Not supported: durations,
-timestamps, messages, and the libraries of URLs, IP addresses, formats and authorization; an expression that uses them is rejected.
+Sources: https://github.com/google/cel-spec and https://kubernetes.io/docs/reference/using-api/cel/.
 """

@@ -1,4 +1,4 @@
-"""Type-check expressions: the type of every part, or a type error."""
+"""The type checker: determines the type of every part of an expression, or reports type errors."""
 
 from __future__ import annotations
 
@@ -51,17 +51,18 @@ from bayplan.cel.values import Uint
 
 
 class Checker:
-    """Checks one expression.
+    """Checks the types of one expression.
 
     Args:
         source: the source text.
-        variables: the variables by name.
-        objects: the fields of object types, by the name of the type.
-        open_object: an object type that may have any fields, at all depths, for expressions that construct such objects.
+        variables: the types of the variables, by name.
+        objects: the types of the fields of object types, by type name.
+        open_object: the name of an object type that can have any fields, at all depths, for expressions that construct
+            objects; "" for none.
 
     Attributes:
-        overloads: the overloads that the arguments of a call allow, by the identity of its node.
-        references: the variables that the expression names.
+        overloads: the overloads that fit the arguments of a call, by `id` of its node.
+        references: the variables that the expression uses.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Checker:
         """Return the type of an expression.
 
         Raises:
-            CompileProblem: there is a type error.
+            CompileProblem: the expression has type errors.
         """
         found = self._unifier.resolve(self._check(node), to_dyn=True)
         if not self._problems:
@@ -100,13 +101,13 @@ class Checker:
         return found
 
     def type_of(self, node: Node) -> CelType:
-        """Return the type of a part of the checked expression."""
+        """Return the type of a node of the checked expression."""
         return self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
 
     def _look_for_mixtures(self) -> None:
-        """Report lists and maps whose elements have different types, as ``ValidateHomogeneousAggregateLiterals`` of cel-go does.
+        """Report lists and maps of mixed types (cel-go's ``ValidateHomogeneousAggregateLiterals``).
 
-        For a list, the first wrong element is reported; for a map, all wrong keys and values.
+        For a list, report the first wrong element; for a map, report all wrong keys and values.
         """
         for elements, reports_all in (
             *((each, False) for each in self._elements),
@@ -123,7 +124,7 @@ class Checker:
                         break
 
     def _check_formats(self) -> None:
-        """Report constant format strings whose clauses do not match their arguments."""
+        """Report constant format strings whose clauses do not fit their arguments."""
         for text, args, at in self._formats:
             try:
                 wanted = clauses_of(text)
@@ -144,7 +145,13 @@ class Checker:
                 self._refuse(problem_at if not wanted else at, f"too many arguments supplied to string.format {found}")
 
     def _check_clause(self, clause: str, node: Node) -> int:
-        """Raise RunProblem if a clause cannot format a value; `_bad_at` is its position."""
+        """Check that a clause can format a value, and return the position of the value.
+
+        Sets `_bad_at` to the position of the value that is being checked.
+
+        Raises:
+            RunProblem: the clause cannot format the value.
+        """
         kind = self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
         self._bad_at = node.at
         if kind.kind != "dyn" and not fits_clause(clause, kind):
@@ -256,7 +263,7 @@ class Checker:
         lists, maps = len(self._elements), len(self._entries)
         args = [self._check(arg) for arg in node.args]
         if node.function == "format" and node.args and isinstance(node.args[0], ListNode):
-            del self._elements[lists:], self._entries[maps:]  # A format string's arguments may have mixed types.
+            del self._elements[lists:], self._entries[maps:]  # The arguments of a format can have mixed types.
             if isinstance(node.target, Literal) and isinstance(node.target.value, str):
                 self._formats.append((node.target.value, node.args[0], node.at))
         if node.function == "matches" and node.args:
@@ -281,7 +288,7 @@ class Checker:
         return self._resolve(node, node.function, overloads, args, member=target is not None)
 
     def _check_pattern(self, node: Node) -> None:
-        """Report a constant that is not a regular expression."""
+        """Report a constant that is not a valid regular expression."""
         if isinstance(node, Literal) and isinstance(node.value, str):
             try:
                 compile_regexp(node.value)
@@ -289,7 +296,7 @@ class Checker:
                 self._refuse(node.at, "invalid matches argument")
 
     def _check_time(self, function: str, node: Node) -> None:
-        """Report a constant that is not a timestamp or duration."""
+        """Report a constant that is not a valid timestamp or duration."""
         if isinstance(node, Literal) and isinstance(node.value, str):
             try:
                 (parse_timestamp if function == "timestamp" else parse_duration)(node.value)
@@ -320,7 +327,7 @@ class Checker:
         return self._refuse(node.at, f"found no matching overload for '{name}' applied to '{signature}'")
 
     def _instance(self, overload: Overload) -> tuple[list[CelType], CelType]:
-        """Return an overload's types with fresh type parameters."""
+        """Return the parameter types and the result type of an overload, with new type parameters."""
         fresh: dict[CelType, CelType] = {}
 
         def renamed(kind: CelType) -> CelType:
@@ -335,7 +342,7 @@ class Checker:
     # Lists, maps, macros.
 
     def _join(self, known: CelType | None, kind: CelType) -> CelType:
-        """Return the common type of two element types; incompatible ones are `DYN` until `_look_for_mixtures`."""
+        """Return the common type of two elements; `DYN` for incompatible types, which `_look_for_mixtures` reports."""
         if known is None:
             return kind
         return most_general(known, kind) if self._unifier.assignable([known], [kind]) else DYN
@@ -446,7 +453,7 @@ def fits_clause(clause: str, kind: CelType) -> bool:
 
 
 def runtime_name(kind: CelType) -> str:
-    """Return the name of a type at run time, without its parameters."""
+    """Return the name that a type has at run time, without its parameters."""
     return declared_name(kind._replace(params=()))
 
 

@@ -1,4 +1,4 @@
-"""Costs of calls, as in cel-go and Kubernetes' libraries."""
+"""Costs of function calls during evaluation, as in cel-go and Kubernetes' libraries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from bayplan.cel import library_lists
 from bayplan.cel.values import CelMap
 
 TRAVERSAL = 0.1
-"""Cost of examining one character."""
+"""Cost of reading one character."""
 REGEXP_TRAVERSAL = 0.25
-"""Cost of a character of a regular expression."""
+"""Cost of one character in a regular expression."""
 
 
 def _first(values: list[object]) -> int:
@@ -62,11 +62,11 @@ COSTS: Mapping[str, Callable[[list[object]], int]] = {
     "@in": lambda values: _extent(values[1]) if isinstance(values[1], list) else 1,
     "includes": lambda values: _extent(values[0]) if isinstance(values[0], list) else 1,
 }
-"""Costs of calls, as in cel-go and Kubernetes' libraries; any other function costs 1."""
+"""By function: computes the cost of a call from the arguments. Calls of all other functions cost 1."""
 
 
 def _traversal(value: object) -> int:
-    """Return the cost of traversing a value and everything in it."""
+    """Return the cost of reading a value and everything nested in it."""
     if isinstance(value, str | bytes):
         return int((len(value.encode("utf-8", "replace")) if isinstance(value, str) else len(value)) * TRAVERSAL)
     if isinstance(value, list):

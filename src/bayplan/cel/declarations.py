@@ -1,4 +1,4 @@
-"""The functions and operators of expressions, with their parameter and result types."""
+"""The functions and operators of the language, with the types of their parameters and results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COMPARABLE = (INT, UINT, DOUBLE, BOOL, DURATION, TIMESTAMP, STRING, BYTES)
 
 
 class Overload(NamedTuple):
-    """One overload of a function. `member`: the first argument is the receiver."""
+    """One overload of a function. If it is a `member` function, the first argument is the receiver."""
 
     args: tuple[CelType, ...]
     result: CelType
@@ -239,7 +239,7 @@ FUNCTIONS: Mapping[str, list[Overload]] = {
     # Attributes that are lists.
     "includes": [_member(BOOL, DYN, DYN)],
 }
-"""Functions by name, in the order in which they are tried."""
+"""The overloads of each function, in the order in which they are tried."""
 
 TYPE_NAMES: Mapping[str, CelType] = {
     "bool": BOOL,
@@ -256,4 +256,4 @@ TYPE_NAMES: Mapping[str, CelType] = {
     "google.protobuf.Duration": DURATION,
     "google.protobuf.Timestamp": TIMESTAMP,
 }
-"""Names of types."""
+"""The types that can be named in expressions."""

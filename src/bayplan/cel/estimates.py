@@ -1,6 +1,7 @@
-"""Estimate the maximum cost of an expression before it runs, from the possible sizes of its variables.
+"""Estimates of the maximum cost of an expression before it runs, from the possible sizes of its variables.
 
-kube-apiserver rejects rules of custom resources by this estimate, so the numbers are those of cel-go and of Kubernetes' libraries.
+kube-apiserver rejects rules of custom resources by this estimate, so the numbers are those of cel-go and of Kubernetes'
+libraries.
 
 Sources: github.com/google/cel-go v0.26.0, checker/cost.go; k8s.io/apiserver v0.36.3, pkg/cel/library/cost.go.
 """
@@ -71,7 +72,13 @@ Path: TypeAlias = tuple[str, ...]
 
 
 class Entries(NamedTuple):
-    """The sizes of the keys and values of a list or map that an expression constructs."""
+    """The sizes of the elements of a list or map that an expression constructs.
+
+    Attributes:
+        is_list: whether the value is a list.
+        key: the sizes of the keys; of indexes for a list.
+        value: the sizes of the values.
+    """
 
     is_list: bool
     key: Size
@@ -85,13 +92,13 @@ class _Local(NamedTuple):
 
 
 def estimate_cost(node: Node, checker: Checker, size_at: Callable[[Path], Size | None]) -> int:
-    """Return the largest cost of a checked expression.
+    """Return the estimated maximum cost of a checked expression.
 
     Args:
         node: the expression.
-        checker: the checker that has checked it.
-        size_at: the function that returns the size of the value at a path of names without the variable; ``@items``, ``@keys``
-            and ``@values`` lead into lists and maps. None if nothing is known.
+        checker: the checker after it has checked the expression.
+        size_at: returns the sizes of the value at a path of field names, without the variable, or None if they are
+            unknown. ``@items``, ``@keys`` and ``@values`` stand for the elements of lists and maps.
     """
     return _Estimator(checker, size_at).cost(node)
 
@@ -110,7 +117,7 @@ class _Estimator:
         self._locals: dict[str, list[_Local]] = {}
 
     def cost(self, node: Node) -> int:
-        """Return the largest cost of a node."""
+        """Return the maximum cost of a node."""
         match node:
             case Literal():
                 return 0
@@ -217,7 +224,7 @@ class _Estimator:
         return total
 
     def _iterated(self, node: Fold) -> dict[str, _Local]:
-        """Return the origin and the sizes of a macro's variables."""
+        """Return the paths and sizes of a macro's variables, by name."""
         entries, path = self._entries_of(node.range), self._path(node.range)
         is_list = entries.is_list if entries is not None else self._checker.type_of(node.range).kind == "list"
         key = _Local((*path, "@indices" if is_list else "@keys"), entries.key if entries else None, None)
@@ -227,7 +234,7 @@ class _Estimator:
         return {node.variables[0]: value if is_list else key}
 
     def _fold(self, node: Fold) -> int:
-        """Return the cost of a macro: the cost of its range, and of cel-go's loop for each element."""
+        """Return the cost of a macro: that of its range, and that of cel-go's loop for each element."""
         over = self.cost(node.range)
         with self._with(**self._iterated(node)):
             condition = self.cost(node.condition) if node.condition is not None else 0
@@ -267,7 +274,7 @@ class _Estimator:
                 self._copy_sizes(node, node.body)
         if node.kind == "bind":
             return plus(LIST_COST, value, body)
-        # The macro checks whether there is a value, and binds it.
+        # cel-go's expansion tests whether there is a value, then binds it.
         bound = plus(LIST_COST, 1, value, body, 1 if node.kind == "optMap" else 0)
         return plus(1, value, bound)
 
@@ -307,7 +314,7 @@ class _Estimator:
         return plus(before, cost, *costs)
 
     def _function(self, node: Call, name: str, target: Node | None, kinds: tuple[CelType, ...]) -> Estimate:
-        """Return the cost of one overload, without its arguments, and the size of the result."""
+        """Return the cost of one overload without the cost of its arguments, and the size of the result."""
         args = node.args
         if name in OPERATORS:
             return self._operator(node, name, kinds)
@@ -364,7 +371,7 @@ class _Estimator:
             self._entries[id(node)] = joined
 
     def element_size(self, target: Node) -> tuple[CelType, Size] | None:
-        """Return the type and size of the elements of a list, or None for any other value."""
+        """Return the type and sizes of a list's elements, or None if the node is not a list."""
         kind = self._checker.type_of(target)
         if not kind.params:
             return None
@@ -372,7 +379,7 @@ class _Estimator:
         return kind.params[0], (self._size_at((*path, "@items")[1:]) if path else None) or UNKNOWN
 
     def size(self, node: Node) -> Size:
-        """Return the size of a node."""
+        """Return the sizes of a node's value."""
         return self._size(node)
 
     def _list_function(

@@ -1,7 +1,7 @@
-"""Compile an expression to a function: a closure for every node, called with the variables.
+"""The compiler: turns each node of an expression into a closure that is called with the variables.
 
-Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` ignore them if the other side decides. Every step has a cost; an
-evaluation that exceeds the limit is stopped.
+Failures are exceptions; ``&&``, ``||``, ``all`` and ``exists`` ignore them if the other operand or another element
+decides the result. Every step has a cost, and an evaluation over the cost limit is stopped.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from bayplan.cel.values import (
 
 LIST_COST, MAP_COST, MESSAGE_COST = 10, 30, 40
 DOTTED_NAMES = frozenset(("authorizer.requestResource", *(name for name in TYPE_NAMES if "." in name)))
-"""Variables and types whose names look like fields."""
+"""Variables and types whose names contain a dot, so they look like fields."""
 
 
 class Frame:
-    """The variables of one run or of a macro in it, and the meter of the run."""
+    """The variables that are visible to a part of an expression, and the meter of the evaluation."""
 
     __slots__ = ("meter", "variables")
 
@@ -55,10 +55,10 @@ class Frame:
         self.meter = meter
 
     def spend(self, cost: int) -> None:
-        """Count the cost of a step.
+        """Add the cost of a step.
 
         Raises:
-            CostExceeded: the total is over the limit.
+            CostExceeded: the total exceeds the limit.
         """
         meter = self.meter
         meter.cost += cost
@@ -70,7 +70,7 @@ Code: TypeAlias = Callable[[Frame], object]
 
 
 def compile_node(node: Node) -> Code:
-    """Return the function of a checked expression."""
+    """Return the function that computes the value of a checked expression from a `Frame`."""
     match node:
         case Literal():
             value = node.value
@@ -106,10 +106,10 @@ def _ident(node: Ident) -> Code:
 
 
 def qualify(value: object, key: object) -> tuple[bool, object]:
-    """Return whether a value has a field, key or index, and its value.
+    """Return whether a value has a field, key or index, and the value of it.
 
     Raises:
-        RunProblem: the index of a list is not a number.
+        RunProblem: the index of a list is not an integer.
     """
     if isinstance(value, CelMap):
         return value.find(key)
@@ -126,7 +126,7 @@ def qualify(value: object, key: object) -> tuple[bool, object]:
 
 
 def _read(value: object, key: object, *, optional: bool) -> object:
-    """Return a field, key or index of a value; for optional values and optional fields, as an optional value."""
+    """Return a field, key or index of a value; as an optional value if `optional`, or if the value is optional."""
     wrapped = isinstance(value, Optional)
     if isinstance(value, Optional):
         if not value.present:
@@ -219,7 +219,7 @@ def _call(node: Call) -> Code:
 
 
 def _check_index(node: Node) -> None:
-    """Raise for a constant that is never a valid index, as cel-go does when it creates a program."""
+    """Raise CompileProblem if a constant is never a valid index, as cel-go does when it creates a program."""
     while isinstance(node, Call) and node.function == "dyn" and len(node.args) == 1:
         node = node.args[0]
     if isinstance(node, Literal) and (node.value is None or isinstance(node.value, bytes)):
@@ -228,7 +228,7 @@ def _check_index(node: Node) -> None:
 
 
 def _check_pattern(pattern: object) -> None:
-    """Raise for a constant that is not a regular expression, as cel-go does when it creates a program."""
+    """Raise CompileProblem if a constant is not a regular expression, as cel-go does when it creates a program."""
     try:
         compile_regexp(str(pattern))
     except RegexpError as problem:
@@ -236,7 +236,10 @@ def _check_pattern(pattern: object) -> None:
 
 
 def _logic(node: Call, *, decisive: bool) -> Code:
-    """Return ``&&`` or ``||``: one side alone can decide, even when the other fails."""
+    """Return the function of ``&&`` or ``||``.
+
+    An operand with the value `decisive` decides, even if the other one fails.
+    """
     left, right = (compile_node(arg) for arg in node.args)
     name = node.function
 
@@ -356,7 +359,7 @@ def _message(node: MessageNode) -> Code:
 
 
 def _items(over: object, two: bool) -> Iterator[tuple[object, ...]]:
-    """Iterate over the values of a macro's variables."""
+    """Yield the values of a macro's variables for each element; `two`: whether it has two variables."""
     if isinstance(over, list):
         yield from enumerate(over) if two else ((item,) for item in over)
     elif isinstance(over, CelMap):
@@ -447,9 +450,9 @@ def run(code: Code, variables: Mapping[str, object], meter: Meter | None = None)
     """Return the value of an expression.
 
     Args:
-        code: the code of the expression.
-        variables: the values by name.
-        meter: a new meter, which has the cost afterwards.
+        code: the compiled expression.
+        variables: the values of the variables, by name.
+        meter: an unused meter, which contains the cost afterwards; None if the cost is not needed.
 
     Raises:
         RunProblem: the evaluation fails.

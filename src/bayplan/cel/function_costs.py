@@ -1,4 +1,4 @@
-"""Estimated costs of functions of expressions that depend on the sizes of texts and lists.
+"""Estimated costs of functions that depend on the sizes of strings and lists.
 
 Source: k8s.io/apiserver v0.36.3, pkg/cel/library/cost.go; github.com/google/cel-go v0.26.0, checker/cost.go.
 """
@@ -15,7 +15,7 @@ from bayplan.cel.syntax import Literal, Node
 from bayplan.cel.types import BYTES, STRING, CelType
 
 MOST = (1 << 64) - 1
-"""Larger sizes and costs are reduced to this."""
+"""Upper limit of sizes and costs; larger ones are reduced to it."""
 _CHECK_COST = 350_000
 _NAMED_FORMAT_PATTERN = 128
 
@@ -31,20 +31,20 @@ UNKNOWN = Size(0, MOST)
 
 
 class Estimate(NamedTuple):
-    """The maximum cost of a call, and the size of its result if known."""
+    """The maximum cost of a call, and the size of its result; None if unknown."""
 
     cost: int
     size: Size | None = None
 
 
 class Sizes(Protocol):
-    """The known types and sizes of the parts of an expression."""
+    """The types and sizes of the parts of an expression."""
 
     def size(self, node: Node) -> Size:
-        """Return the size of a node."""
+        """Return the sizes of a node's value."""
 
     def element_size(self, target: Node) -> tuple[CelType, Size] | None:
-        """Return the type and size of the elements of a list, or None for any other value."""
+        """Return the type and sizes of a list's elements, or None if the node is not a list."""
 
 
 def times(left: int, right: int) -> int:
@@ -58,33 +58,33 @@ def plus(*costs: int) -> int:
 
 
 def scaled(size: int, factor: float) -> int:
-    """Return a size times a factor, rounded up."""
+    """Return a size multiplied by a factor, rounded up, at most `MOST`."""
     found = float(size) * factor
     return MOST if found >= 2.0**64 else math.ceil(found)
 
 
 def union(left: Size, right: Size) -> Size:
-    """Return the range that covers two sizes."""
+    """Return the smallest range that contains both sizes."""
     return Size(min(left.least, right.least), max(left.most, right.most))
 
 
 def added(left: Size, right: Size) -> Size:
-    """Return the sum of two sizes."""
+    """Return the range of sums of the two sizes."""
     return Size(plus(left.least, right.least), plus(left.most, right.most))
 
 
 def product(left: Size, right: Size) -> Size:
-    """Return the product of two sizes."""
+    """Return the range of products of the two sizes."""
     return Size(times(left.least, right.least), times(left.most, right.most))
 
 
 def allocating(factor: float, size: int) -> Estimate:
-    """Return the cost of a function that creates a list of a size."""
+    """Return the estimate for a function that creates a list of this size."""
     return Estimate(plus(1, LIST_COST, scaled(size, factor)), Size(size, size))
 
 
 def number_of(node: Node, default: int) -> int:
-    """Return a constant number, or a default for any other expression."""
+    """Return the value of an integer constant, or the default for any other expression."""
     return node.value if isinstance(node, Literal) and isinstance(node.value, int) else default
 
 
@@ -92,7 +92,12 @@ _Text: TypeAlias = "Callable[[Sizes, Node | None, tuple[Node, ...], tuple[CelTyp
 
 
 def _read_argument(factor: float = TRAVERSAL, *, gives_size: bool = False) -> _Text:
-    """A function that reads its first argument once."""
+    """Return the estimate of a function that reads its first argument once.
+
+    Args:
+        factor: the cost of one character.
+        gives_size: whether the result has the size of the argument.
+    """
 
     def estimate(of: Sizes, _target: Node | None, args: tuple[Node, ...], _kinds: object) -> Estimate | None:
         if not args:
@@ -123,7 +128,7 @@ def _authorized(*_: object) -> Estimate:
 
 
 def _compared(of: Sizes, target: Node | None, _args: object, _kinds: object) -> Estimate | None:
-    """A function that compares all elements of a list, or reads a text."""
+    """Return the estimate for a function that compares all elements of a list, or reads a string."""
     if target is None:
         return None
     size, element = of.size(target), of.element_size(target)
@@ -258,4 +263,4 @@ FUNCTION_COSTS: Mapping[str, _Text] = {
     "check": _authorized,
     "format.named": _nominal,
 }
-"""Functions whose cost depends on sizes, by name."""
+"""The estimates of functions whose cost depends on sizes, by name."""

@@ -1,4 +1,4 @@
-"""Split an expression into tokens."""
+"""The lexer: splits an expression into tokens."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from bayplan.cel.values import MAX_DIGITS, Uint
 
 
 class Token(NamedTuple):
-    """A token.
+    """A token of an expression.
 
     Attributes:
-        kind: ``op``, ``ident``, ``int``, ``uint``, ``float``, ``string``, ``bytes``, ``end``.
+        kind: ``op``, ``ident``, ``int``, ``uint``, ``float``, ``string``, ``bytes`` or ``end``.
         text: the source text.
+        at: the position in the source text.
         value: the value of a constant.
     """
 
@@ -44,10 +45,10 @@ INT64 = 1 << 63
 
 
 def tokens_of(source: Source) -> list[Token]:
-    """Return the tokens of an expression, the last one being its end.
+    """Return the tokens of an expression; the last one has the kind ``end``.
 
     Raises:
-        CompileProblem: a part cannot be a token.
+        CompileProblem: a part of the text is not a token.
     """
     text, found, at = source.text, list[Token](), 0
     while True:
@@ -82,14 +83,14 @@ def _number(source: Source, at: int, kind: str, written: str) -> object:
 
 
 def _whole(written: str) -> int:
-    """Return an integer; one with more digits than any type is merely out of range."""
+    """Return the value of an integer constant. One with too many digits becomes a number that no type can represent."""
     if len(written) > MAX_DIGITS:
         return 1 << 128
     return int(written, 16) if written.startswith("0x") else int(written)
 
 
 def _text_token(source: Source, at: int, opening: str) -> Token:
-    """Return the token of the string or bytes constant at the current position."""
+    """Return the token of the string or bytes constant at a position."""
     text = source.text
     prefix = opening.rstrip("\"'").lower()
     quotes = opening[len(prefix) :]
@@ -112,7 +113,10 @@ def _text_token(source: Source, at: int, opening: str) -> Token:
 
 
 def _escape(source: Source, at: int, place: int, *, bytes_: bool) -> tuple[str, int]:
-    """Return the value of an escape sequence, and its end. Bytes are represented as private-use characters."""
+    """Return the character of an escape sequence, and the position after it.
+
+    Bytes are represented as private-use characters.
+    """
     text = source.text
     code = text[place + 1 : place + 2]
     if code in _SIMPLE and code:

@@ -1,4 +1,4 @@
-"""Implementations of functions and operators."""
+"""Implementations of the functions and operators."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ STANDARD = frozenset(
         *("contains", "endsWith", "startsWith", "matches", "size"),
     )
 )
-"""The language's own operators and functions have shorter error messages than those of libraries."""
+"""The operators and functions of the language itself, which have shorter error messages than those of libraries."""
 
 
 class NoOverload(Exception):
-    """The function has no overload for values of these types. Caught by `call`."""
+    """The function has no overload for the types of these arguments. Only `call` catches this."""
 
 
 def call(name: str, args: list[object]) -> object:
-    """Call a function or operator.
+    """Return the result of a function or operator.
 
     Raises:
-        RunProblem: it fails for these values.
+        RunProblem: the function fails, or has no overload for these arguments.
     """
     try:
         return FUNCTIONS[name](*args)
@@ -79,7 +79,7 @@ def call(name: str, args: list[object]) -> object:
 
 
 def _has_trait(name: str, args: list[object]) -> bool:
-    """Return whether the first argument's type supports an operator."""
+    """Return whether the type of the first argument supports an operator at all."""
     kinds = _TRAITS.get(name)
     return kinds is None or (isinstance(args[0], kinds) and (bool in kinds or not isinstance(args[0], bool)))
 
@@ -96,7 +96,7 @@ _TRAITS: Mapping[str, tuple[type, ...]] = {
 
 
 def _kind(value: object, *kinds: type) -> None:
-    """Raise for a value of a type that is not in the list; booleans are not integers."""
+    """Raise NoOverload unless a value has one of these types; booleans do not count as integers."""
     if isinstance(value, bool) and bool not in kinds:
         raise NoOverload
     if not isinstance(value, kinds):
@@ -203,7 +203,7 @@ def _in(item: object, container: object) -> bool:
 
 
 def size(value: object) -> int:
-    """Return the number of characters, bytes, elements or entries."""
+    """Return the number of characters, bytes, elements or entries of a value."""
     if isinstance(value, str | bytes | list):
         return len(value)
     if isinstance(value, CelMap):
@@ -333,7 +333,7 @@ def _is_quantity(text: object) -> bool:
 
 
 def _as_integer(value: object) -> int | None:
-    """Return a quantity as an int64 if it fits."""
+    """Return a quantity as an integer, or None if it does not fit an int64."""
     _kind(value, Quantity)
     assert isinstance(value, Quantity)
     if value.is_decimal or value.scale < 0:
@@ -423,7 +423,7 @@ def _includes(target: object, item: object) -> bool:
 
 
 CONVERSIONS = frozenset(("bool", "bytes", "double", "duration", "int", "string", "timestamp", "uint"))
-"""Functions that are called at compile time if their argument is a constant."""
+"""Functions that are evaluated at compile time if their argument is a constant."""
 
 MAX_INCLUDED = 64
 """Maximum number of values of a device attribute."""
@@ -486,4 +486,4 @@ FUNCTIONS: Mapping[str, Function] = {
     "first": lambda items: Optional(items[0], True) if items else NONE,
     "last": lambda items: Optional(items[-1], True) if items else NONE,
 }
-"""Functions by name; those with lazy arguments (``or``, ``orValue``) are in the evaluator."""
+"""Functions by name, except those with lazy arguments (``or``, ``orValue``), which the evaluator implements."""

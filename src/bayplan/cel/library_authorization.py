@@ -1,4 +1,4 @@
-"""The ``authorizer`` functions, which allow every request.
+"""The functions of ``authorizer``, which allow every request.
 
 Source: https://kubernetes.io/docs/reference/using-api/cel/ (authorizer library).
 """
@@ -17,14 +17,14 @@ class Check(msgspec.Struct, frozen=True):
     """A step of an authorization check.
 
     Attributes:
-        kind: ``Authorizer``, ``PathCheck``, ``GroupCheck``, ``ResourceCheck``, ``Decision``.
+        kind: ``Authorizer``, ``PathCheck``, ``GroupCheck``, ``ResourceCheck`` or ``Decision``.
     """
 
     kind: str
 
     @property
     def cel_type_name(self) -> str:
-        """Name of the type."""
+        """The name of the CEL type."""
         return f"kubernetes.authorization.{self.kind}"
 
 
@@ -34,7 +34,10 @@ _DECISION = Check("Decision")
 
 
 def _step(wanted: str, result: Check, empty: str = "") -> Callable[[object, object], Check]:
-    """Return a function of a check and a string; with `empty`, the name of the string in errors, it must not be blank."""
+    """Return a function of a step and a string that returns `result`.
+
+    If `empty` is given, the function fails for a blank string, which the error calls by this name.
+    """
 
     def step(check: object, text: object) -> Check:
         _expect(check, wanted)

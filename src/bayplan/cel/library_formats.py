@@ -1,6 +1,7 @@
-"""Named formats and ``format`` of strings.
+"""Named formats, and ``format`` of strings.
 
-Source: https://kubernetes.io/docs/reference/using-api/cel/ (format library), https://github.com/google/cel-go/tree/master/ext#format.
+Source: https://kubernetes.io/docs/reference/using-api/cel/ (format library),
+https://github.com/google/cel-go/tree/master/ext#format.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _DEFAULT_DIGITS, _MAX_DIGITS = 6, 100
 
 
 class Format(msgspec.Struct, frozen=True):
-    """A named format."""
+    """A named format, such as ``dns1123Label``."""
 
     cel_type_name: ClassVar[str] = "kubernetes.NamedFormat"
 
@@ -49,7 +50,7 @@ class Format(msgspec.Struct, frozen=True):
 
 
 def _prefix(check: Callable[[str], Sequence[str]]) -> Callable[[str], Sequence[str]]:
-    """Return the check of a prefix of generated names: a dash at the end is allowed."""
+    """Return a check for prefixes of generated names, which may end with a dash."""
     return lambda text: check(text[:-1] + "a" if text.endswith("-") and len(text) > 1 else text)
 
 
@@ -99,7 +100,7 @@ FORMATS: Mapping[str, Callable[[str], Sequence[str]]] = {
     "date": _date,
     "datetime": _datetime,
 }
-"""Functions that return the errors of a string, by the name of the format."""
+"""By format name: the function that returns the errors of a string."""
 
 
 def _named(name: object) -> Optional:
@@ -124,10 +125,10 @@ def _constant(name: str) -> Callable[[], Format]:
 
 
 def text_of(value: object, *, inner: bool = False) -> str:
-    """Return a value as formatted by the clause ``%s``; strings within lists and maps are quoted.
+    """Return a value as the clause ``%s`` formats it. Within lists and maps (`inner`), strings are quoted.
 
     Raises:
-        RunProblem: values of its type cannot be formatted.
+        RunProblem: values of this type cannot be formatted.
     """
     if value is None:
         return "null"
@@ -155,7 +156,7 @@ def text_of(value: object, *, inner: bool = False) -> str:
 
 
 def _inner_double(value: float) -> str:
-    """Return a double within a list or map: with six digits, or quoted if it is not finite."""
+    """Return a double as it is formatted within a list or map: with six digits, or quoted if it is not finite."""
     if math.isfinite(value):
         return f"{value:.6f}"
     return quote("NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf")
@@ -174,12 +175,12 @@ _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
 def clause_problem(clause: str, type_: str) -> str:
-    """Return the error of a clause for a value of a type."""
+    """Return the error of a clause that cannot format values of a type."""
     return f"{_CLAUSE_PROBLEMS[clause.lower()]}, was given {type_}"
 
 
 def clauses_of(text: str) -> list[str]:
-    """Return the letters of the clauses in a format string.
+    """Return the letters of the clauses in a format string, in order.
 
     Raises:
         RunProblem: a clause is invalid.
@@ -204,7 +205,7 @@ def _whole(value: object, clause: str) -> int:
 
 
 def _real(value: object, clause: str, digits: int) -> str:
-    """Return a number in English notation, with commas, or with a power of ten."""
+    """Return a number as the clause ``f`` or ``e`` formats it: with thousands separators, or with a power of ten."""
     number = value
     if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         number = float(value)

@@ -1,4 +1,4 @@
-"""Functions of cel-go's list library that Kubernetes' own lacks: flatten, sort, ranges, distinct elements.
+"""Functions of cel-go's list library that Kubernetes' library lacks: flatten, sort, range, distinct, reverse, slice.
 
 Source: https://github.com/google/cel-go/blob/v0.26.0/ext/lists.go, version 3 of the library.
 """
@@ -16,7 +16,9 @@ from bayplan.cel.values import CelMap, Optional, TypeValue, compare, equal, type
 SORT_BY = "@sortByAssociatedKeys"
 MAX_RANGE = 1_000_000
 MAX_DEPTH = 200
-"""Maximum nesting depth for `flatten`; cel-go's stack is deeper, but no expression can nest lists as deeply."""
+"""Maximum nesting depth for `flatten`. cel-go allows more, but the parser limits how deeply an expression can nest
+lists.
+"""
 _CREATION_COST, _CALL_COST = 10, 1
 _STRING_FACTOR = 0.1
 
@@ -47,7 +49,7 @@ def _range(count: int) -> list[object]:
 
 def _flatten(items: object, depth: int = 1) -> list[object]:
     if not isinstance(items, list):
-        raise TypeError  # `library.call` turns it into a message.
+        raise TypeError  # `library.call` converts this to an error message.
     if depth < 0:
         raise RunProblem("level must be non-negative")
     spend_copy(items)
@@ -65,7 +67,10 @@ def _sort(items: list[object]) -> list[object]:
 
 
 def _sort_by(items: list[object], keys: list[object]) -> list[object]:
-    """Return the items sorted by key; items with equal keys keep their order, which is undefined in cel-go."""
+    """Return the items sorted by their keys.
+
+    Items with equal keys keep their order, which cel-go does not guarantee.
+    """
     if not keys:
         return items
     spend_work(len(items) * max(1, math.ceil(math.log2(len(items)))))
@@ -138,4 +143,4 @@ COSTS: Mapping[str, Callable[[list[object]], int]] = {
     "sort": lambda values: _compared(values[0]),
     SORT_BY: lambda values: _compared(values[1]),
 }
-"""Costs of calls, by their arguments."""
+"""By function: computes the cost of a call from the arguments."""

@@ -1,4 +1,4 @@
-"""Functions for URLs, IP addresses and CIDR networks.
+"""Functions of URLs, IP addresses and CIDRs.
 
 Source: https://kubernetes.io/docs/reference/using-api/cel/ (URL library, IP address library, CIDR library).
 """
@@ -26,7 +26,7 @@ _SAFE_IN_PATH = "/:@!$&'()*+,;=~"
 
 
 class Url(msgspec.Struct, frozen=True):
-    """A URL."""
+    """The value of ``url(text)``: a parsed URL."""
 
     cel_type_name: ClassVar[str] = "kubernetes.URL"
 
@@ -34,7 +34,7 @@ class Url(msgspec.Struct, frozen=True):
 
 
 class Ip(msgspec.Struct, frozen=True):
-    """An IP address."""
+    """The value of ``ip(text)``: an IPv4 or IPv6 address."""
 
     cel_type_name: ClassVar[str] = "net.IP"
 
@@ -42,7 +42,12 @@ class Ip(msgspec.Struct, frozen=True):
 
 
 class Cidr(msgspec.Struct, frozen=True):
-    """A network as written: the address may have bits outside the mask."""
+    """A network as written: the address may have bits after the prefix.
+
+    Attributes:
+        address: the address as written.
+        length: the length of the prefix.
+    """
 
     cel_type_name: ClassVar[str] = "net.CIDR"
 
@@ -51,7 +56,7 @@ class Cidr(msgspec.Struct, frozen=True):
 
     @property
     def network(self) -> Network:
-        """The network without those bits."""
+        """The network, with the bits after the prefix set to zero."""
         return ip_network((self.address, self.length), strict=False)
 
     def __str__(self) -> str:
@@ -59,7 +64,7 @@ class Cidr(msgspec.Struct, frozen=True):
 
 
 def url_problem(text: object) -> str:
-    """Return the error of a request URL, in Go's words; empty if it is valid."""
+    """Return Go's error if a text is not a valid request URL, else an empty string."""
     if not isinstance(text, str):
         raise TypeError
     why = ""
@@ -122,10 +127,10 @@ def _query(parts: SplitResult) -> CelMap:
 
 
 def read_ip(text: object) -> Ip:
-    """Parse an address.
+    """Return the IP address in a text.
 
     Raises:
-        RunProblem: the text is not an address, has a zone, or is an IPv4 address written as IPv6.
+        RunProblem: the text is not an IP address, has a zone, or is an IPv4-mapped IPv6 address.
     """
     if not isinstance(text, str):
         raise TypeError
@@ -156,7 +161,7 @@ def _address_problem(text: str) -> str:
 
 
 def read_cidr(text: object) -> Cidr:
-    """Parse a network.
+    """Return the network in a text.
 
     Raises:
         RunProblem: the text is not a CIDR.
@@ -231,7 +236,7 @@ def _masked(value: object) -> Cidr:
 
 
 def _is_global(address: Address) -> bool:
-    """Return whether an address is a global unicast address in Go's sense: private ones included."""
+    """Return whether an address is global unicast as Go defines it, which includes private addresses."""
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and str(address) != "255.255.255.255"
 

@@ -11,16 +11,16 @@ from bayplan.cel.problems import RunProblem
 from bayplan.cel.values import checked_int, equal, shown
 
 SEARCHED_PER_WORK = 1_000
-"""Number of bytes that a search without a match reads in the time of one element."""
+"""Number of bytes that a search without match reads in the time that one unit of work stands for."""
 _ILLEGAL = "Illegal regex: "
 
 
 REGEXP_STEPS_PER_WORK = 50
-"""A step of matching takes at most 20 ns."""
+"""Number of regular expression steps per unit of work: a step takes at most 20 ns."""
 
 
 def _pattern(expression: str, text: str, prefix: str = "") -> Regexp:
-    """Return a compiled expression after charging the cost of compiling it and matching a string."""
+    """Return a compiled regular expression, after counting the work to compile it and to match a text."""
     try:
         compiled = compile_regexp(_text(expression))
     except RegexpError as problem:
@@ -125,10 +125,10 @@ def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def normalized_version(text: str) -> str:
-    """Return the full form of a version: without ``v``, with three numbers without leading zeros.
+    """Return a version in its full form: without ``v``, and with three numbers without leading zeros.
 
     Raises:
-        RunProblem: a short version has a suffix.
+        RunProblem: a version with fewer than three numbers has a suffix.
     """
     parts = text.removeprefix("v").split(".", 2)
     for place, part in enumerate(parts):
@@ -180,7 +180,7 @@ def _join(items: list[object], separator: str = "") -> str:
 
 
 def _counted(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a function that counts its arguments as read."""
+    """Return a function that counts reading its arguments as work before it runs."""
 
     def call(*args: object) -> object:
         spend_copy(*args)

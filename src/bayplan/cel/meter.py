@@ -1,7 +1,7 @@
-"""Limits of one run of an expression: cel-go's cost, and work that cel-go doesn't count.
+"""The limits of one evaluation: cel-go's cost, and work that cel-go does not count.
 
-cel-go joins lists without copying them, and compares nested values for the cost of their outermost size. Here both take time
-and memory, so a second limit stops a run that would take more than a moment.
+cel-go concatenates lists without copying them, and the cost of comparing nested values covers only their outermost
+size. In Python both take time and memory, so a second limit stops evaluations that would take too long.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from bayplan.cel.problems import RunProblem
 
 COST_LIMIT = 1_000_000
 MAX_WORK = 500_000
-"""Maximum number of elements that functions may process in one run, about 1 us each."""
+"""Maximum work of functions in one evaluation.
+
+A unit of work stands for processing one element, which takes about 1 us.
+"""
 LETTERS_PER_WORK = 16
-"""Number of characters, or of copied elements, that take as long as one processed element."""
+"""Number of characters or copied elements that count as one unit of work."""
 
 
 class CostExceeded(RunProblem):
-    """The run exceeded a limit; no operator catches this."""
+    """The evaluation exceeded a limit. No operator ignores this."""
 
     def __init__(self) -> None:
         super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 class Meter:
-    """The cost and the work of one run so far."""
+    """The cost and the work of one evaluation so far."""
 
     __slots__ = ("cost", "work")
 
@@ -38,10 +41,10 @@ METER: ContextVar[Meter] = ContextVar("meter")
 
 
 def spend_work(elements: int) -> None:
-    """Count elements that are about to be processed.
+    """Count elements that are about to be processed. Outside an evaluation, nothing is counted.
 
     Raises:
-        CostExceeded: the total is over the limit. Outside a run nothing is counted.
+        CostExceeded: the total exceeds the limit.
     """
     meter = METER.get(None)
     if meter is not None:
@@ -51,7 +54,11 @@ def spend_work(elements: int) -> None:
 
 
 def spend_copy(*values: object) -> None:
-    """Count values that are about to be read or copied once."""
+    """Count values that are about to be read or copied once.
+
+    Raises:
+        CostExceeded: the total exceeds the limit.
+    """
     for value in values:
         if isinstance(value, str | bytes | list) and len(value) >= LETTERS_PER_WORK:
             spend_work(len(value) // LETTERS_PER_WORK)

@@ -1,4 +1,4 @@
-"""Parse an expression to a tree, including macros."""
+"""The parser: builds the syntax tree of an expression, and expands macros."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EXPECTED = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
 )
 _SORTED = "@__sortBy_input__"
-"""Variable of the list in a ``sortBy``; no expression can use this name."""
+"""The variable that stands for the list in the expansion of ``sortBy``. Expressions cannot contain this name."""
 
 
 class Parser:
@@ -52,14 +52,14 @@ class Parser:
         self._tokens = tokens_of(self._source)
         self._place = 0
         self._depths = {"condition": 0, "relation": 0, "sum": 0, "member": 0}
-        # Start of an index, where a "?" is allowed as well.
+        # The position after an opening bracket, where "?" is also allowed.
         self._index_at = -1
 
     def parse(self) -> Node:
-        """Return the tree.
+        """Return the syntax tree.
 
         Raises:
-            CompileProblem: the text is not an expression.
+            CompileProblem: the text is not a valid expression.
         """
         node = self._conditional()
         token = self._token
@@ -94,15 +94,16 @@ class Parser:
     def _problem(self, token: Token, text: str) -> CompileProblem:
         return self._source.problem(token.at, f"Syntax error: {text}")
 
-    # Operators, from the loosest to the tightest.
+    # Operators, from the lowest to the highest precedence.
 
     @contextmanager
     def _rule(self, name: str) -> Iterator[Callable[[], None]]:
-        """Enter a rule of the grammar, and return the function that enters it again: each operator of a chain counts as a level,
-        as in cel-go.
+        """Enter a rule of the grammar, and yield the function that enters it once more.
+
+        As in cel-go, each operator of a chain counts as one level of nesting.
 
         Raises:
-            CompileProblem: rules of one type are nested too deeply.
+            CompileProblem: rules of this type are nested too deeply.
         """
         depths, before = self._depths, self._depths[name]
 
@@ -126,7 +127,7 @@ class Parser:
         return node
 
     def _any(self, operator: str, operand: Callable[[], Node]) -> Node:
-        """Parse a chain of one logical operator as a balanced tree, as cel-go does, which keeps long chains shallow."""
+        """Parse a chain of one logical operator to a balanced tree, as cel-go does, so that its depth stays small."""
         operands, places = [operand()], list[int]()
         while self._is(operator):
             places.append(self._next().at)
@@ -177,7 +178,7 @@ class Parser:
             count += 1
         following = self._token
         if token.text == "-" and following.kind in ("int", "float") and count % 2:
-            # A sign belongs to the number: the smallest integer has no positive twin.
+            # The sign is part of the number, because the smallest integer has no positive counterpart.
             return self._postfix(self._negative(token))
         if self._is("-") and self._tokens[self._place + 1].kind in ("int", "float"):
             node = self._postfix(self._negative(self._next()))
@@ -210,7 +211,7 @@ class Parser:
         return node
 
     def _part(self, node: Node, token: Token) -> Node:
-        """Return a field, an element or a method's result of a value."""
+        """Parse a field access, an index or a method call on a value."""
         optional = self._is("?")
         if optional:
             self._next()
@@ -330,7 +331,7 @@ class Parser:
     # Macros.
 
     def _member_call(self, target: Node, name: str, args: tuple[Node, ...], at: int) -> Node:
-        """Return a call of a member function, or the expansion of its macro."""
+        """Return the call of a member function, or the expansion of a macro."""
         if name == "existsOne" and len(args) == 3:
             name = "exists_one"
         elif name in ("exists_one", "filter") and len(args) == 3:

@@ -1,9 +1,9 @@
-"""Errors of expressions."""
+"""Errors of CEL expressions."""
 
 
 class CompileProblem(Exception):
-    """The expression is invalid; the text is cel-go's."""
+    """An expression is invalid; the text is cel-go's message."""
 
 
 class RunProblem(Exception):
-    """The expression failed on a value; the text is cel-go's."""
+    """The evaluation of an expression failed; the text is cel-go's message."""

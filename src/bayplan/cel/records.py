@@ -1,4 +1,4 @@
-"""Values with named fields that are not maps: objects that an expression constructs, and lazily evaluated variables."""
+"""Values with named fields that are not maps: objects that expressions construct, and lazily evaluated variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.cel.problems import RunProblem
 
 
 class Record(ABC):
-    """A value with fields."""
+    """A value with named fields."""
 
     __slots__ = ()
 
@@ -19,18 +19,18 @@ class Record(ABC):
 
 
 class Message(Record):
-    """An object that an expression constructed: ``Object.spec{replicas: 1}`` or ``JSONPatch{op: "add"}``.
+    """An object that an expression constructed, such as ``Object.spec{replicas: 1}`` or ``JSONPatch{op: "add"}``.
 
     Attributes:
-        type_name: the name of the type as written.
-        fields: the values of the fields.
+        type_name: the type name as written.
+        fields: the values of the fields, by name.
     """
 
     __slots__ = ("fields", "type_name")
 
     @property
     def cel_type_name(self) -> str:
-        """Name of the type."""
+        """The name of the CEL type."""
         return self.type_name
 
     def __init__(self, type_name: str, fields: Mapping[str, object]) -> None:
@@ -48,10 +48,10 @@ class Message(Record):
 
 
 class Variables(Record):
-    """Variables of a policy: each is evaluated at most once, when it is first read.
+    """The variables of a policy. Each is evaluated at most once, when it is first read.
 
     Args:
-        codes: the functions that evaluate them, by name.
+        codes: the functions that evaluate the variables, by name.
     """
 
     __slots__ = ("_codes", "_known")
@@ -61,10 +61,10 @@ class Variables(Record):
         self._known: dict[str, object | RunProblem] = {}
 
     def find(self, name: str) -> tuple[bool, object]:
-        """Return a variable.
+        """Return whether a variable exists, and its value.
 
         Raises:
-            RunProblem: it fails.
+            RunProblem: the evaluation of the variable fails.
         """
         if name not in self._codes:
             return False, None

@@ -1,4 +1,4 @@
-"""The source text of an expression, and the format of errors with positions in it."""
+"""The source text of an expression, and error messages with positions in it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIRST_WIDE = 0x80
 
 
 class Source:
-    """The text of an expression."""
+    """The source text of an expression."""
 
     __slots__ = ("text",)
 
@@ -19,9 +19,9 @@ class Source:
         self.text = text
 
     def message(self, at: int, problem: str) -> str:
-        """Return a problem formatted for display: with line, column, and a mark below the position."""
+        """Return the message for a problem: with line, column, the source line, and a mark below the position."""
         if not self.text:
-            # There is no position to mark.
+            # An empty text has no position to mark.
             return f"ERROR: <input>:1:0: {problem}"
         line = self.text.count("\n", 0, at)
         start = self.text.rfind("\n", 0, at) + 1
@@ -40,6 +40,6 @@ class Source:
         return self.problems([(at, problem)])
 
     def problems(self, found: Iterable[tuple[int, str]]) -> CompileProblem:
-        """Return the exception for several problems, sorted by position."""
+        """Return the exception for several problems (position and text), sorted by position."""
         shown = [self.message(at, problem) for at, problem in sorted(found, key=lambda entry: entry[0])]
         return CompileProblem("compilation failed: " + "\n".join(shown))

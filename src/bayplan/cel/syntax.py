@@ -1,4 +1,4 @@
-"""The syntax tree of an expression. Every node has its source offset, for error messages."""
+"""The syntax tree of an expression. Every node has its position in the source text (`at`), for error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Literal(msgspec.Struct, frozen=True):
-    """A constant: null, bool, int, `Uint`, float, text or bytes."""
+    """A constant: None, bool, int, `Uint`, float, str or bytes."""
 
     value: object
     at: int
@@ -23,7 +23,7 @@ class Ident(msgspec.Struct, frozen=True):
 
 
 class Select(msgspec.Struct, frozen=True):
-    """A field of a value. `test`: whether it is a presence test (``has``); `optional`: ``.?``."""
+    """A field of a value. `test`: the expression is ``has(...)``; `optional`: the operator is ``.?``."""
 
     operand: Node
     field: str
@@ -33,7 +33,7 @@ class Select(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call of a function or operator; `target` is the receiver of a member function."""
+    """A call of a function or operator. `target` is the receiver of a member function, else None."""
 
     function: str
     target: Node | None
@@ -42,7 +42,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class ListNode(msgspec.Struct, frozen=True):
-    """A list; `optional` has the positions of optional elements."""
+    """A list. `optional` contains the indexes of optional elements."""
 
     items: tuple[Node, ...]
     at: int
@@ -50,14 +50,14 @@ class ListNode(msgspec.Struct, frozen=True):
 
 
 class MapNode(msgspec.Struct, frozen=True):
-    """A map: key, value, and whether the entry is optional."""
+    """A map. Each entry has a key, a value, and whether it is optional."""
 
     entries: tuple[tuple[Node, Node, bool], ...]
     at: int
 
 
 class MessageNode(msgspec.Struct, frozen=True):
-    """An object of a type: field, value, whether the field is optional, and its position."""
+    """The construction of an object. Each entry has a field name, a value, whether it is optional, and its position."""
 
     type_name: str
     entries: tuple[tuple[str, Node, bool, int], ...]
@@ -65,10 +65,14 @@ class MessageNode(msgspec.Struct, frozen=True):
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """A macro over a range: ``all``, ``exists``, ``existsOne``, ``map`` (with an optional condition), ``filter``.
+    """A macro over the elements of a list or map.
 
     Attributes:
-        variables: one name, or two (index or key, and value).
+        kind: ``all``, ``exists``, ``exists_one``, ``filter``, ``map``, ``transformList`` or ``transformMap``.
+        range: the list or map.
+        variables: one name, or two for the index or key and the value.
+        condition: the condition for each element; None for none.
+        transform: the expression for the result; None for macros that return a bool, and for ``filter``.
     """
 
     kind: str
@@ -81,7 +85,7 @@ class Fold(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """``cel.bind(name, value, body)``, and ``optMap``, ``optFlatMap`` (`kind`)."""
+    """``cel.bind(name, value, body)``, ``optMap`` or ``optFlatMap``, according to `kind`."""
 
     kind: str
     name: str
@@ -94,7 +98,7 @@ Node: TypeAlias = "Literal | Ident | Select | Call | ListNode | MapNode | Messag
 
 
 def qualified_name(node: Node) -> str | None:
-    """Return ``a.b.c`` if an expression is a plain chain of names, else None."""
+    """Return ``a.b.c`` if an expression is a chain of names, else None."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.test and not node.optional:

@@ -1,6 +1,7 @@
-"""Timestamps and durations of expressions: values, conversions, parts.
+"""Timestamps and durations: values, conversions and functions.
 
-Source: https://github.com/google/cel-spec/blob/master/doc/langdef.md (timestamps and durations); error messages are cel-go's.
+Source: https://github.com/google/cel-spec/blob/master/doc/langdef.md (timestamps and durations). Error messages are
+cel-go's.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Timestamp:
 
     Attributes:
         ns: nanoseconds since 1970.
-        offset_s: the offset of its time zone, which only affects its text.
+        offset_s: the offset of the time zone in seconds, which only affects the text.
     """
 
     __slots__ = ("ns", "offset_s")
@@ -63,10 +64,10 @@ class Duration(msgspec.Struct, frozen=True, order=True):
 
 
 def parse_timestamp(text: str) -> Timestamp:
-    """Parse a timestamp of RFC 3339.
+    """Return the timestamp in an RFC 3339 text.
 
     Raises:
-        RunProblem: the text is invalid.
+        RunProblem: the text is not a timestamp, or is out of range.
     """
     try:
         offset = _ZONE.search(text)
@@ -77,10 +78,10 @@ def parse_timestamp(text: str) -> Timestamp:
 
 
 def parse_duration(text: str) -> Duration:
-    """Parse a duration such as ``1h30m``.
+    """Return the duration in a text such as ``1h30m``.
 
     Raises:
-        RunProblem: the text is invalid.
+        RunProblem: the text is not a duration.
     """
     try:
         return Duration(parse_go_duration(text))
@@ -89,10 +90,10 @@ def parse_duration(text: str) -> Duration:
 
 
 def checked_timestamp(ns: int, offset_s: int = 0) -> Timestamp:
-    """Return a timestamp between the years 1 and 9999.
+    """Return a timestamp, which must be in the years 1 to 9999.
 
     Raises:
-        RunProblem: it is out of range.
+        RunProblem: the time is out of range.
     """
     if not _MIN_NS <= ns <= _MAX_NS:
         raise RunProblem("timestamp overflow")
@@ -100,10 +101,10 @@ def checked_timestamp(ns: int, offset_s: int = 0) -> Timestamp:
 
 
 def checked_duration(ns: int) -> Duration:
-    """Return a duration within the limits.
+    """Return a duration, whose nanoseconds must fit an int64.
 
     Raises:
-        RunProblem: it is out of range.
+        RunProblem: the duration is out of range.
     """
     if not _INT_MIN <= ns <= _INT_MAX:
         raise RunProblem("duration overflow")
@@ -111,7 +112,7 @@ def checked_duration(ns: int) -> Duration:
 
 
 def timestamp_text(time: Timestamp) -> str:
-    """Return a timestamp as text, without trailing zeros of the second."""
+    """Return a timestamp in RFC 3339 format, without trailing zeros in the fraction."""
     seconds, rest = divmod(time.ns, SECOND_NS)
     local = _EPOCH.replace(tzinfo=None) + timedelta(seconds=seconds + time.offset_s)
     text = local.isoformat(timespec="seconds")
@@ -121,14 +122,14 @@ def timestamp_text(time: Timestamp) -> str:
 
 
 def duration_text(span: Duration) -> str:
-    """Return a duration in seconds."""
+    """Return a duration as text in seconds, such as ``1.5s``."""
     whole, rest = divmod(abs(span.ns), SECOND_NS)
     sign = "-" if span.ns < 0 else ""
     return f"{sign}{whole}.{rest:09}".rstrip("0") + "s" if rest else f"{sign}{whole}s"
 
 
 def add(left: object, right: object) -> object:
-    """Add a duration to a timestamp or a duration; None for other types."""
+    """Return the sum of two durations, or of a timestamp and a duration; None for other types."""
     if isinstance(left, Duration) and isinstance(right, Duration):
         return checked_duration(left.ns + right.ns)
     if isinstance(left, Timestamp) and isinstance(right, Duration):
@@ -139,7 +140,7 @@ def add(left: object, right: object) -> object:
 
 
 def subtract(left: object, right: object) -> object:
-    """Subtract timestamps and durations; None for other types."""
+    """Return the difference of two timestamps or durations, or of a timestamp and a duration; None for other types."""
     if isinstance(left, Timestamp | Duration) and type(left) is type(right):
         return checked_duration(left.ns - right.ns)
     if isinstance(left, Timestamp) and isinstance(right, Duration):
@@ -168,7 +169,7 @@ def _of_time(read: Callable[[datetime], int]) -> Callable[[object, str], int]:
 
 
 def _of_either(read: Callable[[datetime], int], unit_ns: int) -> Callable[..., int]:
-    """Return a part of a timestamp, or a whole duration in a unit, truncated towards zero."""
+    """Return a function that reads a field of a timestamp, or converts a duration to a unit, truncated towards zero."""
     of_time = _of_time(read)
 
     def part(value: object, zone: str = "") -> int:

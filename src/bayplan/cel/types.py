@@ -1,4 +1,4 @@
-"""The types of expressions, and assignability between them."""
+"""CEL types, and which types are assignable to which."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import NamedTuple
 class CelType(NamedTuple):
     """A type.
 
-    Kinds: ``primitive``, ``wellknown``, ``dyn``, ``any``, ``error``, ``null``, ``list``, ``map``, ``type``, ``param``, ``opaque``,
-    ``object``.
+    Attributes:
+        kind: ``primitive``, ``wellknown``, ``dyn``, ``any``, ``error``, ``null``, ``list``, ``map``, ``type``,
+            ``param``, ``opaque`` or ``object``.
+        name: the name in type errors.
+        params: the types of elements, keys and values.
     """
 
     kind: str
@@ -25,7 +28,7 @@ class CelType(NamedTuple):
 
 
 def primitive(name: str) -> CelType:
-    """Return a primitive type."""
+    """Return the primitive type with this name."""
     return CelType("primitive", name)
 
 
@@ -48,32 +51,32 @@ AUTHORIZER, PATH_CHECK, GROUP_CHECK, RESOURCE_CHECK, DECISION = (
 
 
 def list_of(element: CelType) -> CelType:
-    """Return the type of a list."""
+    """Return the type of lists with this element type."""
     return CelType("list", "list", (element,))
 
 
 def map_of(key: CelType, value: CelType) -> CelType:
-    """Return the type of a map."""
+    """Return the type of maps with these key and value types."""
     return CelType("map", "map", (key, value))
 
 
 def optional_of(value: CelType) -> CelType:
-    """Return the type of an optional value."""
+    """Return the type of optional values of this type."""
     return CelType("opaque", "optional_type", (value,))
 
 
 def type_of(value: CelType) -> CelType:
-    """Return the type of a type."""
+    """Return the type of a type as a value, such as ``type(int)``."""
     return CelType("type", "type", (value,))
 
 
 def param(name: str) -> CelType:
-    """Return a type parameter."""
+    """Return a type parameter with this name."""
     return CelType("param", name)
 
 
 def is_dyn(kind: CelType) -> bool:
-    """Return whether a type is only known at run time."""
+    """Return whether a type is only known at run time: dyn or any."""
     return kind.kind in ("dyn", "any")
 
 
@@ -83,26 +86,26 @@ def is_wild(kind: CelType) -> bool:
 
 
 def unwrap_optional(kind: CelType) -> tuple[CelType, bool]:
-    """Return the type inside an optional type, and whether it was optional."""
+    """Return the value type of an optional type and True, or any other type unchanged and False."""
     if kind.kind == "opaque" and kind.name == "optional_type":
         return kind.params[0], True
     return kind, False
 
 
 class Unifier:
-    """The current substitution of type parameters."""
+    """Binds type parameters to types."""
 
     def __init__(self) -> None:
         self._found: dict[CelType, CelType] = {}
         self._count = 0
 
     def fresh(self) -> CelType:
-        """Return a new type parameter."""
+        """Return a new, unbound type parameter."""
         self._count += 1
         return param(f"_var{self._count - 1}")
 
     def assignable(self, sources: list[CelType], targets: list[CelType]) -> bool:
-        """Return whether all types are assignable to their targets; if so, bind their type parameters."""
+        """Return whether each source is assignable to its target; if so, bind their type parameters."""
         before = dict(self._found)
         if len(sources) == len(targets) and all(map(self._assignable, sources, targets)):
             return True
@@ -132,7 +135,7 @@ class Unifier:
         return source == target
 
     def _substitutes(self, source: CelType, target: CelType) -> tuple[bool, bool]:
-        """Return whether a type parameter may be bound to a type, and whether it was already bound."""
+        """Return whether a type parameter can be bound to a type, and whether it was already bound."""
         if source == target:
             return True, True
         known = self._found.get(target)
@@ -159,7 +162,7 @@ class Unifier:
         return all(self._is_free(parameter, part) for part in within.params)
 
     def resolve(self, kind: CelType, *, to_dyn: bool = False) -> CelType:
-        """Return a type with its parameters substituted; unbound ones by `dyn` if requested."""
+        """Return a type with its type parameters replaced; with `to_dyn`, unbound parameters become `DYN`."""
         known = self._found.get(kind)
         if known is not None:
             return self.resolve(known, to_dyn=to_dyn)
@@ -190,7 +193,7 @@ def _at_most_as_specific(left: CelType, right: CelType) -> bool:
 
 
 def declared_name(kind: CelType) -> str:
-    """Return the declared name of a type; a few names differ from those in type errors."""
+    """Return the name of a type as declarations show it, which differs from that in type errors for some types."""
     if kind.kind == "any":
         return "google.protobuf.Any"
     if kind.kind == "wellknown":

@@ -1,7 +1,7 @@
-"""The values of expressions: their Python types, equality, and type names.
+"""The values of expressions: their Python types, equality, order, and type names.
 
-bool, int, float, str, bytes, None and lists represent themselves; `Uint` distinguishes unsigned numbers, maps are dictionaries with
-keys of `key_of`, quantities and versions have their own classes.
+bool, int, float, str, bytes, None and list represent the same CEL values. `Uint` distinguishes unsigned integers,
+`CelMap` is a map, and quantities and versions have their own classes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from bayplan.objects.quantity import Quantity
 INT_MIN, INT_MAX = -(1 << 63), (1 << 63) - 1
 UINT_MAX = (1 << 64) - 1
 MAX_DIGITS = 100
-"""Maximum number of digits in a valid number; Python rejects more than 4,300, and takes quadratic time to parse them."""
+"""Maximum number of digits of a number that is parsed; longer ones are out of range.
+
+Python takes quadratic time to parse a number, and rejects more than 4,300 digits.
+"""
 
 
 class Uint(int):
@@ -32,11 +35,11 @@ class Uint(int):
 
 
 class CelMap:
-    """A map. Keys are bool, int, `Uint` or str; numbers that are equal are one key.
+    """A map. Keys are bool, int, `Uint` or str; equal numbers are the same key.
 
     Attributes:
-        entries: the key and the value, by `key_of`.
-        missing: the value of absent keys, or None.
+        entries: pairs of key and value, by `key_of` the key.
+        missing: the value of every absent key; None if absent keys have no value.
     """
 
     __slots__ = ("entries", "missing")
@@ -47,37 +50,37 @@ class CelMap:
 
     @classmethod
     def of_texts(cls, items: dict[str, object], missing: CelMap | None = None) -> CelMap:
-        """Return a map with text keys."""
+        """Return a map whose keys are strings."""
         return cls({key: (key, value) for key, value in items.items()}, missing)
 
     def find(self, key: object) -> tuple[bool, object]:
-        """Return whether a key exists, and its value."""
+        """Return whether a key has a value, and the value."""
         entry = self.entries.get(key_of(key))
         if entry is not None:
             return True, entry[1]
         return (True, self.missing) if self.missing is not None else (False, None)
 
     def keys(self) -> list[object]:
-        """Return the keys."""
+        """Return the keys, in order of insertion."""
         return [key for key, _ in self.entries.values()]
 
 
 class UnorderedList(list[object], ABC):
-    """A list of a custom resource with special comparison and concatenation: a set, or items with keys."""
+    """A list in a custom resource whose order does not matter: a set, or a list of items with keys."""
 
     __slots__ = ()
 
     @abstractmethod
     def equals(self, other: list[object]) -> bool:
-        """Return whether a list has the same items."""
+        """Return whether another list has the same items."""
 
     @abstractmethod
     def joined(self, other: list[object]) -> list[object]:
-        """Return the items of both lists."""
+        """Return the concatenation of both lists by the rules of the list type."""
 
 
 class Optional(msgspec.Struct, frozen=True):
-    """An optional value."""
+    """An optional value; `present`: whether it has a value."""
 
     value: object = None
     present: bool = False
@@ -87,7 +90,7 @@ NONE = Optional()
 
 
 class TypeValue(msgspec.Struct, frozen=True):
-    """A type as a value."""
+    """A type as a value, such as the result of ``type(1)``."""
 
     name: str
 
@@ -98,7 +101,7 @@ _DIGITS = re.compile(r"[0-9]*", re.ASCII)
 
 @total_ordering
 class Version:
-    """A semantic version (https://semver.org); the part after ``+`` is ignored in comparisons."""
+    """A semantic version (https://semver.org). Comparisons ignore the build metadata after ``+``."""
 
     __slots__ = ("numbers", "parts")
 
@@ -108,10 +111,10 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> Version:
-        """Parse a version.
+        """Return the version in a text.
 
         Raises:
-            RunProblem: the text is invalid.
+            RunProblem: the text is not a semantic version.
         """
         if not text:
             raise RunProblem("Version string empty")
@@ -131,7 +134,7 @@ class Version:
         return cls((major, minor, patch), parts)
 
     def compare(self, other: Version) -> int:
-        """Return -1, 0 or 1. A version with a pre-release sorts before the one without."""
+        """Return -1, 0 or 1. A pre-release sorts before its release."""
         if self.numbers != other.numbers:
             return 1 if self.numbers > other.numbers else -1
         if not self.parts or not other.parts:
@@ -157,7 +160,11 @@ class Version:
 
 
 def _number(name: str, part: str) -> int:
-    """Return a number of a version."""
+    """Return the major, minor or patch number in a text.
+
+    Raises:
+        RunProblem: the text is not a number, or has a leading zero.
+    """
     if not _DIGITS.fullmatch(part):
         raise RunProblem(f"Invalid character(s) found in {name.lower()} number {quote(part)}")
     if len(part) > 1 and part[0] == "0":
@@ -166,7 +173,11 @@ def _number(name: str, part: str) -> int:
 
 
 def _release_part(part: str) -> int | str:
-    """Return a component of the pre-release."""
+    """Return an identifier of a pre-release: an integer if it is numeric.
+
+    Raises:
+        RunProblem: the identifier is invalid.
+    """
     if not part:
         raise RunProblem("Prerelease is empty")
     if _DIGITS.fullmatch(part):
@@ -187,13 +198,13 @@ def _parsed(digits: str) -> int:
 
 
 def type_name(value: object) -> str:
-    """Return the name of a value's type at run time."""
+    """Return the name that a value's type has at run time."""
     if value is None:
         return "null_type"
     for kind, name in _NAMES:
         if isinstance(value, kind):
             return name
-    named = getattr(value, "cel_type_name", None)  # Of the values of libraries.
+    named = getattr(value, "cel_type_name", None)  # Set by the classes of libraries.
     return named if isinstance(named, str) else type(value).__name__
 
 
@@ -214,7 +225,7 @@ _NAMES: tuple[tuple[type, str], ...] = (
 
 
 def key_of(key: object) -> object:
-    """Return the dictionary key of a map key: equal numbers are one key, true is not 1."""
+    """Return the dictionary key for a map key: equal numbers have the same one, and true differs from 1."""
     if isinstance(key, bool):
         return ("bool", key)
     if isinstance(key, float):
@@ -223,7 +234,12 @@ def key_of(key: object) -> object:
 
 
 def equal(left: object, right: object) -> bool:
-    """Return whether two values are equal; numbers of all types compare by value, other types are never equal."""
+    """Return whether two values are equal. Numbers of different types compare by value; values of other types differ.
+
+    Raises:
+        RunProblem: a quantity or version is compared with a value of another type.
+        CostExceeded: the comparison takes too much work.
+    """
     if isinstance(left, bool) or isinstance(right, bool):
         return isinstance(left, bool) and isinstance(right, bool) and left == right
     if isinstance(left, int | float) and isinstance(right, int | float):
@@ -241,7 +257,7 @@ def equal(left: object, right: object) -> bool:
         spend_work(len(left.entries))
         return all(equal(value, right.entries[key][1]) for key, (_, value) in left.entries.items())
     if isinstance(left, Quantity | Version) and type(left) is not type(right):
-        # Values of Kubernetes' types raise when compared with other types; in the other direction they are just different.
+        # As in Kubernetes, only the left operand decides: in the other direction, the values are just different.
         raise RunProblem("no such overload")
     if isinstance(left, Optional) and isinstance(right, Optional):
         return left.present == right.present and (not left.present or equal(left.value, right.value))
@@ -249,7 +265,7 @@ def equal(left: object, right: object) -> bool:
 
 
 def compare(left: object, right: object) -> int:
-    """Return -1, 0 or 1 for two values that have an order: both numbers, texts, bytes, or of one other type."""
+    """Return -1, 0 or 1 for two values that have an order: numbers, or values of one other type."""
     if isinstance(left, int | float) and isinstance(right, int | float):
         return _compare_numbers(left, right)
     if isinstance(left, str) and isinstance(right, str):
@@ -259,14 +275,14 @@ def compare(left: object, right: object) -> int:
 
 
 def _compare_numbers(left: float, right: float) -> int:
-    """Compare as cel-go does: an integer compared with a double is converted to a double, so large neighbors are equal."""
+    """Compare two numbers as cel-go does: an integer is converted to a double if the other one is a double."""
     if isinstance(left, float) != isinstance(right, float):
         left, right = float(left), float(right)
     return (left > right) - (left < right)
 
 
 def contains(items: list[object], wanted: object) -> bool:
-    """Return whether a list has a value; an incomparable value is not equal."""
+    """Return whether a list contains a value. Items that cannot be compared with it count as different."""
     spend_work(len(items))
     for item in items:
         try:
@@ -280,10 +296,10 @@ def contains(items: list[object], wanted: object) -> bool:
 
 
 def checked_int(number: int) -> int:
-    """Return an integer within the limits.
+    """Return an integer, which must fit an int64.
 
     Raises:
-        RunProblem: it is out of range.
+        RunProblem: the integer is out of range.
     """
     if INT_MIN <= number <= INT_MAX:
         return number
@@ -291,10 +307,10 @@ def checked_int(number: int) -> int:
 
 
 def checked_uint(number: int) -> Uint:
-    """Return an unsigned integer within the limits.
+    """Return an unsigned integer, which must fit a uint64.
 
     Raises:
-        RunProblem: it is out of range.
+        RunProblem: the integer is out of range.
     """
     if 0 <= number <= UINT_MAX:
         return Uint(number)
@@ -305,7 +321,7 @@ _MIN_EXPONENT, _MAX_DIGITS = -4, 21
 
 
 def double_text(value: float) -> str:
-    """Return a number as formatted by Go's ``%g``."""
+    """Return a number as Go's ``%g`` formats it."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

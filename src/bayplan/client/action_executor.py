@@ -1,8 +1,8 @@
-"""Executes the scheduler's actions: exchanges with an API, those of one pod one after the other, and events.
+"""Executes the scheduler's actions: sends their requests to an API, those of one pod in order, and writes events.
 
-Hosts differ in how a request reaches the API, how time passes and when work is done; that is their `Channel`. Implementations are
-`app.action_pump` (Bayplan's own API, in process, in slices), `live.dispatcher` (a cluster, over connections) and `conformance.e2e`
-(Bayplan's own API, in virtual time).
+Hosts differ in how a request reaches the API, how time passes and when work is done; each implements a `Channel`. The
+implementations are `app.action_pump` (Bayplan's own API, in process, in slices), `live.dispatcher` (a cluster, over
+connections) and `conformance.e2e` (Bayplan's own API, in virtual time).
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ from bayplan.objects.pod import Pod
 T = TypeVar("T", bound=KubernetesObject)
 
 MAX_EVENTS = 20_000
-"""Maximum number of pending events; more are dropped. Upstream has a queue of 1,000 before its rate limit, and none behind it."""
+"""Maximum number of pending events; further ones are dropped.
+
+Upstream has a queue of 1,000 before its rate limit and none after it.
+"""
 
 _log = logging.getLogger("bayplan.scheduler")
 
 
 class Engine(Protocol):
-    """The receiver of rejections: `bayplan.live.scheduler_thread.SchedulerThread`."""
+    """The engine, which gets reports of rejected requests (`bayplan.live.scheduler_thread.SchedulerThread`)."""
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = ..., point: str = ..., generation: int | None = ...
@@ -46,26 +49,29 @@ class Engine(Protocol):
 
 
 class Channel(Protocol):
-    """The interface through which a host sends requests to its API."""
+    """The interface through which requests reach the API; each host implements it."""
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse | None:
-        """Return the API's response, or None and call `answer` with it later."""
+        """Send a request. Return the response, or None and call `answer` with the response later."""
         ...
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Call a function after a delay."""
+        """Call a function after this number of seconds."""
         ...
 
     def wake(self) -> None:
-        """Arrange that `ActionExecutor.run_next` is called: there is work."""
+        """Arrange that `ActionExecutor.run_next` is called, because there is work."""
         ...
 
 
 class _Work(Struct, gc=False):
-    """Consecutive requests of one pod, or of one event (without a pod).
+    """An exchange of a pod, or the requests that write an event.
 
     Attributes:
-        generation: the generation of the scheduler that returned them; a later scheduler is not notified of failures.
+        pod: the pod; None for an event.
+        steps: the requests, one after the other.
+        is_binding: whether the exchange binds the pod.
+        generation: the scheduler that returned the actions; a later one gets no reports of failures.
     """
 
     pod: Pod | None
@@ -79,15 +85,15 @@ class ActionExecutor:
 
     Args:
         channel: the channel to the API.
-        objects: the known objects of the cluster.
+        objects: the cached objects of the cluster.
         host_name: the host name of this machine, for events.
-        now_ns: the time.
+        now_ns: returns the time in nanoseconds since 1970.
 
     Attributes:
-        engine: the engine; set before anything is executed.
-        on_written: the function to call with a pod when an exchange about it has ended: its binding, its condition, its nomination.
+        engine: the engine; must be set before actions are executed.
+        on_written: called with a pod when an exchange about it has ended: its binding, condition or nomination.
         dropped_events: the number of events dropped because too many were pending.
-        failures: the exchanges that ended with an exception: bugs.
+        failures: the number of exchanges that ended with an exception, which is a bug.
     """
 
     engine: Engine
@@ -114,8 +120,8 @@ class ActionExecutor:
         """Queue the exchanges of actions; `run_next` starts them.
 
         Args:
-            actions: the actions that one call of the scheduler returned, complete.
-            generation: the generation of the scheduler that returned them.
+            actions: all actions that one call of the scheduler returned.
+            generation: the number of the scheduler that returned them.
         """
         host = _Outcomes(self, generation)
         try:
@@ -130,7 +136,7 @@ class ActionExecutor:
         self._ready.extend(_Work(each.pod, each.steps, each.is_binding, generation) for each in exchanges)
 
     def run_next(self) -> bool:
-        """Start the exchange or event that has waited longest, exchanges first; return whether one was waiting."""
+        """Start the first pending exchange, else the first pending event; return whether there was one."""
         if self._ready:
             self._begin(self._ready.popleft())
         elif self._events:
@@ -140,16 +146,16 @@ class ActionExecutor:
         return True
 
     def run_all(self) -> None:
-        """Start everything that is pending."""
+        """Start all pending exchanges and events."""
         while self.run_next():
             pass
 
     def next_wakeup_ns(self) -> int:
-        """Return the next time at which `tick` has work."""
+        """Return the time at which `tick` next has work."""
         return self._recorder.next_wakeup_ns()
 
     def tick(self) -> None:
-        """Write the counts of repeated events, if they are due."""
+        """Write the counts of repeated events that are due."""
         if self._now_ns() < self._recorder.next_wakeup_ns():
             return
         for recording in self._recorder.tick():
@@ -158,7 +164,7 @@ class ActionExecutor:
     # --- one exchange -------------------------------------------------------------------------------------------------
 
     def _begin(self, work: _Work) -> None:
-        """Start an exchange, or queue it behind the running exchange of its pod."""
+        """Start an exchange, or queue it behind the exchange of its pod that is in progress."""
         assert work.pod is not None
         behind = self._behind.get(work.pod.key)
         if behind is not None:
@@ -168,7 +174,7 @@ class ActionExecutor:
         self._drive(work, None)
 
     def _drive(self, work: _Work, response: ApiResponse | None) -> None:
-        """Continue an exchange until it ends, or waits for a response or for time."""
+        """Continue an exchange until it ends, or has to wait for a response or a delay."""
         steps = work.steps
         resume = partial(self._drive, work)
         try:
@@ -219,18 +225,18 @@ class ActionExecutor:
 
 
 class _Outcomes:
-    """The host of exchanges (`bayplan.client.exchanges.ExchangeHost`) for the scheduler that requested them."""
+    """Reports the outcomes of exchanges to the engine (`bayplan.client.exchanges.ExchangeHost`)."""
 
     def __init__(self, executor: ActionExecutor, generation: int) -> None:
         self._executor = executor
         self._generation = generation
 
     def now_ns(self) -> int:
-        """Return the time."""
+        """Return the time in nanoseconds since 1970."""
         return self._executor._now_ns()
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object from the API, or None."""
+        """Return a cached object, or None if it does not exist."""
         return self._executor._objects.find(kind, key)
 
     def happened(self, event: PodEvent) -> None:
@@ -238,15 +244,18 @@ class _Outcomes:
         self._executor._record(event)
 
     def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
-        """Report to the engine that a pod could not be bound, unless the scheduler was replaced since."""
+        """Report that a pod could not be bound. The engine ignores it if the scheduler was replaced in the meantime."""
         self._executor.engine.binding_failed(key, message, plugin=plugin, point=point, generation=self._generation)
 
     def preemption_failed(self, pod: Pod) -> None:
-        """Report to the engine that victims could not be evicted, unless the scheduler was replaced since."""
+        """Report that victims could not be evicted.
+
+        The engine ignores it if the scheduler was replaced in the meantime.
+        """
         self._executor.engine.preemption_failed(pod, generation=self._generation)
 
     def give_up(self, key: str) -> None:
-        """Report to the engine that a binding failed because of a bug in Bayplan, so that the pod does not wait forever."""
+        """Report that a binding failed because of a bug in Bayplan, so that the pod does not wait forever."""
         self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")
 
 

@@ -1,6 +1,6 @@
-"""The requests of DynamicResources' PreBind: allocate and reserve claims, then wait for their devices.
+"""The requests of DynamicResources at PreBind: allocate and reserve claims, then wait for their devices.
 
-Generators without sockets; see `bayplan.client.exchanges`.
+The functions are generators without sockets; see `bayplan.client.exchanges`.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ RETRY_SECONDS = 0.01
 
 FIRST_LOOK_SECONDS = 0.25
 MAX_POLL_SECONDS = 5.0
-"""Polling interval of devices: it doubles up to upstream's five seconds."""
+"""Maximum interval between checks of devices, as upstream.
+
+The interval starts at `FIRST_LOOK_SECONDS`, and doubles each time.
+"""
 
 BINDING_TIMEOUT_NS = 600 * SECOND_NS
 """The plugin's default `bindingTimeout`."""
 
 
 def write_claim(claim: ResourceClaim) -> Steps:
-    """Write an allocated claim with one more user; create it first if it has no uid.
+    """Write an allocated claim with one more user. If it has no uid, create it first. Return the error, or "".
 
-    After a conflict with another writer, the claim is read and changed again, up to `MAX_ATTEMPTS` times.
+    After a conflict with another writer, read the claim and change it again, up to `MAX_ATTEMPTS` times.
     """
     problem = ""
     for attempt in range(MAX_ATTEMPTS):
@@ -87,7 +90,10 @@ def write_claim(claim: ResourceClaim) -> Steps:
 
 
 def give_up_claim(claim: ResourceClaim) -> Steps:
-    """Remove allocation, users and device status from a claim, unless it was modified since."""
+    """Remove the allocation, the users and the device status of a claim, unless it was modified.
+
+    Return the error, or "".
+    """
     response = yield get_request(claim)
     if not response.ok:
         return response.message
@@ -100,7 +106,10 @@ def give_up_claim(claim: ResourceClaim) -> Steps:
 
 
 def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
-    """Record the claim of a pod's extended resources in the pod's status; do nothing for other claims."""
+    """Record the claim of a pod's extended resources in the pod's status; do nothing for other claims.
+
+    Return the error, or "".
+    """
     if claim.metadata.annotations.get(ANNOTATION) != "true":
         return ""
     wanted = PodExtendedResourceClaimStatus(
@@ -114,7 +123,10 @@ def record_claim_in_status(pod: Pod, claim: ResourceClaim) -> Steps:
 
 
 def wait_for_devices(claims: Sequence[ResourceClaim], objects: Objects, now_ns: Callable[[], int]) -> Steps:
-    """Wait until the devices of claims meet the binding conditions of their slices (KEP-5007)."""
+    """Wait until the devices of claims meet the binding conditions of their slices (KEP-5007).
+
+    Return the error, or "".
+    """
     pause, begun_ns = FIRST_LOOK_SECONDS, now_ns()
     while True:
         awaited = False
@@ -173,7 +185,7 @@ def _devices(allocation: Document) -> list[tuple[object, ...]]:
 
 
 def _use(claim: ResourceClaim, status: Document) -> None:
-    """Set the allocation and add the newest user of a claim in its status, which may have new users."""
+    """Set the allocation in a claim's stored status, and add the claim's newest user to the stored users."""
     wanted = _wanted_allocation(claim)
     allocation = status.get("allocation")
     if isinstance(allocation, dict):

@@ -1,7 +1,7 @@
-"""Address and credentials of a cluster: from a kubeconfig, or from within a pod of the cluster.
+"""The address and credentials of a cluster, from a kubeconfig or from the environment of a pod.
 
-The official Kubernetes client for Python reads kubeconfigs, with all their features: certificates, tokens, exec plugins, OIDC,
-several files in ``KUBECONFIG``, contexts.
+The official Kubernetes client for Python reads the kubeconfig and supports all of its features: certificates, tokens,
+exec plugins, OIDC, several files in ``KUBECONFIG``, contexts.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from kubernetes.aio.client import Configuration
 
 REFRESH_SECONDS = 10.0
-"""Minimum interval between refreshes of refused credentials."""
+"""Minimum interval between refreshes of credentials that the server rejected."""
 
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 _LOGGER = "kubernetes.aio.config.kube_config"
 
 
 class ClusterAccess:
-    """The access to a cluster; created by `open_access`.
+    """The address and credentials of a cluster; created by `open_access`.
 
     Attributes:
         url: the URL of the API server, without a trailing slash.
         tls: the TLS context for HTTPS; None for plain HTTP.
-        server_name: the expected name in the certificate; None: the host's.
-        proxy: the URL of a proxy, None for none.
-        context: the name of the context of the kubeconfig; "" within a pod of the cluster.
+        server_name: the name expected in the certificate; None for the host name in the URL.
+        proxy: the URL of a proxy; None for no proxy.
+        context: the name of the kubeconfig's context; "" in a pod of the cluster.
     """
 
     def __init__(self, kubeconfig: str | None, context: str | None) -> None:
@@ -53,10 +53,10 @@ class ClusterAccess:
         self._loading = asyncio.Lock()
 
     async def load(self) -> None:
-        """Read the address and credentials.
+        """Read the address and the credentials.
 
         Raises:
-            InputError: it cannot be read, or is invalid.
+            InputError: the kubeconfig or the pod's credentials cannot be read, or are invalid.
         """
         from kubernetes.aio.client import Configuration
         from kubernetes.aio.config import kube_config
@@ -96,7 +96,7 @@ class ClusterAccess:
         self._take(configuration)
 
     def _check_context(self) -> None:
-        """Raise InputError with the available contexts if the kubeconfig lacks the context."""
+        """Raise InputError with the available contexts if the kubeconfig does not contain the context."""
         from kubernetes.aio.config.kube_config import KubeConfigMerger
 
         if self._kubeconfig is None or not self._context:
@@ -131,7 +131,7 @@ class ClusterAccess:
                 tls.load_cert_chain(configuration.cert_file, configuration.key_file)
         except (OSError, ssl.SSLError) as problem:
             raise InputError("certificates", where=self._where, got=_short(problem), wanted="files in PEM") from None
-        # Certificate authorities of clusters often lack the extensions that strict checks require.
+        # CA certificates of clusters often lack the extensions that strict checks require.
         tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not configuration.verify_ssl:
             tls.check_hostname = False
@@ -143,7 +143,7 @@ class ClusterAccess:
         return self._kubeconfig if self._kubeconfig is not None else "this pod"
 
     async def authorization(self) -> str | None:
-        """Return the Authorization header, or None if certificates are used, or no credentials."""
+        """Return the Authorization header, or None if the credentials are a certificate, or there are none."""
         configuration = self._configuration
         if configuration is None:
             return None
@@ -153,9 +153,9 @@ class ClusterAccess:
         return configuration.get_basic_auth_token() if configuration.username else None
 
     async def refresh(self) -> bool:
-        """Refresh credentials that the server refused; return whether that was done.
+        """Load credentials again after the server rejected them, and return whether that was done.
 
-        It is not done more often than every `REFRESH_SECONDS`.
+        They are loaded at most every `REFRESH_SECONDS`.
         """
         async with self._loading:
             if time.monotonic() - self._loaded_at < REFRESH_SECONDS:
@@ -170,7 +170,7 @@ class ClusterAccess:
 
 
 class _Complaints(logging.Handler):
-    """Collects errors that the library logs: this is how it reports failing exec plugins."""
+    """Collects errors that the library logs, because it reports failures of exec plugins only in the log."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -183,10 +183,10 @@ class _Complaints(logging.Handler):
 async def open_access(
     kubeconfig: Path | None = None, context: str | None = None, *, option: str = "--kubeconfig"
 ) -> ClusterAccess:
-    """Return the access to the cluster.
+    """Return the address and credentials of a cluster.
 
     Args:
-        kubeconfig: the file; None uses ``KUBECONFIG``, then ``~/.kube/config``, and a pod's service account if neither exists.
+        kubeconfig: the file; None for ``KUBECONFIG``, then ``~/.kube/config``, then a pod's service account.
         context: the context in the kubeconfig; None for the current context.
         option: the command-line option that names the kubeconfig, for messages.
 
@@ -215,7 +215,7 @@ def _kubeconfig_paths(kubeconfig: Path | None, option: str) -> str | None:
 
 
 def _check_readable(paths: str) -> None:
-    """Raise for a missing kubeconfig, which the library would ignore."""
+    """Raise InputError if none of the files exists, because the library would ignore that."""
     found = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
     if not found:
         raise InputError("kubeconfig", where=paths, got="no such file", wanted="a kubeconfig")

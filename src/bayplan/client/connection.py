@@ -1,7 +1,7 @@
 """HTTP connections to an API server: requests and streams of lines, within the client's rate limit.
 
-HTTP is done by aiohttp (docs/dependencies.md has the measurement). Error responses are returned, not raised; only streams
-raise, and only `StreamRefused` and `ConnectionLost`.
+The module uses aiohttp (docs/dependencies.md has the measurement). Error responses are returned, not raised. Only
+streams raise, and only `StreamRefused` and `ConnectionLost`.
 """
 
 from __future__ import annotations
@@ -23,35 +23,39 @@ from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 DEFAULT_QPS = 50.0
 DEFAULT_BURST = 100
 REQUEST_SECONDS = 60.0
-"""Timeout of a request; the server has the same timeout."""
+"""Timeout of a request, equal to the server's timeout."""
 
 CONNECT_SECONDS = 30.0
 MAX_RESPONSE_BYTES = 1 << 30
-"""Maximum size of a response: a list of 200,000 full pods. Protects the memory from servers that send without end."""
+"""Maximum size of a response, enough for a list of 200,000 pods. Protects memory from servers that send endlessly."""
 
 MAX_LINE_BYTES = 32 << 20
-"""Maximum size of a line of a stream, which is one object: etcd's limit is 1.5 MB."""
+"""Maximum size of a line in a stream, which contains one object. etcd limits objects to 1.5 MB."""
 
 MAX_CONNECTIONS = 32
 MAX_THROTTLED = 10
-"""Number of retries after the server asked to retry later; then its response is returned."""
+"""Maximum number of retries if the server responds that it is too busy; the last response is returned."""
 
 LEAVE_SECONDS = 0.25
-"""The time that `close` waits for TLS connections; recommended by aiohttp's documentation."""
+"""Time that `close` waits for TLS connections to close, as aiohttp's documentation recommends."""
 
 SILENCE_SECONDS = 60.0
-"""Grace period after the requested end of a stream; then it counts as dead."""
+"""Time without data, in addition to the requested timeout of a stream, after which the stream is abandoned."""
 
 _UNAUTHORIZED = 401
 _TOO_BUSY = (429, 503)
 
 
 class ConnectionLost(Exception):
-    """A stream ended in the middle, or could not be opened. Caught by reflectors."""
+    """A stream could not be opened, or ended prematurely. Reflectors catch this."""
 
 
 class StreamRefused(Exception):
-    """The server refused to open a stream; `response` is its response. Caught by reflectors."""
+    """The server rejected a stream. Reflectors catch this.
+
+    Attributes:
+        response: the server's response.
+    """
 
     def __init__(self, response: ApiResponse) -> None:
         super().__init__(response.message)
@@ -59,32 +63,32 @@ class StreamRefused(Exception):
 
 
 class RequestObserver(Protocol):
-    """A receiver of request metrics."""
+    """Receives metrics of requests."""
 
     def waited(self, host: str, method: str, seconds: float) -> None:
-        """Record how long a request waited for the rate limit."""
+        """Record how many seconds a request waited for the rate limit."""
         ...
 
     def answered(
         self, host: str, method: str, code: str, seconds: float, request_bytes: int, response_bytes: int
     ) -> None:
-        """Record a response, and the sizes of both bodies; the code is ``<error>`` without a response."""
+        """Record a response, its duration, and the sizes of both bodies; `code` is ``<error>`` without a response."""
         ...
 
     def opened(self, host: str, code: str) -> None:
-        """Record that a stream was opened or refused."""
+        """Record that a stream was opened or rejected with this status code."""
         ...
 
 
 class ApiConnection:
-    """The connection to an API server. Belongs to one event loop; must be closed.
+    """The connections to an API server. Belongs to one event loop, and must be closed.
 
     Args:
         access: the address and credentials.
-        user_agent: the name of the client; the API server derives the field manager from it.
-        qps, burst: the rate limit, as in a scheduler's configuration; a negative `qps` is unlimited.
+        user_agent: the name of the client, from which the API server derives the field manager.
+        qps, burst: the rate limit, as in a scheduler's configuration; unlimited if `qps` is negative.
         request_seconds: the timeout of a request.
-        observer: the receiver of request metrics.
+        observer: receives metrics of requests.
     """
 
     def __init__(
@@ -104,7 +108,7 @@ class ApiConnection:
         self._loop = asyncio.get_running_loop()
         self._limiter = TokenBucket(qps, burst, self._loop.time())
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60, socket_factory=_socket)
-        # Each stream has its own connection; requests share a limited number, so a burst does not open thousands.
+        # Streams have a connection each. Requests share a limited number, so that a burst does not open thousands.
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._session = aiohttp.ClientSession(
             connector=connector,
@@ -117,7 +121,7 @@ class ApiConnection:
         """Close all connections."""
         await self._session.close()
         if self.access.tls is not None:
-            # TLS connections are shut down in the background, which can't be awaited.
+            # aiohttp closes TLS connections in the background, which cannot be awaited.
             await asyncio.sleep(LEAVE_SECONDS)
 
     async def __aenter__(self) -> Self:
@@ -131,9 +135,10 @@ class ApiConnection:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Send a request and return its response; the status is `NO_ANSWER` without a response.
+        """Send a request, and return the response; its status is `NO_ANSWER` if there was none.
 
-        If the server is too busy, the request is retried after the time that it sends. A lost connection retries a read once.
+        If the server is too busy, retry after the time that it requests. If the connection is lost, retry a read once.
+        If the credentials are rejected, load them again and retry once.
         """
         response = ApiResponse(NO_ANSWER)
         renewed = False
@@ -165,7 +170,10 @@ class ApiConnection:
             await asyncio.sleep(seconds)
 
     async def _ask(self, request: ApiRequest) -> tuple[ApiResponse, float | None]:
-        """Send a request once; return the response, and the number of seconds after which to retry, if the server sends it."""
+        """Send a request once.
+
+        Return the response, and the seconds after which to retry, or None if the server does not request that.
+        """
         url = self._url(request.path, request.query)
         headers = await self._headers()
         if request.body:
@@ -188,7 +196,7 @@ class ApiConnection:
             return ApiResponse(NO_ANSWER, f'{method} "{url}": {_describe(problem)}'.encode()), None
 
     def _url(self, path: str, query: str) -> URL:
-        # Paths and queries are encoded by the caller.
+        # The caller has already encoded the path and the query.
         return URL(f"{self.access.url}{path}?{query}" if query else self.access.url + path, encoded=True)
 
     def _tls(self) -> bool | aiohttp.Fingerprint:
@@ -207,16 +215,16 @@ class ApiConnection:
     # --- streams ------------------------------------------------------------------------------------------------------
 
     async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
-        """Yield the lines of a stream until the server ends it; lines that arrive together are in one list.
+        """Yield the lines of a stream until the server ends it. Lines that arrive together are in one list.
 
         Args:
             path: the path of the collection.
             query: the query, with ``watch=1`` and ``timeoutSeconds``.
-            seconds: the requested timeout; a stream that is silent for much longer is abandoned.
+            seconds: the requested timeout; a stream without data for much longer is abandoned.
 
         Raises:
-            StreamRefused: the server refused the stream.
-            ConnectionLost: the server is not available, or closed the connection.
+            StreamRefused: the server rejected the stream.
+            ConnectionLost: the server is unavailable, or closed the connection.
         """
         await self._wait_for_turn("GET")
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=seconds + SILENCE_SECONDS)
@@ -260,7 +268,7 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
     """Return the body of a response.
 
     Raises:
-        aiohttp.ClientPayloadError: it is longer than `MAX_RESPONSE_BYTES`.
+        aiohttp.ClientPayloadError: the body is longer than `MAX_RESPONSE_BYTES`.
     """
     pieces, size = list[bytes](), 0
     while piece := await answer.content.readany():
@@ -272,7 +280,7 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes:
 
 
 def _socket(address: tuple[object, ...]) -> socket.socket:
-    """Make a socket with TCP keep-alive, which detects a lost peer."""
+    """Return a socket with TCP keep-alive, which detects a lost peer."""
     family, kind, protocol = address[0], address[1], address[2]
     made = socket.socket(family, kind, protocol)  # type: ignore[arg-type]
     made.setblocking(False)
@@ -285,12 +293,12 @@ def _socket(address: tuple[object, ...]) -> socket.socket:
 
 
 def _code(status: int) -> str:
-    """Return a status in the form of client-go's metrics."""
+    """Return a status code as client-go's metrics show it."""
     return str(status) if status != NO_ANSWER else "<error>"
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
-    """Return the number of seconds until a retry, if the server is too busy and sends it."""
+    """Return the seconds after which to retry if the server is too busy and states the time, else None."""
     text = answer.headers.get("Retry-After", "")
     return float(text) if answer.status in _TOO_BUSY and text.isdecimal() else None
 

@@ -1,4 +1,4 @@
-"""Discovery of the kinds and versions that a server serves: older clusters lack some kinds, or serve only beta versions."""
+"""Discovery of the served kinds and versions: older clusters lack some kinds, or serve only their beta versions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _ResourceList(msgspec.Struct):
 async def served_paths(
     connection: ApiConnection, kinds: Iterable[type[KubernetesObject]]
 ) -> dict[type[KubernetesObject], str]:
-    """Return the paths of the collections of the kinds that the server has, each in the newest served version.
+    """Return the path of the collection of each kind that the server has, in the newest served version.
 
     Raises:
-        InputError: the server can't be reached, or denies access.
+        InputError: the server is unavailable, or denies access.
     """
     known: dict[str, frozenset[str]] = {}
     found: dict[type[KubernetesObject], str] = {}

@@ -1,7 +1,9 @@
-"""Events as kube-scheduler records them: a new event is created, an equal one makes it a series, later ones are only counted.
+"""Events as kube-scheduler records them: the first is created, an equal one makes it a series, others are counted.
 
-A state machine without clock and sockets; `EventRecording.exchange` writes an event, with retries. Source:
-client-go's tools/events, and KEP-383 (https://github.com/kubernetes/enhancements/tree/master/keps/sig-instrumentation/383-new-event-api-ga-graduation).
+A state machine without clock and sockets. `EventRecording.exchange` writes an event, with retries.
+
+Source: client-go's tools/events, and KEP-383
+(https://github.com/kubernetes/enhancements/tree/master/keps/sig-instrumentation/383-new-event-api-ga-graduation).
 """
 
 from __future__ import annotations
@@ -19,14 +21,17 @@ from bayplan.objects.names import check_dns1123_subdomain
 from bayplan.objects.pod import Pod
 
 FINISH_NS = 6 * 60 * SECOND_NS
-"""Idle time after which a series ends: its final count is written, and it is removed. Also the interval of the check."""
+"""Time without new occurrences after which a series ends and its final count is written.
+
+Also the interval between checks.
+"""
 
 REFRESH_NS = 30 * 60 * SECOND_NS
-"""Interval of writing the counts of active series."""
+"""Interval between writes of the counts of active series."""
 
 MAX_TRIES = 12
 RETRY_SECONDS = 10.0
-"""Interval of retries of an event without a response; upstream adds up to a quarter."""
+"""Interval between retries if there is no response. Upstream adds up to a quarter."""
 
 _encode = msgspec.json.encode
 
@@ -35,10 +40,10 @@ class PodEvent(NamedTuple):
     """An event about a pod.
 
     Attributes:
-        pod: the pod, as known at that time.
+        pod: the pod, in the version known at that time.
         type: ``Normal`` or ``Warning``.
-        reason, action, note: see the API.
-        controller: the reporting controller: the scheduler's name.
+        reason, action, note: the fields of the event.
+        controller: the reporting controller, which is the scheduler's name.
     """
 
     pod: Pod
@@ -50,7 +55,7 @@ class PodEvent(NamedTuple):
 
 
 class _Key(NamedTuple):
-    """The identity of an event: all fields except note and time, including the version of the object."""
+    """The fields that equal events share: all except note and time, including the version of the pod."""
 
     type: str
     reason: str
@@ -63,7 +68,15 @@ class _Key(NamedTuple):
 
 
 class _Known(msgspec.Struct, gc=False):
-    """A recorded event: its document, and the number of later occurrences."""
+    """A recorded event that can still become a series.
+
+    Attributes:
+        document: the event as created.
+        path: the path of the namespace's events.
+        event_ns: the time of the first occurrence.
+        count: the number of occurrences.
+        last_ns: the time of the last repetition, 0 if there is none.
+    """
 
     document: dict[str, object]
     path: str
@@ -73,13 +86,13 @@ class _Known(msgspec.Struct, gc=False):
 
 
 class EventRecording(msgspec.Struct, frozen=True, gc=False):
-    """An event to be written.
+    """An event to write.
 
     Attributes:
         path: the path of the namespace's events.
         name: the name of the event.
         document: the complete event.
-        is_series: whether the event exists, so that its series is patched.
+        is_series: whether the event already exists, so that only its series is patched.
     """
 
     path: str
@@ -88,10 +101,11 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     is_series: bool
 
     def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
-        """Write the event: yields requests, to which responses are sent, and seconds to wait; returns whether it was written.
+        """Write the event, and return whether that succeeded.
 
-        A series whose event was deleted is created again. A refused event is dropped; without a response, the request is sent
-        up to `MAX_TRIES` times.
+        Yields requests, for which responses are sent in, and seconds to wait. If the event of a series has been
+        deleted, it is created again. If the server rejects the event, it is dropped. Without a response, a request is
+        sent up to `MAX_TRIES` times.
         """
         for attempt in range(MAX_TRIES):
             if attempt:
@@ -111,11 +125,11 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventRecorder:
-    """Creates events of ``events.k8s.io/v1``.
+    """Creates events of ``events.k8s.io/v1``, and counts equal ones.
 
     Args:
-        host_name: the name of the machine; part of ``reportingInstance``.
-        now: the function that returns nanoseconds since 1970.
+        host_name: the host name of this machine, part of ``reportingInstance``.
+        now: returns the time in nanoseconds since 1970.
     """
 
     def __init__(self, host_name: str, now: Callable[[], int]) -> None:
@@ -128,12 +142,12 @@ class EventRecorder:
         self._refresh_due = started_ns + REFRESH_NS
 
     def record(self, event: PodEvent) -> EventRecording | None:
-        """Record an event; return the event to write, or None if it is only counted."""
+        """Record an event, and return what to write, or None if the event is only counted."""
         metadata = event.pod.metadata
         now_ns = self._now()
         path = f"/apis/events.k8s.io/v1/namespaces/{metadata.namespace or 'default'}/events"
         if event.reason == "Scheduled":
-            # A pod is bound once: this event cannot repeat, and would fill the table of the last minutes' events.
+            # A pod is bound only once, so do not remember this event, which would fill the table.
             return self._created(event, path, now_ns)
         key = _Key(
             event.type,
@@ -155,11 +169,11 @@ class EventRecorder:
         return _series(known) if known.count == 2 else None
 
     def next_wakeup_ns(self) -> int:
-        """Return the next time at which `tick` has work."""
+        """Return the time at which `tick` next has work."""
         return min(self._finish_due, self._refresh_due)
 
     def tick(self) -> list[EventRecording]:
-        """Return the counts of series that are due, and remove ended series."""
+        """Return the series whose counts are due to be written, and forget ended series."""
         now_ns = self._now()
         due: list[EventRecording] = []
         if now_ns >= self._refresh_due:
@@ -177,7 +191,7 @@ class EventRecorder:
 
     def _created(self, event: PodEvent, path: str, now_ns: int) -> EventRecording:
         metadata = event.pod.metadata
-        # Names contain the time: with a coarse clock, two events of one object could have the same name.
+        # Names contain the time, so with a coarse clock two events of one object could get the same name.
         self._last_name_ns = max(now_ns, self._last_name_ns + 1)
         name = f"{metadata.name}.{self._last_name_ns:x}"
         if check_dns1123_subdomain(name):

@@ -1,8 +1,8 @@
-"""The engine's actions as exchanges with the API: each is a sequence of requests that depend on each other.
+"""The engine's actions as exchanges: sequences of API requests in which each depends on the response to the one before.
 
-An exchange is a generator without sockets and clock: it yields requests, which are answered by responses, and seconds to
-wait. Different exchanges may run concurrently; those of one pod must run in order. Their outcomes are
-passed to an `ExchangeHost`, which reports them to the engine. Requests and their order are those of kube-scheduler v1.36.3.
+An exchange is a generator without sockets and clock. It yields requests, for which responses are sent in, and seconds
+to wait. Different exchanges may run concurrently; those of one pod must run in order. An `ExchangeHost` receives their
+outcomes, and reports them to the engine. The requests and their order are those of kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, None]
 
 _RETRIED = (409, 500, 503, NO_ANSWER)
 _RETRY_SECONDS = (0.01, 0.05, 0.25)
-"""Intervals of retries of status patches."""
+"""Intervals between retries of a status patch."""
 
 _NOT_FOUND = 404
 
 
 class ExchangeHost(Objects, Protocol):
-    """The host of exchanges: receives their outcomes and has the cached objects. Called by the driver of the exchanges."""
+    """Receives the outcomes of exchanges, and has the cached objects. Called while an exchange is driven."""
 
     def now_ns(self) -> int:
-        """Return the time."""
+        """Return the time in nanoseconds since 1970."""
         ...
 
     def happened(self, event: PodEvent) -> None:
@@ -60,12 +60,12 @@ class ExchangeHost(Objects, Protocol):
 
 
 class Exchange(Struct, gc=False):
-    """A sequence of requests.
+    """A sequence of requests about one pod.
 
     Attributes:
         pod: the pod; exchanges of one pod run one at a time.
-        steps: drive it with `carry_out`, or by hand.
-        is_binding: whether it binds the pod; the others only report something, or evict.
+        steps: the generator; `carry_out` drives it.
+        is_binding: whether the exchange binds the pod; others report a status or evict victims.
     """
 
     pod: Pod
@@ -74,11 +74,11 @@ class Exchange(Struct, gc=False):
 
 
 def exchanges_of(actions: Sequence[Action], host: ExchangeHost) -> list[Exchange]:
-    """Return the exchanges for a list of actions; events that depend on no request are passed to the host immediately.
+    """Return the exchanges of a list of actions. Events that depend on no request are passed to the host immediately.
 
     Args:
-        actions: the complete result of one call of the scheduler: related actions are found by their order.
-        host: the receiver of the outcomes, now and later.
+        actions: all actions that one call of the scheduler returned; related actions are found by their order.
+        host: receives the outcomes, now and later.
     """
     return list(_exchanges(actions, host))
 
@@ -121,7 +121,7 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
 
 
 def _end_of_evictions(actions: Sequence[Action], start: int, preemptor: Pod) -> int:
-    """Return the end of the evictions for one preemptor, including their events."""
+    """Return the index after the evictions for one preemptor, including their events."""
     end = start
     while end < len(actions):
         action = actions[end]
@@ -135,7 +135,7 @@ def _end_of_evictions(actions: Sequence[Action], start: int, preemptor: Pod) -> 
 
 
 def _end_of_binding(actions: Sequence[Action], start: int) -> int:
-    """Return the end of the actions of one pod's binding: a nomination, updates, and Bind itself."""
+    """Return the index after the actions of one pod's binding: nomination, updates, and Bind."""
     pod_key = actions[start].pod.key
     end = start
     while end < len(actions):
@@ -152,17 +152,17 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
     return PodEvent(emitted.pod, emitted.type, emitted.reason, emitted.action, emitted.note, controller)
 
 
-# The exchanges.
+# Functions that return an exchange.
 
 
 def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
-    """Write the nomination, if any, and the objects that the pod needs, wait for them, and bind the pod."""
+    """Write the nomination and the objects that the pod needs, wait until these are ready, and bind the pod."""
     pod, key = bind.pod, bind.pod.key
     volumes: list[WrittenItem] = []
     claims: list[ResourceClaim] = []
     for action in group:
         if isinstance(action, Nominate):
-            # Upstream binds the pod even if this fails.
+            # Like upstream, bind the pod even if this fails.
             yield from _nominate(action, host)
         elif isinstance(action, Update) and isinstance(action.item, ResourceClaim):
             claims.append(action.item)
@@ -177,7 +177,7 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
         host.binding_failed(key, problem, plugin="DynamicResources", point="PreBind")
         return
     if bind.extender:
-        # The extender has bound the pod already.
+        # The extender has already bound the pod.
         return
     response = yield binding_request(pod, bind.node_name)
     if not response.ok:
@@ -187,7 +187,7 @@ def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:
 def _bind_volumes(
     bind: Bind, volumes: list[WrittenItem], host: ExchangeHost
 ) -> Generator[ApiRequest | float, ApiResponse, str]:
-    # Volumes before claims; they are checked in the same order afterwards.
+    # Write volumes before claims; `wait_for_claims` checks them in the same order.
     volumes.sort(key=lambda written: not isinstance(written.item, PersistentVolume))
     for written in volumes:
         problem = yield from write_item(written, host)
@@ -212,14 +212,14 @@ def _bind_claims(
 
 
 def _write_status(action: SetCondition, nominated: str | None, host: ExchangeHost) -> Steps:
-    """Write why a pod has no node, and its nomination, in one patch."""
+    """Write the condition of a pod that was not scheduled, and its nomination, in one patch."""
     condition = unscheduled_condition(action.pod, action.reason, action.message)
     patch = status_patch(action.pod, host.now_ns(), condition=condition, nominated_node_name=nominated)
     yield from _patch_status(action.pod, patch)
 
 
 def _give_up(claim: ResourceClaim) -> Steps:
-    # If this fails the pod waits, and is retried when the claim changes.
+    # If this fails, the pod is retried when the claim changes.
     yield from give_up_claim(claim)
 
 
@@ -231,7 +231,10 @@ def _nominate(action: Nominate, host: ExchangeHost) -> Steps:
 def _patch_status(
     pod: Pod, patch: dict[str, object] | None
 ) -> Generator[ApiRequest | float, ApiResponse, ApiResponse | None]:
-    """Send a patch of a pod's status, with retries if the server is unavailable; do nothing for None."""
+    """Patch a pod's status, with retries if the server is unavailable.
+
+    Return the last response, or None without a patch.
+    """
     if patch is None:
         return None
     request = pod_status_request(pod, patch)
@@ -245,9 +248,9 @@ def _patch_status(
 
 
 def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], host: ExchangeHost) -> Steps:
-    """Evict the victims of a preemption one after the other: the condition with the reason, the deletion, the event.
+    """Evict the victims of a preemption one after the other: write the condition, delete the pod, record the event.
 
-    A victim that is already gone counts as evicted. Another failure ends the exchange: the preemptor is then retried.
+    A victim that no longer exists counts as evicted. Any other failure ends the exchange, and the preemptor is retried.
     """
     for victim in victims:
         pod = victim.pod
@@ -265,7 +268,7 @@ def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], hos
             host.happened(_pod_event(emitted, preemptor.spec.scheduler_name))
 
 
-# Driving them.
+# Driving exchanges.
 
 
 async def carry_out(
@@ -277,8 +280,8 @@ async def carry_out(
 
     Args:
         steps: the steps of an `Exchange`, or `EventRecording.exchange()`.
-        send: the function that returns the response to a request, with the status `NO_ANSWER` if there was no response.
-        sleep: the function that waits for a number of seconds.
+        send: sends a request, and returns the response, with status `NO_ANSWER` if there was none.
+        sleep: waits for a number of seconds.
     """
     try:
         step = next(steps)

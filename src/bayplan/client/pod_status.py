@@ -1,6 +1,7 @@
-"""The patches of a pod's status that kube-scheduler sends: a condition, the nominated node, or both at once.
+"""The patches of a pod's status that kube-scheduler sends: a condition, the nominated node, or both.
 
-A patch is the difference between the cached and the desired status, as a strategic merge patch without unchanged fields.
+A patch is the difference between the cached and the desired status, as a strategic merge patch without unchanged
+fields.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _ALWAYS_WRITTEN = ("lastProbeTime", "lastTransitionTime", "status")
 
 
 def unscheduled_condition(pod: Pod, reason: str, message: str) -> PodCondition:
-    """Return the condition for a pod without a node: reason ``Unschedulable`` or ``SchedulerError``."""
+    """Return the condition PodScheduled=False of a pod; the reason is ``Unschedulable`` or ``SchedulerError``."""
     return PodCondition(
         type="PodScheduled",
         status="False",
@@ -33,7 +34,7 @@ def unscheduled_condition(pod: Pod, reason: str, message: str) -> PodCondition:
 
 
 def disruption_condition(victim: Pod, preemptor: Pod) -> PodCondition:
-    """Return the condition for a victim of preemption."""
+    """Return the condition DisruptionTarget of a victim of preemption."""
     return PodCondition(
         type="DisruptionTarget",
         status="True",
@@ -46,13 +47,13 @@ def disruption_condition(victim: Pod, preemptor: Pod) -> PodCondition:
 def status_patch(
     pod: Pod, now_ns: int, *, condition: PodCondition | None = None, nominated_node_name: str | None = None
 ) -> dict[str, object] | None:
-    """Return the patch that sets a pod's condition and nomination; None if they are already set.
+    """Return the patch that sets a pod's condition and nomination, or None if both are already set.
 
     Args:
         pod: the cached pod.
-        now_ns: the time of a condition whose status changes.
-        condition: the condition without its times; None leaves the conditions unchanged.
-        nominated_node_name: the name of the node; "" clears the nomination, None leaves it unchanged.
+        now_ns: the transition time if the condition's status changes.
+        condition: the condition without times; None to leave the conditions unchanged.
+        nominated_node_name: the name of the node; "" to clear the nomination, None to leave it unchanged.
     """
     status: dict[str, object] = {}
     if condition is not None:
@@ -63,9 +64,9 @@ def status_patch(
 
 
 def _condition_patch(conditions: tuple[PodCondition, ...], wanted: PodCondition, now_ns: int) -> dict[str, object]:
-    """Return the members of a status patch that set a condition; none if it is set already.
+    """Return the fields of a status patch that set a condition; empty if it is already set.
 
-    A condition in which only the generation is new is not written, as upstream.
+    As upstream, the condition is not written if only its observed generation is new.
     """
     now = format_time(now_ns)
     known = next((condition for condition in conditions if condition.type == wanted.type), None)
@@ -88,7 +89,7 @@ def _condition_patch(conditions: tuple[PodCondition, ...], wanted: PodCondition,
 
 
 def _document(condition: PodCondition) -> dict[str, object]:
-    """Return a condition as upstream writes it: with times and status, and all other fields that are not empty."""
+    """Return a condition as upstream writes it: times and status always, other fields only if they are not empty."""
     found = {name: getattr(condition, attribute) for name, attribute in _DETAILS}
     written: dict[str, object] = {
         name: value for name, value in found.items() if name in _ALWAYS_WRITTEN or value not in ("", 0)

@@ -1,8 +1,9 @@
 """Reflectors: cached copies of API collections that emit every change and survive lost connections.
 
-A reflector lists, then watches from that revision; it lists again if the revision is no longer in the server's history, and emits
-the differences. So it is level-based: the emitted changes always lead to the newest state, although several changes
-of an object may be merged. Lists are streamed if the server supports that (``sendInitialEvents``), otherwise read page by page.
+A reflector lists, then watches from the list's revision. If the server's history no longer has the revision, it lists
+again and emits the differences. So the emitted changes always lead to the current state, although several changes of an
+object may be merged. Lists are streamed if the server supports that (``sendInitialEvents``), otherwise read page by
+page.
 """
 
 from __future__ import annotations
@@ -23,18 +24,23 @@ from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.objects.meta import ObjectMeta
 
 PAGE = 500
-"""Number of objects per page if lists are not streamed."""
+"""Number of objects per page of a list that is not streamed."""
 
 FIRST_PAUSE_SECONDS = 0.8
 MAX_PAUSE_SECONDS = 30.0
 CALM_SECONDS = 120.0
-"""After each failure the pause doubles, up to the maximum; after this many seconds without a failure it is reset."""
+"""Seconds without a failure after which the pause between attempts is reset.
+
+Each failure doubles it, up to the maximum.
+"""
 
 SHORT_SECONDS = 1.0
-"""A watch that ends sooner without any event counts as a failure, which prevents a busy loop with a broken server."""
+"""A watch that ends sooner than this without an event counts as a failure, which prevents a busy loop with a broken
+server.
+"""
 
 WATCH_SECONDS = (300, 600)
-"""Range of the random timeout of watches, which lets the server balance its load."""
+"""Range of the random timeout of a watch, so that watches do not all end at the same time."""
 
 _GONE = 410
 _CANNOT_STREAM = (400, 422)
@@ -43,16 +49,16 @@ _log = logging.getLogger("bayplan.client")
 
 
 class Watched(Protocol):
-    """An item of a reflector: anything with metadata and a key."""
+    """An object of a reflector, which needs metadata and a key."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """The object's metadata; uid and resource version are used."""
+        """The object's metadata, of which uid and resource version are used."""
         ...
 
     @property
     def key(self) -> str:
-        """``namespace/name``, or the name."""
+        """``namespace/name``, or ``name`` for a cluster-scoped object."""
         ...
 
 
@@ -60,7 +66,7 @@ W = TypeVar("W", bound=Watched)
 
 
 class Change(NamedTuple, Generic[W]):
-    """A change: an addition (no `old`), an update, or a deletion (no `new`)."""
+    """A change of an object: an addition (`old` is None), an update, or a deletion (`new` is None)."""
 
     old: W | None
     new: W | None
@@ -103,34 +109,33 @@ class _Named(msgspec.Struct, gc=False):
 
 
 class _TooOld(Exception):
-    """The resource version from which a watch began is too old."""
+    """The resource version from which to watch is too old."""
 
 
 class ListFailed(Exception):
-    """A list was refused, with the server's message."""
+    """The server rejected a list; the text is its message."""
 
 
 class Reflector(Generic[W]):
-    """A copy of one collection. Belongs to the event loop that runs it.
+    """A cached copy of one collection. Belongs to the event loop that runs it.
 
     Args:
         connection: the connection to the server.
         path: the path of the collection, e.g. ``/api/v1/pods``.
-        decode: the decoder of an object; if it raises `InputError`, the object is skipped and reported once.
-        on_changes: the function to call with all changes in order; changes that arrive together are in one call.
+        decode: decodes an object; if it raises `InputError`, the object is skipped and reported once.
+        on_changes: called with changes in order; those that arrive together are in one call.
         selector: the label and field selectors, as in a query.
-        jitter: the function that returns a random number in [0, 1).
-        on_listed: the function to call with the version of a list after all its objects were emitted, for the first and every later
-            list.
-        on_part: the function to call with parts of the first list as they arrive. `on_changes` gets all objects when the list is
-            complete; if the list has to be restarted, parts are emitted again.
+        jitter: returns a random number in [0, 1).
+        on_listed: called with the version of each list, the first and later ones, after all its objects were emitted.
+        on_part: called with parts of the first list as they arrive; `on_changes` gets all objects when the list is
+            complete. If the list has to be restarted, parts are emitted again.
 
     Attributes:
-        items: the copy, by key.
-        version: the resource version up to which it is known.
+        items: the objects by key.
+        version: the resource version up to which changes were received; "" before the first list.
         synced: set when the first list was emitted.
-        problem: why the collection can't be watched at the moment, or "".
-        undecodable: why objects were skipped, by key.
+        problem: why the collection currently cannot be watched, or "".
+        undecodable: the errors of skipped objects, by key.
     """
 
     def __init__(
@@ -186,7 +191,7 @@ class Reflector(Generic[W]):
             except (ConnectionLost, ListFailed) as lost:
                 problem = str(lost)
             except msgspec.MsgspecError as odd:
-                # After an invalid stream, changes may have been missed.
+                # List again: after an unreadable response, changes may have been missed.
                 problem, self.version = f"unreadable: {odd}", ""
             if problem != self.problem:
                 _log.warning("%s: %s", self._path, problem)
@@ -211,7 +216,7 @@ class Reflector(Generic[W]):
         self._are_synced(version)
 
     async def _stream_list(self) -> None:
-        """Read the list as the beginning of a watch, and continue the watch."""
+        """Read the list as the initial events of a watch, and continue the watch."""
         query = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": ""}
         found: dict[str, W] = {}
         listing = True
@@ -240,7 +245,10 @@ class Reflector(Generic[W]):
             raise ConnectionLost("the list ended before it was complete")
 
     async def _list_pages(self) -> tuple[str, dict[str, W]]:
-        """Return the list and its version. If it expires between two pages, it is requested without pages."""
+        """Return the version of the list, and its objects by key.
+
+        If the list expires between two pages, request it without pages.
+        """
         found: dict[str, W] = {}
         query = {"limit": str(PAGE)}
         while True:
@@ -258,7 +266,7 @@ class Reflector(Generic[W]):
             query["continue"] = page.metadata.continue_
 
     def _collect(self, raw: bytes, found: dict[str, W], *, deleted: bool = False) -> tuple[W, ...]:
-        """Add an object to a list or remove it; return it if it was added."""
+        """Add a decoded object to `found`, or remove it. Return a tuple of the added object, else an empty one."""
         item = self._decoded(raw)
         if deleted or isinstance(item, _NamedMeta):
             found.pop(item.key, None)
@@ -271,7 +279,7 @@ class Reflector(Generic[W]):
             self._on_part(part)
 
     def _replace(self, found: dict[str, W]) -> None:
-        """Emit the differences to the cached items: deletions first, so that names are free."""
+        """Replace the cached objects, and emit the differences: deletions first, so that keys are free."""
         changes: list[Change[W]] = []
         for key, old in list(self.items.items()):
             new = found.get(key)
@@ -316,7 +324,7 @@ class Reflector(Generic[W]):
                 yield [self._event(line) for line in lines if line]
 
     def _take(self, event: _WatchEvent, changes: list[Change[W]]) -> None:
-        """Process one event of a watch."""
+        """Process one event of a watch, and append the changes."""
         if event.type == "BOOKMARK":
             self.version = self._bare(event.object).metadata.resource_version
             return
@@ -326,7 +334,7 @@ class Reflector(Generic[W]):
             self._fail(event)
         item = self._decoded(bytes(event.object))
         if isinstance(item, _NamedMeta):
-            # The earlier version could be decoded: it is removed.
+            # The new version cannot be decoded, so remove the earlier one.
             self.version = item.resource_version
             known = self.items.pop(item.key, None)
             if known is not None:
@@ -356,7 +364,7 @@ class Reflector(Generic[W]):
             self._on_changes(changes)
 
     def _decoded(self, raw: bytes) -> W | _NamedMeta:
-        """Return an object, or only its name if it can't be decoded."""
+        """Return the decoded object, or only its metadata if it cannot be decoded."""
         try:
             item = self._decode(raw)
         except InputError as problem:

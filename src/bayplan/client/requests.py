@@ -1,6 +1,6 @@
-"""Requests to a Kubernetes API as values, and those that kube-scheduler sends for one pod or object.
+"""Requests to a Kubernetes API as values, and the requests that kube-scheduler sends for one pod or object.
 
-Bodies are JSON. Their content and paths are those of kube-scheduler v1.36.3.
+Bodies are JSON. Their contents and the paths are those of kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bayplan.objects.pod import Pod
 JSON = "application/json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 USER_AGENT = f"kube-scheduler/{KUBERNETES_VERSION} (bayplan) kubernetes/scheduler"
-"""The API server uses the part before the slash as the field manager, which is that of the stock scheduler."""
+"""The API server uses the part before the first slash as the field manager, as for the stock scheduler."""
 
 NO_ANSWER = 0
-"""The status if there was no response; the body has the reason."""
+"""The status of an `ApiResponse` if there was no response; the body contains the reason."""
 
 _encode = msgspec.json.encode
 
@@ -29,11 +29,11 @@ class ApiRequest(msgspec.Struct, frozen=True, gc=False):
     """One request.
 
     Attributes:
-        method: the method in capitals.
+        method: the method in upper case.
         path: the path without query.
-        body: the complete body; may be empty.
+        body: the complete body, possibly empty.
         content_type: the content type of the body.
-        query: the part after the question mark; "" for none.
+        query: the part after the question mark, or "".
     """
 
     method: str
@@ -52,7 +52,7 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
     """The response to a request.
 
     Attributes:
-        status: the HTTP status; `NO_ANSWER` if there was no response.
+        status: the HTTP status code; `NO_ANSWER` if there was no response.
         body: the complete body; the reason if there was no response.
     """
 
@@ -66,7 +66,7 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def message(self) -> str:
-        """The API server's message of a rejection."""
+        """The error message in the response, or the reason if there was no response."""
         if self.status == NO_ANSWER:
             return self.body.decode(errors="replace")
         try:
@@ -77,13 +77,13 @@ class ApiResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 def path_of(struct: type[KubernetesObject], namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Return the path of a kind's collection, of one object, or of a subresource of it.
+    """Return the path of a kind's collection, of one object, or of a subresource.
 
     Args:
         struct: the kind.
         namespace: the namespace; "" for cluster-scoped kinds, and for all namespaces.
         name: the name of the object; "" for the collection.
-        subresource: the subresource, e.g. ``status``.
+        subresource: the subresource, e.g. ``status``, or "".
     """
     kind = kind_of(struct)
     path = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
@@ -102,7 +102,7 @@ def get_request(item: KubernetesObject) -> ApiRequest:
 
 
 def update_request(item: KubernetesObject, document: Mapping[str, object], *, subresource: str = "") -> ApiRequest:
-    """Return the request that replaces an object, or a subresource of it, by a document."""
+    """Return the request that replaces an object, or a subresource of it, with a document."""
     metadata = item.metadata
     path = path_of(type(item), metadata.namespace, metadata.name, subresource)
     return ApiRequest("PUT", path, _encode(document))
@@ -114,7 +114,7 @@ def create_request(item: KubernetesObject, document: Mapping[str, object]) -> Ap
 
 
 def binding_request(pod: Pod, node_name: str) -> ApiRequest:
-    """Return the request that binds a pod to a node; it fails if the name belongs to a newer pod."""
+    """Return the request that binds a pod to a node. It fails if the name now belongs to a different pod."""
     metadata = pod.metadata
     binding = {
         "kind": "Binding",
@@ -127,7 +127,7 @@ def binding_request(pod: Pod, node_name: str) -> ApiRequest:
 
 
 def delete_request(pod: Pod) -> ApiRequest:
-    """Return the request that deletes a pod with the pod's grace period."""
+    """Return the request that deletes a pod with its own grace period."""
     path = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
     return ApiRequest("DELETE", path, b'{"kind":"DeleteOptions","apiVersion":"v1"}')
 

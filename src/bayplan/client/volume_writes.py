@@ -1,7 +1,7 @@
-"""The requests of VolumeBinding's PreBind: write volumes and claims, then wait for the bindings.
+"""The requests of VolumeBinding at PreBind: write volumes and claims, then wait until the claims are bound.
 
-Generators without sockets; see `bayplan.client.exchanges`. The objects are read again and changed as complete documents, because
-typed objects have only the fields that scheduling reads.
+The functions are generators without sockets; see `bayplan.client.exchanges`. They read the objects again and change
+complete documents, because typed objects have only the fields that scheduling reads.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from bayplan.plugins.volume_binding.solve import MIGRATED_PLUGINS
 
 T = TypeVar("T", bound=KubernetesObject)
 Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, str]
-"""Yields requests, which are answered by responses, and seconds to wait; returns the reason of a failure, or ""."""
+"""Yields requests, for which responses are sent in, and seconds to wait; returns the reason of a failure, or ""."""
 
 FIRST_LOOK_SECONDS = 0.05
 MAX_POLL_SECONDS = 1.0
-"""Polling interval of claims: it doubles up to upstream's second."""
+"""Maximum interval between checks of claims, as upstream.
+
+The interval starts at `FIRST_LOOK_SECONDS`, and doubles each time.
+"""
 
 BIND_TIMEOUT_SECONDS = 600.0
 """The plugin's default `bindTimeoutSeconds`."""
@@ -38,19 +41,22 @@ class Objects(Protocol):
     """The cached objects of the cluster."""
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object by its key, or None."""
+        """Return an object by its key, or None if it does not exist."""
         ...
 
 
 class WrittenItem(msgspec.Struct, gc=False):
-    """A written volume or claim, and its new version."""
+    """A written volume or claim, and its resource version after the write."""
 
     item: KubernetesObject
     resource_version: int = 0
 
 
 def write_item(written: WrittenItem, objects: Objects) -> Steps:
-    """Write a volume with its claim, or a claim with its node; a conflict is a failure, as in upstream."""
+    """Write a volume's reference to its claim, or the annotation with the selected node of a claim.
+
+    A conflict is a failure, as upstream.
+    """
     item = written.item
     response = yield get_request(item)
     if not response.ok:
@@ -81,7 +87,7 @@ def _refer_to_claim(spec: Document, volume: PersistentVolume, objects: Objects) 
 
 
 def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> Steps:
-    """Wait until the cluster's volume controller has bound the claims of the written objects."""
+    """Wait until the cluster's volume controller has bound the claims that the written objects are for."""
     pause, waited = FIRST_LOOK_SECONDS, 0.0
     while waited < BIND_TIMEOUT_SECONDS:
         yield pause
@@ -96,13 +102,13 @@ def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], ob
 
 
 def check_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> str | None:
-    """Return None if all claims are bound, "" if they are still pending, and otherwise the reason of the failure."""
+    """Return None if all claims are bound, "" if one is still pending, else the reason of the failure."""
     node = objects.find(Node, node_name)
     if node is None:
         return f'failed to get node "{node_name}": node "{node_name}" not found'
     if objects.find(Pod, pod.key) is None:
         return f'pod does not exist any more: pod "{pod.metadata.name}" not found'
-    # As in upstream, all volumes are checked before all claims; the first pending one ends the check.
+    # As upstream, check all volumes before all claims, and stop at the first that is pending.
     for item in written:
         if isinstance(item.item, PersistentVolume):
             problem = _check_volume(item, node, objects)
@@ -144,7 +150,7 @@ def _check_claim(written: WrittenItem, node: Node, objects: Objects) -> str | No
     if not annotations:
         return f'selectedNode annotation reset for PVC "{name}"'
     if annotations.get(SELECTED_NODE, "") != node.metadata.name:
-        # A provisioner changes the annotation if it can't create a volume for that node.
+        # A provisioner changes the annotation if it cannot create a volume for that node.
         return f'provisioning failed for PVC "{name}"'
     if claim.spec.volume_name:
         volume = objects.find(PersistentVolume, claim.spec.volume_name)
@@ -157,7 +163,10 @@ def _check_claim(written: WrittenItem, node: Node, objects: Objects) -> str | No
 
 
 def _affinity_problem(volume: PersistentVolume, node: Node, objects: Objects) -> str:
-    """Return why a volume can't be reached from a node, or ""; a migrated volume is translated to its CSI driver."""
+    """Return why a volume's node affinity excludes a node, or "".
+
+    A migrated volume is first translated to its CSI form.
+    """
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
     plugin = in_tree_plugin(volume.spec)
@@ -183,7 +192,7 @@ def _revision(text: str) -> int:
 
 
 def member(document: Document, name: str) -> Document:
-    """Return an object within a document for modification; create it if it is missing."""
+    """Return an object within a document, to be modified in place; create it if it is missing."""
     inner = document.get(name)
     if not isinstance(inner, dict):
         inner = {}

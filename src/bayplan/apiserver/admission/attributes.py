@@ -1,4 +1,4 @@
-"""Attributes of a request for admission: operation, resource, objects, options, user."""
+"""The attributes of a request that admission hooks use: operation, resource, objects, options, user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CREATE, UPDATE, DELETE, CONNECT = "CREATE", "UPDATE", "DELETE", "CONNECT"
 
 
 class GroupVersionKind(NamedTuple):
-    """A kind in a version."""
+    """A kind in an API version."""
 
     group: str
     version: str
@@ -25,7 +25,7 @@ class GroupVersionKind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """``apps/v1``, or ``v1`` in the core group."""
+        """The apiVersion: ``apps/v1``, or ``v1`` in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def __str__(self) -> str:
@@ -33,56 +33,60 @@ class GroupVersionKind(NamedTuple):
 
 
 class Match(NamedTuple):
-    """The resource and kind in which a hook receives a request: those of the request, or equivalents."""
+    """The resource and kind in which a hook receives a request.
+
+    With match policy `Equivalent`, these can differ from those of the request.
+    """
 
     resource: Resource
     kind: GroupVersionKind
 
 
 class World(Protocol):
-    """The part of the store that admission reads."""
+    """The stored objects that admission reads."""
 
     @property
     def registry(self) -> ResourceRegistry:
         """The served resources."""
 
     def find(self, table: str, namespace: str, name: str) -> Document | None:
-        """Return a decoded document, or None."""
+        """Return a decoded object in the stored version, or None if it does not exist."""
 
     def all(self, table: str) -> list[Document]:
-        """Return the decoded documents of a table; callers must not change them."""
+        """Return the decoded objects of a table, sorted by key; callers must not change them."""
 
 
 class Server(World, Protocol):
-    """The part of the server that admission and conversion need: `World`, the store, and calls of webhooks."""
+    """The parts of the server that admission and conversion need: `World`, the store, and webhook calls."""
 
     @property
     def store(self) -> Store:
-        """The store, for the versions of its tables."""
+        """The store, whose table versions show when hooks must be compiled again."""
 
     @property
     def outgoing(self) -> Outgoing:
-        """The allowed calls, and their responses."""
+        """The allowed webhook calls, and their responses."""
 
 
 @dataclass(slots=True, eq=False)
 class Attributes:
-    """One request, in the form that admission hooks receive.
+    """One request in the form that admission hooks use.
 
     Attributes:
-        world: the store.
+        world: the stored objects.
         operation: ``CREATE``, ``UPDATE``, ``DELETE`` or ``CONNECT``.
-        resource: the resource of the path.
+        resource: the resource in the path.
         subresource: the subresource, or empty.
         namespace: the namespace of the object; for a Namespace, its own name.
-        name: the name of the object; empty if it is still to be generated.
-        user: the user that makes the request.
+        name: the name of the object; empty if it is not generated yet.
+        user: the name of the user.
         dry_run: whether nothing will be stored.
-        options: the options of the operation, as an object.
-        object: the new object, in the version of the request; None for a deletion.
-        old: the stored object; None for a create.
+        options: the options of the operation, such as a CreateOptions object.
+        object: the new object, in the API version of the request; None for a deletion.
+        old: the current object; None for a create.
         kind: the kind of the objects; for some subresources it differs from that of the resource.
-        read: the function that decodes and defaults a changed object.
+        read: decodes an object that a hook has changed, and applies defaults to it.
+        groups: the groups of the user.
         warnings: the warnings for the client.
     """
 
@@ -103,7 +107,7 @@ class Attributes:
     warnings: list[str] = field(default_factory=list)
 
     def versions(self, match: Match) -> tuple[Document | None, Document | None]:
-        """Return the new and the old object in the version that a hook expects."""
+        """Return the new and the old object, each or None, in the API version in which a hook expects them."""
         return self._version(self.object, match), self._version(self.old, match)
 
     def _version(self, document: Document | None, match: Match) -> Document | None:
@@ -115,7 +119,7 @@ class Attributes:
         return {**envelope, **{name: value for name, value in document.items() if name not in envelope}}
 
     def replace_object(self, match: Match, document: Document) -> None:
-        """Store the object that a hook has changed, converted from the version in which the hook received it."""
+        """Set the new object to the one that a hook returned, converted back from the hook's API version."""
         new = self.read(document) if match.resource is self.resource or self.is_special else None
         if new is None:
             new = served_form(self.resource, stored_form(match.resource, document))
@@ -124,18 +128,18 @@ class Attributes:
 
     @property
     def is_special(self) -> bool:
-        """Whether the objects are of a different kind than the resource: a Scale, a Binding, an Eviction."""
+        """Whether the objects are not of the resource's kind, such as a Scale, a Binding or an Eviction."""
         return self.kind.kind != self.resource.kind
 
     def forbidden(self, why: str) -> ApiError:
-        """Return the refusal of an admission plugin."""
+        """Return the error 403 with which an admission plugin denies the request."""
         metadata = part(self.object or {}, "metadata")
         name = self.name or str(metadata.get("name") or metadata.get("generateName") or "Unknown")
         return forbidden(self.resource.name, self.resource.group, name, why)
 
 
 def kind_of(resource: Resource, subresource: str) -> GroupVersionKind:
-    """Return the kind of the objects of a resource or of one of its subresources."""
+    """Return the kind of the objects of a resource, or of one of its subresources."""
     facts = resource.subresources.get(subresource)
     if facts is None:
         return GroupVersionKind(resource.group, resource.version, resource.kind)

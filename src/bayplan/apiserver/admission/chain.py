@@ -1,7 +1,7 @@
 """Dynamic admission of a write: mutating policies and webhooks, then validating ones, in upstream's order.
 
-Compiled policies are cached until a policy, a binding or a definition of a parameter kind changes. Without policies, a
-write only compares the versions of six tables.
+Compiled hooks are cached until a policy, a binding or a webhook configuration changes. Without any hooks, a write only
+compares the versions of six tables.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CONTROLLERS = ("system:authenticated",)
 
 
 class _Hooks(NamedTuple):
-    """All hooks of a cluster."""
+    """All hooks of a cluster, compiled."""
 
     mutating_policies: list[mutating_policies.Policy]
     mutating_webhooks: list[Webhook]
@@ -49,7 +49,7 @@ class _Hooks(NamedTuple):
 
 
 class Admission:
-    """Calls the hooks of a cluster for writes.
+    """Calls the hooks of a cluster during writes.
 
     Args:
         server: the server that handles the writes.
@@ -71,7 +71,7 @@ class Admission:
         return any(self._hooks)
 
     def _compiled(self) -> _Hooks:
-        # Importing CEL takes a while, and most clusters have no policies.
+        # Importing CEL is slow, and most clusters have no policies.
         if not any(len(table) for table in self._tables):
             return _Hooks([], [], [], [])
         from bayplan.apiserver.admission import mutating_policies, validating_policies, webhooks
@@ -101,9 +101,9 @@ class Admission:
         Args:
             info: the request.
             options: the options of the write.
-            new: the object, in the version of the request.
-            old: the current object.
-            read: the function that decodes and defaults a changed object.
+            new: the new object, in the API version of the request.
+            old: the current object, or None.
+            read: decodes an object that a hook has changed, and applies defaults to it.
             kind: the kind of the objects, if it is not the kind of the resource.
         """
         query, resource = options.query, info.resource
@@ -131,7 +131,7 @@ class Admission:
         )
 
     def begin_deletion(self, info: RequestInfo, options: DeleteOptions, old: Document, name: str) -> Attributes:
-        """Return the attributes of a deletion; the name is empty if a collection is deleted."""
+        """Return the attributes of a deletion. The name is empty if the object is deleted as part of a collection."""
         asked: Document = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
         if options.grace_seconds is not None:
             asked["gracePeriodSeconds"] = options.grace_seconds
@@ -160,7 +160,7 @@ class Admission:
         )
 
     def mutate(self, attributes: Attributes, rerun: Callable[[Attributes], None] | None = None) -> bool:
-        """Call mutating hooks for the object of a request; return whether any changed it.
+        """Call mutating hooks for the object of a request, and return whether any of them changed it.
 
         Args:
             attributes: the request; its object is updated.
@@ -213,7 +213,7 @@ class Admission:
 
 @contextmanager
 def _warning(attributes: Attributes) -> Iterator[None]:
-    """Add the warnings that hooks returned so far to denials."""
+    """Add the warnings of the request so far to an ApiError that is raised within the context."""
     try:
         yield
     except ApiError as problem:
@@ -227,7 +227,7 @@ def _namespace_of(info: RequestInfo, name: str) -> str:
 
 
 def _user_of(manager: str) -> str:
-    """Return the user that a component of the cluster writes as."""
+    """Return the user name of the cluster component with this field manager."""
     if manager == "kubelet":
         return "system:node"
     return f"system:{manager}" if manager else "system:kube-controller-manager"

@@ -1,4 +1,4 @@
-"""Match conditions: expressions that decide whether a policy or a webhook applies.
+"""Match conditions: CEL expressions that decide whether a policy or webhook applies to a request.
 
 Source: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook/matchconditions.
 """
@@ -23,7 +23,7 @@ from bayplan.cel.types import BOOL
 
 
 class MatchProblem(Exception):
-    """Conditions failed, and the failure policy denies the request."""
+    """A match condition could not be evaluated, and the failure policy denies the request."""
 
 
 class Conditions(NamedTuple):
@@ -31,8 +31,8 @@ class Conditions(NamedTuple):
 
     Attributes:
         expressions: the expressions, in order.
-        fails: whether a failure denies the request; otherwise the hook is skipped.
-        variables: the variables of the policy.
+        fails: whether an evaluation error denies the request; otherwise the hook is skipped.
+        variables: the variables of the policy, as names and expressions.
     """
 
     expressions: Sequence[Expression] = ()
@@ -40,10 +40,10 @@ class Conditions(NamedTuple):
     variables: Sequence[tuple[str, Expression]] = ()
 
     def meet(self, values: Mapping[str, object]) -> bool:
-        """Return whether all conditions hold.
+        """Return whether all conditions are true. If one cannot be evaluated and failures are ignored, return False.
 
         Raises:
-            MatchProblem: a condition failed, none was false, and failures deny the request.
+            MatchProblem: a condition cannot be evaluated, none is false, and failures deny the request.
         """
         if not self.expressions:
             return True
@@ -69,7 +69,7 @@ class Conditions(NamedTuple):
 def compile_conditions(
     document: Document, scope: Scope, variables: Iterable[tuple[str, Expression]] = ()
 ) -> Conditions:
-    """Return the match conditions of a policy's spec or of a webhook."""
+    """Return the compiled match conditions of a policy's spec or of a webhook."""
     compiled = [
         compile_expression(str(each.get("expression") or ""), scope, (BOOL,))
         for each in parts(document, "matchConditions")

@@ -1,7 +1,8 @@
-"""Conversion webhooks: objects of a custom resource in a version that is not the stored one.
+"""Conversion webhooks: convert custom resources between the stored version and other served versions.
 
 Conversions are cached by the content of the object, so a list converts many objects with one call, and a watch finds
-the conversions that the write requested. Definitions whose webhook may not be called are served with the strategy `None`.
+the conversions that the write requested. If calling the webhook of a definition is not allowed, its objects are served
+as with the strategy `None`.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/.
 """
@@ -22,9 +23,9 @@ from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
 MAX_OBJECTS = 200
-"""Maximum number of objects of one call."""
+"""Maximum number of objects in one call."""
 MAX_CONVERTED = 20_000
-"""Maximum number of cached objects, each of some kB."""
+"""Maximum number of cached objects, each of which takes a few kB."""
 _TIMEOUT_S = 30
 _CHANGEABLE = ("labels", "annotations")
 _IDENTITY = ("name", "namespace", "generateName")
@@ -32,34 +33,34 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ConversionCache:
-    """LRU cache of the objects that webhooks converted."""
+    """An LRU cache of objects that webhooks have converted."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[bytes, Document] = OrderedDict()
 
     def get(self, key: bytes) -> Document | None:
-        """Return a converted object, or None."""
+        """Return a converted object, or None if it is not cached."""
         found = self._found.get(key)
         if found is not None:
             self._found.move_to_end(key)
         return found
 
     def put(self, key: bytes, document: Document) -> None:
-        """Cache a converted object."""
+        """Cache a converted object, and drop the least recently used one if the cache is full."""
         self._found[key] = document
         if len(self._found) > MAX_CONVERTED:
             self._found.popitem(last=False)
 
 
 class WebhookConverter:
-    """Converts objects of one served version to the stored one and back.
+    """Converts objects between one served version and the stored version.
 
     Args:
         server: the server of the objects.
         resource: the resource in the served version.
-        storage_version: the stored version of the definition.
-        webhook: ``spec.conversion.webhook`` of the definition.
-        cache: the cache of the definition's resource.
+        storage_version: the stored version.
+        webhook: the definition's ``spec.conversion.webhook``.
+        cache: the cache that all versions of the definition share.
     """
 
     def __init__(
@@ -82,7 +83,12 @@ class WebhookConverter:
         return self._converted(document, self._served, self._stored)
 
     def from_storage(self, document: Document) -> Document:
-        """Return a stored object in the served version; raises the same errors."""
+        """Return a stored object in the served version.
+
+        Raises:
+            ApiError: the webhook fails.
+            CallsNeededError: the webhook must be called first.
+        """
         return self._converted(document, self._stored, self._served)
 
     def _converted(self, document: Document, source: str, target: str) -> Document:
@@ -100,7 +106,10 @@ class WebhookConverter:
         return hashlib.sha256(target.encode() + _encode(_content(document))).digest()
 
     def _ask(self, document: Document, source: str, target: str) -> None:
-        """Convert an object, and other objects of its table that have not been converted yet in the same call."""
+        """Convert an object.
+
+        If it is a stored object, convert all other unconverted objects of its table in the same calls.
+        """
         wanted = [document]
         if source == self._stored:
             keys = {self._key(document, target)}
@@ -143,7 +152,7 @@ class WebhookConverter:
         return ApiError(500, f"conversion webhook for {where} failed: {why}", reason="")
 
     def _checked(self, answer: Answer, documents: list[Document], source: str, target: str) -> list[Document]:
-        """Return the objects of a response.
+        """Return the objects in a response.
 
         Raises:
             ApiError: the call failed, or the response is invalid.
@@ -173,7 +182,7 @@ class WebhookConverter:
 
 
 def _conversion_problem(found: Document, before: Document, api_version: str, kind: str) -> str:
-    """Return the change that a webhook may not make to an object, or an empty string."""
+    """Return upstream's message about a change that webhooks must not make, or an empty string."""
     if found.get("apiVersion") != api_version:
         got = found.get("apiVersion") or ""
         return f"converted object at index INDEX: invalid groupVersion (expected {api_version}, received {got})"
@@ -190,14 +199,14 @@ def _conversion_problem(found: Document, before: Document, api_version: str, kin
 
 
 def _content(document: Document) -> Document:
-    """Return the part of an object that a conversion depends on: all but the server's part of the metadata."""
+    """Return the parts of an object that a conversion depends on: everything except metadata that the server sets."""
     metadata = part(document, "metadata")
     kept = {name: metadata[name] for name in (*_IDENTITY, *_CHANGEABLE) if name in metadata}
     return {**{k: v for k, v in document.items() if k not in ("apiVersion", "kind")}, "metadata": kept}
 
 
 def _with_metadata(document: Document, converted: Document) -> Document:
-    """Return a converted object with the metadata of the original, of which only labels and annotations may change."""
+    """Return a converted object with the original's metadata, of which only labels and annotations may change."""
     metadata = {name: value for name, value in part(document, "metadata").items() if name not in _CHANGEABLE}
     new = part(converted, "metadata")
     metadata |= {name: new[name] for name in _CHANGEABLE if new.get(name)}
@@ -206,7 +215,7 @@ def _with_metadata(document: Document, converted: Document) -> Document:
 
 
 def attach_converters(server: Server, definition: Document) -> None:
-    """Set the converters of a definition's served versions, if it has a conversion webhook."""
+    """Set the converters of a definition's served versions if it has a conversion webhook."""
     spec = part(definition, "spec")
     conversion = part(spec, "conversion")
     if conversion.get("strategy") != "Webhook":

@@ -1,6 +1,6 @@
 """JSON patches of webhooks and policies, with Go's error messages.
 
-Source of the messages: gopkg.in/evanphx/json-patch.v4, which kube-apiserver applies patches with.
+Source of the messages: gopkg.in/evanphx/json-patch.v4, with which kube-apiserver applies patches.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ _MISSING = "missing value"
 
 
 class PatchProblem(Exception):
-    """A patch that can't be applied.
+    """A patch cannot be applied.
 
     Attributes:
-        is_test: whether a ``test`` operation found a different value.
+        is_test: whether the reason is a ``test`` operation that found a different value.
     """
 
     def __init__(self, text: str, *, is_test: bool = False) -> None:
@@ -27,7 +27,7 @@ def apply_operations(document: Document, operations: list[Document]) -> Document
     """Return an object with a patch applied.
 
     Raises:
-        PatchProblem: an operation can't be applied, or the result is not an object.
+        PatchProblem: an operation cannot be applied, or the result is not an object.
     """
     if len(operations) > MAX_OPERATIONS:
         raise PatchProblem(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
@@ -41,7 +41,7 @@ def apply_operations(document: Document, operations: list[Document]) -> Document
 
 
 def _explained(document: object, operations: list[Document], problem: JsonPatchError) -> PatchProblem:
-    """Return Go's message for the first operation that does not apply."""
+    """Return Go's message for the first operation that cannot be applied."""
     for operation in operations:
         try:
             document = json_patch(document, [operation])
@@ -80,7 +80,7 @@ def _operation_problem(document: object, name: str, path: str, operation: Docume
 
 
 def _container(document: object, path: str) -> object:
-    """Return the container of a path's last element, or None if it does not exist."""
+    """Return the list or map that contains a path's last element, or None if it does not exist."""
     for token in path.split("/")[1:-1]:
         key = token.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict):

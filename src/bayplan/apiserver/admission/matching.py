@@ -1,4 +1,4 @@
-"""Whether a hook applies to a request: rules, equivalent resources, selectors of namespaces and objects.
+"""Matching of hooks and requests: rules, equivalent resources, namespace selectors and object selectors.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook/predicates and policy/matching.
 """
@@ -26,21 +26,21 @@ _NEVER_POLICED = frozenset(("tokenreviews", "subjectaccessreviews", "localsubjec
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Return whether a request concerns the configuration of admission itself: hooks are never called for it."""
+    """Return whether a request writes a hook's own configuration, for which hooks are never called."""
     return attributes.kind.group == EXEMPT_GROUP and attributes.kind.kind in _EXEMPT
 
 
 def is_never_policed(attributes: Attributes) -> bool:
-    """Return whether policies never see a request, because nothing is stored."""
+    """Return whether policies never see a request: reviews, which are not stored, and the configuration of hooks."""
     return attributes.resource.name in _NEVER_POLICED or is_exempt(attributes)
 
 
 def match_rules(rules: Sequence[Document], policy: object, attributes: Attributes) -> Match | None:
-    """Return the form in which a request matches one of the rules, or None.
+    """Return the resource and kind in which a request matches one of the rules, or None if it matches none.
 
     Args:
-        rules: rules with operations, groups, versions, resources, and possibly names.
-        policy: ``Exact`` or ``Equivalent``: whether other versions of a resource match.
+        rules: rules with operations, groups, versions, resources, and possibly resource names.
+        policy: ``Exact``, or ``Equivalent`` if rules also match other versions of the requested resource.
         attributes: the request.
     """
     for rule in rules:
@@ -57,7 +57,7 @@ def match_rules(rules: Sequence[Document], policy: object, attributes: Attribute
 
 
 def equivalents(attributes: Attributes) -> list[Resource]:
-    """Return the resources that serve the same objects, in the order of discovery."""
+    """Return the resources that serve the same objects as the requested one, in discovery order."""
     resource, subresource = attributes.resource, attributes.subresource
     found = (each for each in attributes.world.registry.all() if each.table == resource.table)
     return [each for each in found if not subresource or subresource in each.subresources]
@@ -92,7 +92,7 @@ def _names(pattern: str, resource: str, subresource: str) -> bool:
 
 
 def in_namespaces(selector: Document, attributes: Attributes) -> bool:
-    """Return whether the namespace of a request matches a selector.
+    """Return whether the namespace of a request matches a selector. Cluster-scoped objects always match.
 
     Raises:
         ApiError: the namespace does not exist.
@@ -127,7 +127,12 @@ def _labels(document: Document | None) -> Mapping[str, str]:
 
 
 def match_criteria(criteria: Document, attributes: Attributes, rules: str = "resourceRules") -> Match | None:
-    """Return the form in which a request matches the constraints of a policy or a binding, or None.
+    """Return the resource and kind in which a request matches the constraints of a policy or binding, or None.
+
+    Args:
+        criteria: the constraints.
+        attributes: the request.
+        rules: the field of the constraints that contains the rules.
 
     Raises:
         ApiError: the namespace of the request does not exist.

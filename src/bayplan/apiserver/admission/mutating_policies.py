@@ -1,4 +1,4 @@
-"""MutatingAdmissionPolicies: apply configurations and JSON patches that expressions compute.
+"""MutatingAdmissionPolicies: change objects by apply configurations and JSON patches that CEL expressions compute.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/mutating; KEP-3962.
 """
@@ -51,14 +51,27 @@ BINDINGS = "admissionregistration.k8s.io/mutatingadmissionpolicybindings"
 
 
 class Mutation(NamedTuple):
-    """One change that a policy makes."""
+    """One mutation of a policy.
+
+    Attributes:
+        is_patch: whether the expression returns a JSON patch; otherwise it returns an apply configuration.
+        expression: the compiled expression.
+    """
 
     is_patch: bool
     expression: Expression
 
 
 class Policy(NamedTuple):
-    """A compiled policy with its bindings."""
+    """A compiled policy with its bindings.
+
+    Attributes:
+        document: the policy object.
+        bindings: the binding objects.
+        conditions: the match conditions.
+        variables: the names and expressions of its variables.
+        mutations: the mutations, in order.
+    """
 
     document: Document
     bindings: list[Document]
@@ -78,12 +91,19 @@ class Policy(NamedTuple):
 
     @property
     def is_reinvoked(self) -> bool:
-        """Whether it is called again after others have changed the object."""
+        """Whether the policy is called again if other hooks change the object after it."""
         return part(self.document, "spec").get("reinvocationPolicy") == "IfNeeded"
 
 
 class Invocation(NamedTuple):
-    """A policy that applies to a request, with one parameter."""
+    """A policy to evaluate for a request, with one binding and one parameter.
+
+    Attributes:
+        policy: the policy.
+        binding: the binding.
+        match: the resource and kind in which the request matches.
+        param: the parameter object; None if the policy has no parameters.
+    """
 
     policy: Policy
     binding: Document
@@ -92,7 +112,7 @@ class Invocation(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Key that identifies an invocation within one request."""
+        """The names of policy, binding and parameter, which identify an invocation within one request."""
         metadata = part(self.param or {}, "metadata")
         names = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
         return (self.policy.name, name_of(self.binding), *names)
@@ -111,11 +131,11 @@ class _Failure(NamedTuple):
 
 
 class MutationProblem(Exception):
-    """A mutation that cannot be applied."""
+    """A mutation cannot be applied."""
 
 
 def compiled_policies(world: World) -> list[Policy]:
-    """Return the policies with bindings, sorted by name."""
+    """Return the policies that have bindings, sorted by name."""
     bindings = bindings_of(world, BINDINGS)
     return [
         compile_policy(policy, bindings[name_of(policy)])
@@ -125,7 +145,7 @@ def compiled_policies(world: World) -> list[Policy]:
 
 
 def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
-    """Return a policy with compiled expressions. Compile errors are reported when an expression is evaluated."""
+    """Return a compiled policy. If an expression does not compile, its evaluation reports the error."""
     spec = part(policy, "spec")
     variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
     patching = scope._replace(patches=True)
@@ -143,10 +163,10 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
 
 
 def mutate(policies: list[Policy], attributes: Attributes, again: Reinvocation) -> bool:
-    """Apply all policies to the object of a request; return whether any was evaluated.
+    """Apply all matching policies to the object of a request, and return whether any mutation was applied.
 
     Raises:
-        ApiError: one fails, and its failure policy is Fail.
+        ApiError: a policy fails, and its failure policy is Fail.
     """
     failures: list[_Failure] = []
     invocations = [each for policy in policies for each in _invocations(policy, attributes, failures)]
@@ -182,7 +202,7 @@ def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure
 
 
 def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation, failures: list[_Failure]) -> bool:
-    """Apply the mutations of one policy; return whether any could be applied."""
+    """Apply the mutations of one policy, and return whether any could be applied."""
     policy = invocation.policy
     try:
         if not policy.conditions.meet({**_values(invocation, attributes), "namespaceObject": None}):
@@ -256,7 +276,11 @@ def _operation(value: object) -> Document:
 
 
 def _check_type_names(value: object) -> None:
-    """Reject objects whose type does not match the name of their field."""
+    """Raise if the type name of an object in a value does not match the path of its field, such as ``Object.spec``.
+
+    Raises:
+        MutationProblem: a type name does not match.
+    """
     if not isinstance(value, Message):
         return
     problems = list(_type_problems(value, "Object"))
@@ -300,7 +324,7 @@ def _applied(kind: FieldType) -> Callable[[Document, object], Document]:
 
 
 def _atomics(kind: FieldType, value: object, path: str) -> Iterator[str]:
-    """Yield the paths of atomic values that a configuration sets."""
+    """Yield the paths of the atomic lists and maps that a configuration sets, which policies must not mutate."""
     if isinstance(value, dict):
         if kind.merge is Merge.LEAF:
             yield path

@@ -1,9 +1,10 @@
-"""Webhook responses for synchronous code: missing responses are fetched, and the request is retried.
+"""Webhook responses for synchronous code: if a response is missing, the caller makes the call and retries the request.
 
-Writes are synchronous, so that nothing changes between reading an object and writing it. A write that needs an external
-response raises `CallsNeededError` before it stores anything; its caller makes the calls while the event loop keeps running, and
-retries the write, which then finds the responses. `Session` replays time, uids, names and addresses, so that the second attempt
-sends the same requests; if the cluster has changed in between, it sends new ones, as upstream does after a conflict.
+Writes are synchronous, so that nothing changes between reading an object and writing it. A write that needs a webhook's
+response raises `CallsNeededError` before it stores anything. Its caller makes the calls while the event loop keeps
+running, and retries the write, which then finds the responses. `Session` replays time, uids, names and addresses, so
+that each attempt sends equal requests. If the cluster changes between attempts, the next attempt makes different calls,
+as upstream does after a conflict.
 """
 
 from __future__ import annotations
@@ -21,27 +22,32 @@ from bayplan.apiserver.model.errors import ApiError
 from bayplan.base.plain_data import Document, part
 
 MAX_ATTEMPTS = 64
-"""Maximum number of attempts of a request that needs responses; unless the cluster changes, each attempt gets at least one more."""
+"""Maximum number of attempts of a request that needs webhooks.
+
+Unless the cluster changes, each attempt gets further.
+"""
 MAX_BACKGROUND_ANSWERS = 1024
-"""Maximum number of stored responses for controllers."""
+"""Maximum number of responses stored for retries of controllers."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _DIFFERS = ("name", "uid", "creationTimestamp", "resourceVersion", "managedFields")
-"""Fields that differ between attempts of a controller, because it generates new names: all attempts share one response."""
+"""Metadata that differs between a controller's attempts, such as generated names, and is ignored to find the
+response.
+"""
 
 
 class CallProblem(Exception):
-    """A call failed; the text is upstream's message."""
+    """A webhook call failed; the text is upstream's message."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call.
+    """One webhook call.
 
     Attributes:
-        name: distinguishes it from other calls about the same object.
-        client: ``clientConfig`` of a webhook or of a conversion.
-        body: the body of the request, without uid.
+        name: distinguishes the call from others with the same body.
+        client: the ``clientConfig`` of the webhook.
+        body: the body of the request, without its uid.
         uid_path: the path of the uid in the body.
-        timeout_s: the time limit for the complete response.
+        timeout_s: the time limit of the call in seconds.
     """
 
     name: str
@@ -51,10 +57,10 @@ class Call(msgspec.Struct, frozen=True):
     timeout_s: int
 
     def digest(self, *, loosely: bool = False) -> bytes:
-        """Return a digest that is equal for calls with the same content.
+        """Return a digest that is equal for equal calls.
 
         Args:
-            loosely: whether to ignore the fields that a controller generates in each attempt.
+            loosely: whether to ignore the metadata that a controller generates in each attempt.
         """
         body: object = _outline(self.body) if loosely else self.body
         return hashlib.sha256(_encode([self.name, self.client, body])).digest()
@@ -72,13 +78,13 @@ def _outline(review: Document) -> Document:
 
 
 class Answer(NamedTuple):
-    """The result of a call.
+    """The result of a webhook call.
 
     Attributes:
-        body: the body of the response.
-        uid: the uid of the request.
+        body: the body of the response, empty if there is none.
+        uid: the uid in the request.
         sent: the body of the request.
-        problem: why there is no response, in upstream's words.
+        problem: upstream's message if the call failed, else empty.
     """
 
     body: Document
@@ -88,7 +94,11 @@ class Answer(NamedTuple):
 
 
 class CallsNeededError(Exception):
-    """Responses are missing. Nothing has been stored."""
+    """A request needs responses that are missing. It has not stored anything.
+
+    Attributes:
+        calls: the calls to make before the next attempt.
+    """
 
     def __init__(self, calls: Sequence[Call]) -> None:
         self.calls = tuple(calls)
@@ -96,24 +106,28 @@ class CallsNeededError(Exception):
 
 
 def awaits_answers(needed: CallsNeededError) -> ApiError:
-    """Return the error for a client that cannot wait: its next attempt finds the responses."""
+    """Return the error 503 for a client that cannot wait for webhooks."""
     names = ", ".join(call.name for call in needed.calls)
     return ApiError(503, f"the request waits for admission webhooks: {names}")
 
 
 class Caller(Protocol):
-    """Makes calls."""
+    """Makes webhook calls in the background."""
 
     def send(self, call: Call, endpoint: Endpoint) -> None:
         """Make a call in the background and pass the response to `Outgoing.store`."""
 
 
 class Session:
-    """The attempts of one request: the responses so far, and the generated values that all attempts share.
+    """The state that all attempts of one request share: the responses so far, and generated values.
 
     Args:
-        seed: the seed of the generated values.
-        second: seconds since 1970, the same in all attempts.
+        seed: the seed of the random stream.
+        second: the time of all attempts, in seconds since 1970.
+        uids: the uids to assign, in order.
+
+    Attributes:
+        answers: the responses so far, by the digest of the call.
     """
 
     __slots__ = ("answers", "second", "seed", "uids")
@@ -126,18 +140,21 @@ class Session:
 
 
 class Draws(Protocol):
-    """Source of uids, names and times."""
+    """A source of random choices, uids and times."""
 
     @contextmanager
     def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
-        """Within the context, draw uids, names and times from the random stream of this request."""
+        """Within the context, take random choices, the time and uids from these arguments."""
 
 
 class Outgoing:
-    """Knows which calls are allowed, and finds responses.
+    """Decides which webhook calls are allowed, and finds their responses.
 
     Args:
         targets: the allowed targets; none by default.
+
+    Attributes:
+        caller: makes calls in the background; None without a server.
     """
 
     def __init__(self, targets: Targets | None = None) -> None:
@@ -153,16 +170,16 @@ class Outgoing:
         return bool(self._targets)
 
     def is_allowed(self, client: Document) -> bool:
-        """Return whether the target of a client configuration may be called."""
+        """Return whether the target of a ``clientConfig`` may be called."""
         return self._targets.find(client) is not None
 
     def endpoint(self, call: Call) -> Endpoint | None:
-        """Return the address of a call, or None if the call is not allowed."""
+        """Return the endpoint of a call, or None if the call is not allowed."""
         return self._targets.find(call.client)
 
     @contextmanager
     def attempt(self, session: Session, draws: Draws) -> Iterator[None]:
-        """Run one attempt of a request with the responses so far."""
+        """Within the context, run one attempt of a request, with the responses and generated values of its session."""
         before, self._session = self._session, session
         try:
             with draws.drawing(random.Random(session.seed), session.second, session.uids):
@@ -171,11 +188,11 @@ class Outgoing:
             self._session = before
 
     def answers(self, calls: Sequence[Call]) -> list[Answer]:
-        """Return the responses to some calls.
+        """Return the responses to these calls, in order.
 
         Raises:
-            CallsNeededError: some have no response yet.
-            CallProblem: calls are not possible.
+            CallsNeededError: at least one call has no response yet.
+            CallProblem: there is no server to make calls.
         """
         if not calls:
             return []
@@ -196,7 +213,11 @@ class Outgoing:
         raise CallsNeededError(missing)
 
     def _ask_in_background(self, calls: Sequence[Call]) -> None:
-        """Make calls in the background; the caller retries later."""
+        """Start those calls that are not in progress yet. The caller retries later.
+
+        Raises:
+            CallProblem: there is no server to make calls.
+        """
         if self.caller is None:
             raise CallProblem("failed to call webhook: there is no server that could")
         for call in calls:

@@ -1,4 +1,4 @@
-"""Policies with their bindings, and the parameters that a binding gives its policy.
+"""Bindings and parameters of admission policies.
 
 Source: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/generic.
 """
@@ -18,15 +18,15 @@ from bayplan.objects.selectors import compile_selector_document
 
 
 class ConfigurationProblem(Exception):
-    """A policy or a binding can't be used for a request."""
+    """A policy or binding cannot be evaluated for a request, because of its configuration."""
 
 
 class Bound(NamedTuple):
-    """A policy that applies through a binding.
+    """A binding of a policy that applies to a request.
 
     Attributes:
         binding: the binding.
-        params: one object for each evaluation; None if the policy has no parameters.
+        params: the parameter objects, one per evaluation; None stands for an evaluation without parameter.
     """
 
     binding: Document
@@ -39,7 +39,7 @@ def name_of(document: Document) -> str:
 
 
 def bindings_of(world: World, table: str) -> dict[str, list[Document]]:
-    """Return the bindings of a table by policy name, sorted by their own names."""
+    """Return the bindings in a table by the name of their policy, each list sorted by the binding's name."""
     found: dict[str, list[Document]] = {}
     for binding in world.all(table):
         found.setdefault(str(part(binding, "spec").get("policyName") or ""), []).append(binding)
@@ -47,10 +47,10 @@ def bindings_of(world: World, table: str) -> dict[str, list[Document]]:
 
 
 def match_policy(policy: Document, attributes: Attributes) -> Match | None:
-    """Return the form in which a policy matches a request, or None if it does not match.
+    """Return the resource and kind in which a request matches a policy, or None if it does not match.
 
     Raises:
-        ConfigurationProblem: the match cannot be determined.
+        ConfigurationProblem: the namespace of the request does not exist.
     """
     try:
         return match_criteria(part(policy, "spec", "matchConstraints"), attributes)
@@ -62,7 +62,7 @@ def match_binding(binding: Document, attributes: Attributes) -> bool:
     """Return whether a binding applies to a request.
 
     Raises:
-        ConfigurationProblem: the match cannot be determined.
+        ConfigurationProblem: the namespace of the request does not exist.
     """
     criteria = part(binding, "spec").get("matchResources")
     if not isinstance(criteria, dict):
@@ -74,10 +74,10 @@ def match_binding(binding: Document, attributes: Attributes) -> bool:
 
 
 def param_resource(policy: Document, world: World) -> Resource | None:
-    """Return the resource of a policy's parameters, or None if it has no parameters.
+    """Return the resource of a policy's parameters, or None if the policy has no parameters.
 
     Raises:
-        ConfigurationProblem: the kind is not served.
+        ConfigurationProblem: the kind of the parameters is not served.
     """
     kind = part(policy, "spec").get("paramKind")
     if not isinstance(kind, dict):
@@ -91,16 +91,17 @@ def param_resource(policy: Document, world: World) -> Resource | None:
 
 
 def collect_params(world: World, resource: Resource | None, reference: object, namespace: str) -> list[Document | None]:
-    """Return the parameters that a binding selects.
+    """Return the parameter objects that a binding selects; [None] if it has no parameters.
 
     Args:
-        world: the store.
+        world: the stored objects.
         resource: the resource of the parameters; None if the policy has no parameters.
         reference: the ``paramRef`` of the binding.
         namespace: the namespace of the request.
 
     Raises:
-        ConfigurationProblem: the reference does not fit the kind, or nothing is found and the binding denies in that case.
+        ConfigurationProblem: the reference does not fit the resource; or no object is found, and the binding's
+            `parameterNotFoundAction` is ``Deny``.
     """
     if resource is None or not isinstance(reference, dict):
         return [None]

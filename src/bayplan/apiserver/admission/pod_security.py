@@ -1,7 +1,7 @@
-"""Pod security admission: namespaces say by labels which pods they refuse, and of which they warn.
+"""Pod security admission: labels of a namespace select the level that its pods must meet, or are warned about.
 
-The plugin PodSecurity, without exemptions and with its default configuration: a namespace without labels is privileged. The mode
-``audit`` only writes to an audit log, which does not exist here, so it is not evaluated.
+This is the plugin PodSecurity without exemptions and with its default configuration, so a namespace without labels is
+privileged. The mode ``audit`` is not evaluated: it only writes to an audit log, and Bayplan has none.
 
 Source: https://kubernetes.io/docs/concepts/security/pod-security-admission/
 """
@@ -29,7 +29,7 @@ from bayplan.base.plain_data import Document, part, parts
 
 _PREFIX = "pod-security.kubernetes.io/"
 _ENFORCE, _WARN = f"{_PREFIX}enforce", f"{_PREFIX}warn"
-# Versions alone have no effect, because the default level is privileged. Audit annotations are not shown.
+# A version label alone has no effect, because the default level is privileged.
 _DECIDING = frozenset((_ENFORCE, _WARN))
 _MAX_PODS = 3000
 _TEMPLATES = {
@@ -42,12 +42,12 @@ _TEMPLATES = {
     "batch/jobs": ("spec", "template"),
     "batch/cronjobs": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Path of the pod template of each kind that creates pods, by table."""
+"""The path of the pod template, by table."""
 _POD_SUBRESOURCES = ("", "ephemeralcontainers")
 
 
 class LevelVersion(NamedTuple):
-    """A level in a version, shown as ``restricted:v1.36``."""
+    """A level in a version of the standards, shown as ``restricted:v1.36``."""
 
     level: str
     version: str
@@ -56,24 +56,30 @@ class LevelVersion(NamedTuple):
         return f"{self.level}:{self.version}"
 
     def find(self, pod: Document) -> list[Violation]:
-        """Return the violations of a pod or a pod template."""
+        """Return the violations of this level by a pod or pod template."""
         return violations(self.level, self.version, pod)
 
 
 class Policy(NamedTuple):
-    """The policy of a namespace for its pods."""
+    """The levels that a namespace enforces and warns about."""
 
     enforce: LevelVersion
     warn: LevelVersion
 
 
 def is_policed(labels: Mapping[str, str]) -> bool:
-    """Return whether the labels of a namespace may demand anything: all that a namespace without labels costs."""
+    """Return whether a namespace has labels that may affect its pods.
+
+    Without such labels, no other function is called.
+    """
     return not _DECIDING.isdisjoint(labels)
 
 
 def policy_of(labels: Mapping[str, str]) -> Policy:
-    """Return the policy in the labels of a namespace; a wrong level to enforce counts as restricted, a wrong version as latest."""
+    """Return the policy in the labels of a namespace.
+
+    An invalid enforced level means restricted, an invalid version latest.
+    """
     enforce, warn = labels.get(_ENFORCE, PRIVILEGED), labels.get(_WARN)
     enforce_version, warn_version = (_version(labels, f"{name}-version") for name in (_ENFORCE, _WARN))
     if warn is None and enforce in (BASELINE, RESTRICTED):
@@ -98,15 +104,15 @@ def admit_security(
     Args:
         server: the server that handles the write.
         context: the context of the write.
-        strategy: the strategy of the kind; a refusal also has its warnings.
+        strategy: the strategy of the kind, whose warnings a denial includes.
         new: the complete object, in the stored version.
-        old: the object before, None for a create.
+        old: the current object, None for a create.
 
     Returns:
         The warnings of the plugin.
 
     Raises:
-        ApiError: the pod violates the level that its namespace enforces.
+        ApiError: a pod violates the level that its namespace enforces.
     """
     table, subresource = context.resource.table, context.subresource
     if table == "namespaces":
@@ -131,7 +137,7 @@ def admit_security(
             f'violates PodSecurity "{policy.enforce}": {_detailed(found)}',
         )
         problem = forbidden(context.resource.name, context.resource.group, name, why)
-        # Upstream warns of a valid object before admission validates it.
+        # Upstream collects the strategy's warnings before validating admission.
         problem.warnings = [] if subresource else strategy.warnings(context, new, old)
         raise problem
     return [] if policy.warn == policy.enforce else _warnings(policy.warn, new)
@@ -147,7 +153,7 @@ def _detailed(found: list[Violation]) -> str:
 
 
 def _matters(new: Document, old: Document) -> bool:
-    """Return whether an update of a pod is checked: it adds containers, or changes an image."""
+    """Return whether an update of a pod must be checked: it changes the images or the number of containers."""
     for kind in ("containers", "initContainers"):
         if [each.get("image") for each in parts(new, kind)] != [each.get("image") for each in parts(old, kind)]:
             return True
@@ -197,7 +203,7 @@ def _counted(names: list[str], reasons: str) -> str:
 
 
 def _first_of_controllers(pods: list[Document]) -> list[Document]:
-    """Return pods, with those at the end whose controller has an earlier pod."""
+    """Return the pods reordered: pods whose controller already has an earlier pod come last."""
     first, later, seen = list[Document](), list[Document](), set[object]()
     for pod in pods:
         owners = parts(part(pod, "metadata"), "ownerReferences")

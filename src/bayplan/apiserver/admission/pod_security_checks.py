@@ -1,7 +1,6 @@
-"""The checks of the pod security standards, by level and version: what a pod must not, or must, set.
+"""The checks of the pod security standards, by level and version.
 
-Facts and texts are those of k8s.io/pod-security-admission v0.36.3.
-
+Rules and messages are those of k8s.io/pod-security-admission v0.36.3.
 Source: https://kubernetes.io/docs/concepts/security/pod-security-standards/
 """
 
@@ -21,7 +20,7 @@ class Violation(NamedTuple):
     """A violation that a check found in a pod.
 
     Attributes:
-        reason: the problem in a few words, the same for many pods.
+        reason: the problem in a few words, without names from the pod.
         detail: the containers, volumes or values with the problem.
     """
 
@@ -30,17 +29,17 @@ class Violation(NamedTuple):
 
 
 CheckPod = Callable[[Document], Violation | None]
-"""A rule about a pod or a pod template: an object with ``metadata`` and ``spec``."""
+"""A rule: returns the violation of a pod or pod template (an object with ``metadata`` and ``spec``), or None."""
 
 
 class Check(NamedTuple):
-    """One check in all versions.
+    """One check in all its versions.
 
     Attributes:
-        name: the name, which orders the checks of a level.
+        name: the name; each level's checks run in order of their names.
         level: ``baseline`` or ``restricted``.
-        versions: minor versions of Kubernetes, ascending, each with the rule that applies from it on.
-        replaces: the baseline check that this one replaces where it applies.
+        versions: pairs of a Kubernetes minor version and the rule that applies from it on, ascending.
+        replaces: the name of the baseline check that this restricted check replaces, or empty.
     """
 
     name: str
@@ -49,17 +48,17 @@ class Check(NamedTuple):
     replaces: str = ""
 
     def rule(self, minor: int) -> CheckPod | None:
-        """Return the rule of a minor version, or None if there is none yet."""
+        """Return the rule that applies in a minor version, or None if the check was added later."""
         return next((rule for since, rule in reversed(self.versions) if since <= minor), None)
 
 
 def violations(level: str, version: str, pod: Document) -> list[Violation]:
-    """Return the violations of a pod, in the order of the checks.
+    """Return the violations of a level by a pod, in the order of the checks.
 
     Args:
         level: the level.
-        version: ``latest`` or ``v1.N``; a version after the newest rule means the newest.
-        pod: the defaulted pod or pod template; only ``metadata`` and ``spec`` are read.
+        version: ``latest`` or ``v1.N``; for a version after the newest rule, the newest rules apply.
+        pod: a pod or pod template with defaults; only ``metadata`` and ``spec`` are read.
     """
     if level == PRIVILEGED:
         return []
@@ -94,7 +93,7 @@ def _named(noun: str, names: Sequence[str]) -> str:
 
 
 def _setters(pod: bool, containers: Sequence[str]) -> str:
-    """Return the parts of a pod that set a field: ``pod``, ``container "a"``, or both."""
+    """Return the parts of a pod that set a field: ``pod``, ``container "a"``, or ``pod and container "a"``."""
     return " and ".join([*(["pod"] if pod else []), *([_named("container", containers)] if containers else [])])
 
 
@@ -102,7 +101,7 @@ def _setters(pod: bool, containers: Sequence[str]) -> str:
 
 
 def _containers(pod: Document) -> Iterator[tuple[str, Document, Document]]:
-    """Yield name, container and security context of all containers."""
+    """Yield the name, the container and its security context, for all containers of a pod."""
     spec = part(pod, "spec")
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for container in parts(spec, kind):
@@ -126,7 +125,7 @@ def _in_user_namespace(pod: Document) -> bool:
 
 
 def _unless(relaxed: Callable[[Document], bool], rule: CheckPod) -> CheckPod:
-    """Return a rule that some pods need not follow."""
+    """Return a rule that ignores the pods for which `relaxed` is true."""
     return lambda pod: None if relaxed(pod) else rule(pod)
 
 
@@ -165,7 +164,7 @@ _DEFAULT_CAPABILITIES = frozenset(
 
 
 def _added_capabilities(pod: Document, allowed: frozenset[str]) -> tuple[list[str], set[str]]:
-    """Return the containers that add disallowed capabilities, and these capabilities."""
+    """Return the names of containers that add disallowed capabilities, and the set of these capabilities."""
     names, added = [], set[str]()
     for name, _, context in _containers(pod):
         found = set(texts(part(context, "capabilities"), "add")) - allowed
@@ -204,7 +203,7 @@ def _host_ports(pod: Document) -> Violation | None:
             names.append(name)
     if not names:
         return None
-    # Ports are sorted as texts: 10, 100, 9.
+    # Upstream sorts ports as strings: 10, 100, 9.
     listed = ", ".join(sorted(ports))
     return Violation("hostPort", f"{_named('container', names)} {_use(names)} {_count('hostPort', ports)} {listed}")
 
@@ -440,6 +439,6 @@ CHECKS = (
           ((19, _seccomp_profile(required=True)), (25, _unless(_of_windows, _seccomp_profile(required=True)))),
           replaces="seccompProfile_baseline"),
 )  # fmt: skip
-"""All checks: those of the baseline, then those of restricted, each by name, which is the order of messages."""
+"""All checks in the order of messages: baseline before restricted, each sorted by name."""
 
 _NEWEST = max(since for check in CHECKS for since, _ in check.versions)

@@ -1,4 +1,4 @@
-"""Reinvocation of mutating hooks whose object has changed since their first call.
+"""Reinvocation of mutating hooks if the object changes after their first call.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#reinvocation-policy
 """
@@ -11,7 +11,9 @@ from bayplan.base.plain_data import Document
 
 
 class Reinvocation:
-    """The state of one type of hooks over the two rounds of a request.
+    """Decides which hooks run in the second of the two rounds of a request.
+
+    Policies and webhooks have separate instances.
 
     Attributes:
         is_second: whether the second round is running.
@@ -26,23 +28,26 @@ class Reinvocation:
         self._last_output: Document | None = None
 
     def begin(self, document: Document | None) -> None:
-        """Begin a round; in the second, all hooks are due if built-in admission or other hooks have changed the object."""
+        """Begin a round.
+
+        In the second round, schedule all noted hooks if the object has changed since the end of the first.
+        """
         if self.is_second and document != self._last_output:
             self.require()
 
     def end(self, document: Document | None) -> None:
-        """End a round with the current object."""
+        """End a round with this object."""
         self._last_output = document
 
     def require(self) -> None:
-        """Schedule the hooks that have been called so far and allow reinvocation."""
+        """Schedule the hooks noted so far for the second round, because the object has changed after their calls."""
         self._due |= self._asked
         self._asked.clear()
 
     def is_due(self, key: Hashable) -> bool:
-        """Return whether a hook is called in this round; in the first round, all hooks are."""
+        """Return whether to call a hook in this round: always in the first, and if scheduled in the second."""
         return not self.is_second or key in self._due
 
     def note(self, key: Hashable) -> None:
-        """Record the call of a hook that may be called again."""
+        """Record the call of a hook that allows reinvocation."""
         self._asked.add(key)

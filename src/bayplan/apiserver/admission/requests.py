@@ -1,4 +1,4 @@
-"""A request in the form that policies and webhooks receive, and the namespace in the form that policies receive."""
+"""A request in the form that policies and webhooks receive, and a namespace in the form that policies receive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMESPACE_METADATA = (
 
 
 def admission_request(attributes: Attributes, match: Match) -> Document:
-    """Return an AdmissionRequest without uid and objects."""
+    """Return the AdmissionRequest of a request, without uid, objects, dryRun and options."""
     asked, got = attributes.resource, match.resource
     request: Document = {
         "kind": match.kind._asdict(),
@@ -36,7 +36,13 @@ def admission_request(attributes: Attributes, match: Match) -> Document:
 
 
 def admission_values(attributes: Attributes, match: Match, *, with_namespace: bool = True) -> Mapping[str, object]:
-    """Return the ``request`` variable of expressions."""
+    """Return the values of the variables that policy expressions can use, except `params` and `variables`.
+
+    Args:
+        attributes: the request.
+        match: the resource and kind in which the policy receives the request.
+        with_namespace: whether to look up the namespace; otherwise `namespaceObject` is null.
+    """
     new, old = attributes.versions(match)
     request = admission_request(attributes, match) | {"dryRun": attributes.dry_run, "options": attributes.options}
     namespace: object = None
@@ -54,7 +60,7 @@ def admission_values(attributes: Attributes, match: Match, *, with_namespace: bo
 
 
 def namespace_value(namespace: Document) -> Document:
-    """Return the ``namespaceObject`` variable of expressions."""
+    """Return the value of the variable `namespaceObject` for a namespace."""
     metadata = part(namespace, "metadata")
     shown = {name: metadata[name] for name in _NAMESPACE_METADATA if name in metadata}
     return {"metadata": shown, "spec": part(namespace, "spec"), "status": part(namespace, "status")}

@@ -1,6 +1,7 @@
 """Allowed targets of webhook calls, and the endpoint of a call. By default no target is allowed.
 
-Objects name URLs and services; the server connects to neither unless `--webhooks` allows it, whichever user wrote the object.
+Webhook configurations name URLs and services. The server connects to them only if `--webhooks` allows it, regardless of
+the user who wrote the configuration.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Endpoint(NamedTuple):
 
     Attributes:
         place: the host and port to connect to.
-        server_name: the name that the certificate must be valid for.
-        authority: the host and port as in the URL.
+        server_name: the host name for which the certificate must be valid.
+        authority: the host and port for the Host header and messages.
         path: the path of the request.
     """
 
@@ -46,16 +47,16 @@ class Endpoint(NamedTuple):
     path: str
 
     def url(self, timeout_s: int) -> str:
-        """Return the URL in the form used in messages."""
+        """Return the URL of the call, in the form used in messages."""
         return f"https://{self.authority}{self.path}?timeout={timeout_s}s"
 
 
 class Targets:
-    """The allowed targets.
+    """The allowed targets of webhook calls.
 
     Args:
-        allowed: ``loopback``, ``any``, ``HOST:PORT``, or ``WHAT=HOST:PORT``, which redirects calls to a service
-            (``NAMESPACE/NAME`` or ``NAMESPACE/NAME:PORT``) or of a host and port .
+        allowed: entries of the form ``loopback``, ``any``, ``HOST:PORT``, or ``WHAT=HOST:PORT``. The last one redirects
+            calls to WHAT, which is a service (``NAMESPACE/NAME`` or ``NAMESPACE/NAME:PORT``) or a host and port.
 
     Raises:
         InputError: an entry has an invalid form.
@@ -88,7 +89,7 @@ class Targets:
             self._moved[_place(what, entry)] = _place(place, entry)
 
     def find(self, client: Document) -> Endpoint | None:
-        """Return the endpoint of a client configuration (``url`` or ``service``), or None if it may not be called."""
+        """Return the endpoint of a ``clientConfig`` (with ``url`` or ``service``), or None if it must not be called."""
         service = part(client, "service")
         if service:
             return self._service(service)
@@ -112,7 +113,7 @@ class Targets:
 
 
 def service_endpoint(service: Document, place: Place) -> Endpoint:
-    """Return the target of calls to a service at an address."""
+    """Return the endpoint for calls to a service, of which `place` is the address."""
     server, path, port = (
         f"{service.get('name')}.{service.get('namespace')}.svc",
         str(service.get("path") or ""),

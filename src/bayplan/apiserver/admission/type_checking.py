@@ -1,7 +1,7 @@
 """Type checks of ValidatingAdmissionPolicies against the kinds that they match: warnings for the status of a policy.
 
-Expressions are dynamic when they run, so a misspelt field is only found when an object is checked. The controller
-``validatingadmissionpolicy-status`` therefore compiles them once more with the types of the matched kinds.
+Expressions are untyped when they run, so a misspelt field would only be noticed when a matching object is written. The
+controller ``validatingadmissionpolicy-status`` therefore also compiles them with the types of the matched kinds.
 
 Source: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/validating/typechecking.go.
 """
@@ -24,7 +24,7 @@ from bayplan.cel.types import DYN, CelType
 from bayplan.formats.schema import FieldFacts, schema
 
 MAX_KINDS = 10
-"""The kinds that one rule of a policy is checked against."""
+"""Maximum number of kinds against which one rule of a policy is checked."""
 _MAX_DEPTH = 20
 _TEXTS = ("Time", "MicroTime")
 
@@ -35,10 +35,10 @@ class _Kind(NamedTuple):
 
 
 def expression_warnings(policy: Document, registry: ResourceRegistry) -> list[Document]:
-    """Return the warnings for the status of a policy.
+    """Return the warnings for the status of a policy (``status.typeChecking.expressionWarnings``).
 
     Args:
-        policy: the complete object.
+        policy: the policy.
         registry: the served resources.
     """
     spec = part(policy, "spec")
@@ -55,7 +55,7 @@ def expression_warnings(policy: Document, registry: ResourceRegistry) -> list[Do
 
 
 def _matched(spec: Document, registry: ResourceRegistry) -> Iterator[_Kind]:
-    """Yield the kinds that a policy names, ordered by group, version and kind; rules with wildcards name none."""
+    """Yield the kinds that a policy names, sorted by group, version and kind. Rules with wildcards name none."""
     found: dict[tuple[str, str, str], Resource] = {}
     for rule in parts(part(spec, "matchConstraints"), "resourceRules"):
         groups, versions = texts(rule, "apiGroups"), texts(rule, "apiVersions")
@@ -78,7 +78,7 @@ def _matched(spec: Document, registry: ResourceRegistry) -> Iterator[_Kind]:
 
 
 def kind_type(resource: Resource) -> SchemaType | None:
-    """Return the type of a kind's objects, or None if it is unknown."""
+    """Return the type of a kind's objects, or None if the schema is unknown."""
     if resource.custom is not None:
         found = part(resource.custom, "schema", "openAPIV3Schema")
     elif resource.type_name in schema().types:
@@ -118,7 +118,7 @@ def _field(facts: FieldFacts, depth: int) -> Document:
 
 
 def _problem(text: str, kind: _Kind, spec: Document) -> str:
-    """Return the type errors of an expression for objects of a kind."""
+    """Return the type errors of an expression for objects of a kind, or an empty string."""
     scope = Scope(params=spec.get("paramKind") is not None, variables=())
     names, objects = environment(scope)
     names |= {"object": kind.type.type, "oldObject": kind.type.type}

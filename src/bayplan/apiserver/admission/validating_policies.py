@@ -1,6 +1,7 @@
-"""ValidatingAdmissionPolicies: matching of requests, evaluation, and the resulting denials.
+"""ValidatingAdmissionPolicies: match requests, evaluate expressions, and deny requests.
 
-Audit annotations are evaluated, because they can fail, but not stored: there is no audit log.
+Audit annotations are evaluated, because a failure can deny the request, but they are not stored: Bayplan has no audit
+log.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/validating; KEP-3488.
 """
@@ -44,7 +45,14 @@ _MAX_MESSAGE_BYTES = 5 * 1024
 
 
 class Validation(NamedTuple):
-    """One rule of a policy."""
+    """One validation of a policy.
+
+    Attributes:
+        expression: must return true for a valid request.
+        message: the message of a denial, or empty.
+        message_expression: computes the message of a denial; None if there is none.
+        reason: the reason of a denial, such as "Invalid".
+    """
 
     expression: Expression
     message: str
@@ -53,7 +61,16 @@ class Validation(NamedTuple):
 
 
 class Policy(NamedTuple):
-    """A compiled policy with its bindings."""
+    """A compiled policy with its bindings.
+
+    Attributes:
+        document: the policy object.
+        bindings: the binding objects.
+        conditions: the match conditions.
+        variables: the names and expressions of its variables.
+        validations: the validations, in order.
+        annotations: the value expressions of the audit annotations.
+    """
 
     document: Document
     bindings: list[Document]
@@ -74,7 +91,7 @@ class Policy(NamedTuple):
 
 
 class Denial(NamedTuple):
-    """A denial of a request by a policy; failures have no reason."""
+    """A denial of a request by a policy. The reason is empty if the policy could not be evaluated."""
 
     message: str
     reason: str = ""
@@ -87,7 +104,7 @@ class _Denied(NamedTuple):
 
 
 def compiled_policies(world: World) -> list[Policy]:
-    """Return the policies with bindings, sorted by name."""
+    """Return the policies that have bindings, sorted by name."""
     bindings = bindings_of(world, BINDINGS)
     return [
         compile_policy(policy, bindings[name_of(policy)])
@@ -97,7 +114,7 @@ def compiled_policies(world: World) -> list[Policy]:
 
 
 def compile_variables(spec: Document, scope: Scope) -> tuple[tuple[tuple[str, Expression], ...], Scope]:
-    """Return the compiled variables of a policy, and the scope of the expressions that use them."""
+    """Return a policy's variables (names and compiled expressions), and the scope of the expressions that use them."""
     found: list[tuple[str, Expression]] = []
     scope = scope._replace(variables=())
     for variable in parts(spec, "variables"):
@@ -109,7 +126,7 @@ def compile_variables(spec: Document, scope: Scope) -> tuple[tuple[tuple[str, Ex
 
 
 def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
-    """Return a policy with compiled expressions. Compile errors are reported when an expression is evaluated."""
+    """Return a compiled policy. If an expression does not compile, its evaluation reports the error."""
     spec = part(policy, "spec")
     variables, scope = compile_variables(spec, Scope(params=isinstance(spec.get("paramKind"), dict)))
     message_scope = scope._replace(authorizer=False)
@@ -136,7 +153,7 @@ def compile_policy(policy: Document, bindings: list[Document]) -> Policy:
 
 
 def validate(policies: list[Policy], attributes: Attributes) -> None:
-    """Evaluate all policies for a request; add their warnings to the request.
+    """Evaluate all policies for a request, and add their warnings to it.
 
     Raises:
         ApiError: a policy denies the request.
@@ -179,7 +196,9 @@ def _asked(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
 def _bound(
     policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes
 ) -> Iterator[_Denied]:
-    """Yield the denials of a policy with one parameter, after applying the validation actions of the binding."""
+    """Yield the denials by a policy with one parameter, and add its warnings, as the binding's validation actions
+    request.
+    """
     denials, failures = decisions(policy, values)
     for denial in denials:
         for action in texts(part(binding, "spec"), "validationActions"):
@@ -193,7 +212,10 @@ def _bound(
 
 
 def decisions(policy: Policy, values: Mapping[str, object]) -> tuple[list[Denial], list[Denial]]:
-    """Return the denials of a request by a policy, and failures of its audit annotations, which always deny."""
+    """Return the denials of a request by a policy, and the failures of its audit annotations.
+
+    The binding's validation actions apply only to the first list: failures of annotations always deny.
+    """
     without_namespace = {**values, "namespaceObject": None}
     try:
         if not policy.conditions.meet(without_namespace):
@@ -231,7 +253,9 @@ def _failed(policy: Policy, message: str) -> list[Denial]:
 
 
 def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budget: Budget) -> Denial | None:
-    """Return None if a rule holds, a denial without a message if it does not, and one without a reason if it failed."""
+    """Return None if a validation passes, else a Denial: without message if it does not, without reason if it fails to
+    run.
+    """
     try:
         holds = evaluation.run(validation.expression, budget)
     except RunProblem as problem:
@@ -240,7 +264,7 @@ def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budg
 
 
 def _messages(policy: Policy, values: Mapping[str, object], budget: Budget) -> list[str]:
-    """Return the results of message expressions; empty if there are none, or the result is unusable."""
+    """Return the result of each validation's message expression; "" if there is none, or if its result is unusable."""
     evaluation = Evaluation(values, policy.variables)
     found: list[str] = []
     for validation in policy.validations:

@@ -1,7 +1,7 @@
-"""Admission webhooks: matching of requests, the review they receive, and the handling of their responses.
+"""Admission webhooks: match requests, build reviews, and evaluate the responses.
 
-Responses come from external processes, so a first attempt raises `CallsNeededError`; see `Outgoing`. Audit annotations in responses
-are ignored, because there is no audit log.
+The responses come from other processes, so a request's first attempt raises `CallsNeededError`; see `Outgoing`. Audit
+annotations in responses are ignored, because Bayplan has no audit log.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook;
 https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/.
@@ -39,8 +39,8 @@ class Webhook(NamedTuple):
     """A webhook of a configuration.
 
     Attributes:
-        key: the configuration's name, the webhook's name and its position, which identify it.
-        document: the webhook.
+        key: identifies the webhook: the name of the configuration, its own name, and its position.
+        document: the webhook's entry in the configuration.
         conditions: the compiled match conditions.
     """
 
@@ -60,7 +60,7 @@ class Webhook(NamedTuple):
 
 
 def compiled_webhooks(world: World, *, mutating: bool) -> list[Webhook]:
-    """Return the webhooks of all configurations, sorted by the configurations' names."""
+    """Return the webhooks of all configurations of one type, sorted by the name of the configuration."""
     scope = Scope(params=False, authorizer=True)
     return [
         Webhook((name_of(each), str(hook.get("name")), index), hook, compile_conditions(hook, scope))
@@ -73,7 +73,7 @@ def compiled_webhooks(world: World, *, mutating: bool) -> list[Webhook]:
 
 
 def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, outgoing: Outgoing) -> bool:
-    """Call mutating webhooks for a request, one after another; return whether any changed the object.
+    """Call the mutating webhooks that match a request one after another; return whether any changed the object.
 
     Raises:
         ApiError: a webhook denies the request, or fails and its failure policy is Fail.
@@ -103,7 +103,7 @@ def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, ou
 
 
 def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -> None:
-    """Call all validating webhooks for a request, in parallel.
+    """Call the validating webhooks that match a request, all at the same time.
 
     Raises:
         ApiError: a webhook denies the request, or fails and its failure policy is Fail.
@@ -132,13 +132,16 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
 
 
 def _is_silent(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
-    """Return whether a webhook is skipped because calling it is not allowed."""
+    """Return whether to skip a webhook because calling it is not allowed.
+
+    If its service is missing, the call fails instead.
+    """
     client = part(hook.document, "clientConfig")
     return not outgoing.is_allowed(client) and not (outgoing.is_on and _missing_service(client, attributes))
 
 
 def _missing_service(client: Document, attributes: Attributes) -> str:
-    """Return the name of a webhook's service if that service does not exist; otherwise an empty string."""
+    """Return the name of a webhook's service if that service does not exist, else ""."""
     service = part(client, "service")
     name = str(service.get("name") or "")
     found = attributes.world.find("services", str(service.get("namespace") or ""), name) if name else None
@@ -146,7 +149,9 @@ def _missing_service(client: Document, attributes: Attributes) -> str:
 
 
 def _refused(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
-    """Return the denial that a failure of a validating webhook causes, or None if the failure is ignored."""
+    """Return the error that denies the request after a validating webhook denied it or failed; None to ignore the
+    failure.
+    """
     if isinstance(problem, ApiError):
         return problem
     return _failed(hook, problem) if hook.fails else None
@@ -162,17 +167,17 @@ def _failed(hook: Webhook, problem: CallProblem) -> ApiError:
 
 
 def _warn_of(silent: list[Webhook], attributes: Attributes) -> None:
-    """Add a warning for each webhook that matches a request but was not called."""
+    """Add a warning that names the webhooks that match the request but must not be called."""
     if silent:
         names = ", ".join(hook.name for hook in silent)
         attributes.warnings.append(f"not called, because --webhooks does not allow it: admission webhooks {names}")
 
 
 def _match(hook: Webhook, attributes: Attributes) -> Match | None:
-    """Return the form in which a webhook matches a request, or None if it does not match.
+    """Return the resource and kind in which a request matches a webhook, or None if it does not match.
 
     Raises:
-        ApiError: its match conditions fail, or the namespace does not exist.
+        ApiError: a match condition fails, or the namespace does not exist.
     """
     document = hook.document
     rules = match_rules(parts(document, "rules"), document.get("matchPolicy"), attributes)
@@ -197,8 +202,8 @@ def _call(hook: Webhook, match: Match, attributes: Attributes, *, second: bool) 
     """Return the call of a webhook for a request.
 
     Raises:
-        ApiError: it is a dry run, which the webhook does not support.
-        CallProblem: the webhook and this server have no version of AdmissionReview in common.
+        ApiError: the request is a dry run, and the webhook has side effects.
+        CallProblem: the webhook supports no known version of AdmissionReview, or its service does not exist.
     """
     document = hook.document
     if attributes.dry_run and document.get("sideEffects") not in ("None", "NoneOnDryRun"):
@@ -238,7 +243,7 @@ class _Response(NamedTuple):
 
 
 def _response(answer: Answer, *, mutating: bool) -> _Response:
-    """Return the response of a webhook.
+    """Return the response in a webhook's AdmissionReview.
 
     Raises:
         CallProblem: the call failed, or the response is invalid.
@@ -288,7 +293,7 @@ def _check_v1(review: Document, response: Document, uid: str, *, mutating: bool)
 
 
 def _allowed(hook: Webhook, response: _Response, attributes: Attributes) -> None:
-    """Add the warnings of a response to the request; raise if it is a denial.
+    """Add the warnings of a response to the request, and raise if the webhook denies the request.
 
     Raises:
         ApiError: the webhook denies the request.
@@ -299,7 +304,7 @@ def _allowed(hook: Webhook, response: _Response, attributes: Attributes) -> None
 
 
 def denial(name: str, status: Mapping[str, object]) -> ApiError:
-    """Return the denial of a webhook: its own Status, with upstream's prefix before the message."""
+    """Return the error for a webhook's denial: the webhook's own Status, with upstream's prefix before the message."""
     code, message, reason = status.get("code"), str(status.get("message") or ""), str(status.get("reason") or "")
     denied = f"admission webhook {quote(name)} denied the request"
     why = message or reason
@@ -315,10 +320,10 @@ def denial(name: str, status: Mapping[str, object]) -> ApiError:
 
 
 def _change(hook: Webhook, match: Match, attributes: Attributes, outgoing: Outgoing, *, second: bool) -> None:
-    """Call a mutating webhook, and apply its patch.
+    """Call a mutating webhook, and apply its patch to the object of the request.
 
     Raises:
-        ApiError: the webhook denies the request, or its patch does not apply.
+        ApiError: the webhook denies the request, or its patch cannot be applied.
         CallProblem: the call failed.
         CallsNeededError: the response is missing.
     """
@@ -343,7 +348,7 @@ def _change(hook: Webhook, match: Match, attributes: Attributes, outgoing: Outgo
 
 
 def _operations(patch: bytes) -> list[Document]:
-    """Return the operations of a patch.
+    """Return the operations in a patch.
 
     Raises:
         CallProblem: the patch is not a list of objects.

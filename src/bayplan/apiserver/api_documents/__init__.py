@@ -1,1 +1,1 @@
-"""Documents that describe the API to clients: discovery, and OpenAPI."""
+"""Documents that describe the API to clients: discovery and OpenAPI."""

@@ -1,4 +1,4 @@
-"""Discovery documents: the served groups, versions and resources, plain and aggregated."""
+"""Discovery documents: the served groups, versions and resources, in the separate and in the aggregated form."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 def api_versions(address: str) -> Document:
-    """Return the body of ``/api``."""
+    """Return the document of ``/api``."""
     where = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": where}
 
 
 def group_list(registry: ResourceRegistry) -> Document:
-    """Return the body of ``/apis``."""
+    """Return the document of ``/apis``."""
     groups = [_group(registry, name) for name in registry.groups if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def group(registry: ResourceRegistry, name: str) -> Document | None:
-    """Return the body of ``/apis/GROUP``; None if there is no such group."""
+    """Return the document of ``/apis/GROUP``, or None if the group is not served."""
     if not name or name not in registry.groups:
         return None
     return {"kind": "APIGroup", "apiVersion": "v1"} | _group(registry, name)
@@ -38,7 +38,7 @@ def _group(registry: ResourceRegistry, name: str) -> Document:
 
 
 def resource_list(registry: ResourceRegistry, group: str, version: str) -> Document | None:
-    """Return the body of ``/apis/GROUP/VERSION``; None if there is no such version."""
+    """Return the document of ``/apis/GROUP/VERSION`` or ``/api/v1``, or None if the version is not served."""
     entries = registry.versions.get((group, version))
     if entries is None:
         return None
@@ -96,6 +96,6 @@ def _aggregated_resource(entry: ResourceFacts, kind: Document) -> Document:
 
 
 def etag(document: Document) -> str:
-    """Return the entity tag of an aggregated document: the hash of its JSON without kind and apiVersion."""
+    """Return the ETag of an aggregated document: a hash of its JSON without kind and apiVersion."""
     bare = {name: value for name, value in document.items() if name not in ("kind", "apiVersion")}
     return f'"{hashlib.sha512(msgspec.json.encode(bare)).hexdigest().upper()}"'

@@ -1,7 +1,7 @@
-"""OpenAPI documents, built from the tables of facts on the first request: version 2, and version 3 by group.
+"""OpenAPI documents, built from the recorded facts on the first request: version 2, and version 3 by group version.
 
-They contain the types with their fields, list and merge facts, and the operations of every resource with their kinds:
-all that clients need to validate, explain and generate. They omit upstream's descriptions.
+They contain the types with their fields, list types and merge keys, and the operations of every resource: all that
+clients need to validate, explain and generate. They omit upstream's descriptions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATCHES = (
 
 
 class OpenApi:
-    """The documents of a registry.
+    """The OpenAPI documents of the served resources, cached.
 
     Args:
         registry: the served resources.
@@ -41,17 +41,17 @@ class OpenApi:
         self._made: dict[tuple[object, ...], tuple[bytes, str]] = {}
 
     def version_2(self, *, protobuf: bool) -> tuple[bytes, str]:
-        """Return the version 2 document of all types and paths, and its tag."""
+        """Return the version 2 document of all types and paths, and its ETag."""
         return self._document((PROTOBUF,) if protobuf else ("v2",))
 
     def version_3(self, group: str, version: str) -> tuple[bytes, str] | None:
-        """Return the version 3 document of a group version, and its tag; None if the version is not served."""
+        """Return the version 3 document of a group version and its ETag, or None if the version is not served."""
         if (group, version) not in self._registry.versions:
             return None
         return self._document(("v3", group, version))
 
     def index(self) -> tuple[bytes, str]:
-        """Return the index of the version 3 documents, and its tag."""
+        """Return the index of the version 3 documents, and its ETag."""
         paths: Document = {}
         for group, version in self._registry.versions:
             name = f"apis/{group}/{version}" if group else f"api/{version}"
@@ -61,7 +61,7 @@ class OpenApi:
         return body, _hash(body)
 
     def _document(self, what: tuple[str, ...]) -> tuple[bytes, str]:
-        # Custom resources change at runtime, so the entries of a version are part of the cache key.
+        # Definitions change at runtime, so the cache key includes the entries of the version.
         version = what[1:]
         two = what[0] in ("v2", PROTOBUF)
         entries = self._registry.versions.get((version[0], version[1])) if version else None
@@ -146,7 +146,7 @@ def _field(facts: FieldFacts, prefix: str) -> Document:
 
 
 def _reachable(names: list[str]) -> dict[str, TypeFacts]:
-    """Return types and all types that they refer to, sorted by name."""
+    """Return the types with these names and all types that they refer to, sorted by name."""
     types, found = schema().types, {}
     waiting = list(names)
     while waiting:
@@ -168,7 +168,7 @@ def _base(group: str, version: str) -> str:
 def _operations(
     group: str, version: str, entries: list[ResourceFacts], *, third: bool
 ) -> tuple[dict[str, Document], list[str]]:
-    """Return the paths of a version and the types that they use."""
+    """Return the paths of a group version by path, and the names of the types that they use; `third`: for version 3."""
     paths: dict[str, Document] = {}
     types: list[str] = []
     for entry in entries:

@@ -1,6 +1,7 @@
-"""The OpenAPI document of version 2 as protobuf: only kubectl up to 1.28 requests it.
+"""The OpenAPI version 2 document as protobuf, which only kubectl up to 1.28 requests.
 
-The messages are gnostic's. A table maps the JSON name of each member to its number; an unknown member is a bug of the document.
+The messages are gnostic's. Tables map the JSON name of each member to its field number and encoder. A member that is
+missing in its table is a bug.
 
 Source: https://github.com/google/gnostic-models/blob/main/openapiv2/OpenAPIv2.proto
 """
@@ -16,15 +17,15 @@ import msgspec
 from bayplan.base.plain_data import Document
 
 Encoder: TypeAlias = Callable[[int, object], bytes]
-"""Returns a field: its number, wire type and value. Empty strings and false are not encoded."""
+"""Returns an encoded field (tag and value), given its number and value; empty bytes for an empty string or false."""
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
 def encode_openapi(document: Document) -> bytes:
-    """Return the message of an OpenAPI document of version 2.
+    """Return an OpenAPI version 2 document as a protobuf message.
 
     Raises:
-        KeyError: it has a member without a field in the messages.
+        KeyError: a member has no field in the message.
     """
     return _members(_DOCUMENT, document)
 
@@ -61,7 +62,7 @@ def _real(number: int, value: object) -> bytes:
 
 
 def _any(number: int, value: object) -> bytes:
-    """Encode any value as YAML, a superset of JSON."""
+    """Return a field that contains any value as YAML text; JSON is valid YAML."""
     return _field(number, _text(2, msgspec.json.encode(value).decode()))
 
 
@@ -78,7 +79,7 @@ def _message(table: Mapping[str, tuple[int, Encoder]]) -> Encoder:
 
 
 def _members(table: Mapping[str, tuple[int, Encoder]], value: object) -> bytes:
-    """Return the fields of a message; members whose names begin with ``x-`` are vendor extensions."""
+    """Return the fields of a message. Members whose names start with ``x-`` are vendor extensions."""
     assert isinstance(value, dict)
     out = []
     for name, item in value.items():
@@ -92,12 +93,12 @@ def _members(table: Mapping[str, tuple[int, Encoder]], value: object) -> bytes:
 
 
 def _named(encode: Encoder) -> Callable[[int, Iterable[tuple[str, object]]], bytes]:
-    """Return an encoder for the entries of a map: messages of a name and a value."""
+    """Return an encoder for a sequence of names and values: each is a message with a name and a value."""
     return lambda number, entries: b"".join(_field(number, _text(1, name) + encode(2, item)) for name, item in entries)
 
 
 def _map(encode: Encoder, inner: int = 1) -> Encoder:
-    """Return an encoder for a map: a message whose field `inner` repeats names with values."""
+    """Return an encoder for a map: a message whose repeated field `inner` has the names and values."""
     entries = _named(encode)
 
     def whole(number: int, value: object) -> bytes:
@@ -112,7 +113,7 @@ def _schema(number: int, value: object) -> bytes:
 
 
 def _boxed(encode: Encoder, inner: int = 1) -> Encoder:
-    """Return an encoder for a value inside a message of its own, as one of several alternatives."""
+    """Return an encoder for a value that is wrapped in a separate message, as field `inner`."""
     return lambda number, value: _field(number, encode(inner, value))
 
 

@@ -1,1 +1,3 @@
-"""The bridge (docs/adr/0009): typed objects kept in sync with the API's documents, and controllers and kubelet over them."""
+"""The bridge (docs/adr/0009): typed objects in sync with the API's store, and controllers and a kubelet that use
+them.
+"""

@@ -1,7 +1,7 @@
-"""Writes of controllers and the kubelet, made through the API.
+"""Writes typed objects of controllers and the kubelet through the API.
 
-So the typed objects never run ahead of the documents: a rejected write has no effect. The stored result arrives
-through the `TypedStore`, which has processed the write by the time that a call returns.
+Typed objects are therefore never ahead of the API's store, and a rejected write has no effect. The stored result
+arrives through the `TypedStore`, which has processed the write before the call returns.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ T = TypeVar("T", bound=KubernetesObject)
 
 # Metadata fields that controllers change; the server owns the rest.
 _METADATA = ("labels", "annotations", "owner_references", "finalizers")
-# Upstream writes the revision of a Deployment through the status endpoint, which does not increment the generation.
+# Like upstream, write a Deployment's revision annotation through the status endpoint, so that the generation stays.
 _METADATA_WITH_STATUS = (Deployment,)
-# New objects of these kinds come with a status that must be stored.
+# A create drops the status, so new objects of these kinds need a second write.
 _BORN_WITH_STATUS = (PersistentVolume,)
 
 
 class ApiWriter:
-    """Write typed objects through the API; see `bayplan.controllers.writer.Writer`.
+    """Writes typed objects through the API; implements `bayplan.controllers.writer.Writer`.
 
     Args:
-        store: the typed objects, in sync with the documents.
+        store: the typed objects, in sync with the API's store.
         documents: the API's store.
-        writer: the writer of documents.
+        writer: writes untyped objects through the API.
         recorder: the recorder of events.
     """
 
@@ -57,7 +57,7 @@ class ApiWriter:
         self._templates = Templates(store, documents)
 
     def create(self, new: T, now_ns: int) -> T:
-        """Create an object from its owner's template, and return it as the API stored it."""
+        """Create an object, with all fields of its owner's template, and return it as the API stored it."""
         kind, key = type(new), object_key(new.metadata)
         self._writer.create(TABLE_OF_KIND[kind], new.metadata.namespace, self._templates.document_of(new))
         stored = self._stored(kind, key)
@@ -72,11 +72,11 @@ class ApiWriter:
         return stored
 
     def update(self, new: T) -> T:
-        """Write the difference from the stored version, and return the stored result.
+        """Write the fields that differ from the stored version, and return the stored result.
 
         Raises:
             InvariantError: the object does not exist, or has a different uid.
-            WriteRefused: the API refuses the write.
+            WriteRefused: the API rejects the write.
         """
         kind, key = type(new), object_key(new.metadata)
         old = self._store.get(kind, key)
@@ -92,7 +92,7 @@ class ApiWriter:
             document = self._document(table, place)
         if has_status and getattr(new, "status") != getattr(old, "status"):  # noqa: B009  # Not every kind has one.
             self._write_status(table, place, document, old, new)
-        # The object is gone if the write removed the last finalizer.
+        # A write that removes the last finalizer deletes the object.
         return self._store.get(kind, key) or new
 
     def _write_status(
@@ -110,11 +110,13 @@ class ApiWriter:
         return decode_item(item)
 
     def remove(self, kind: type[T], key: str) -> T:
-        """Delete an object without a grace period, and return its last version; one with finalizers stays until they are removed.
+        """Delete an object without a grace period, and return its last version.
+
+        If it has finalizers, it stays until they are removed.
 
         Raises:
             InvariantError: the object does not exist.
-            WriteRefused: the API refuses the write.
+            WriteRefused: the API rejects the write.
         """
         old = self._stored(kind, key)
         place = (old.metadata.namespace, old.metadata.name)
@@ -140,13 +142,16 @@ class ApiWriter:
         )
 
     def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
-        """Remove a finalizer from an object; the API deletes an object that only waited for it."""
+        """Remove a finalizer from an object. The API then deletes a terminating object without other finalizers."""
         metadata = item.metadata
         if finalizer in metadata.finalizers:
             self._writer.drop_finalizer(TABLE_OF_KIND[type(item)], (metadata.namespace, metadata.name), finalizer)
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
-        """Record an event about the stored version of an object."""
+        """Record an event about the stored version of an object.
+
+        The event is about `item` itself if a different object has its name.
+        """
         stored = self._store.get(type(item), object_key(item.metadata))
         if stored is not None and stored.metadata.uid == item.metadata.uid:
             item = stored
@@ -154,7 +159,14 @@ class ApiWriter:
 
 
 def _changes(document: Document, old: KubernetesObject, new: KubernetesObject, *, with_status: bool) -> Document:
-    """Return the parts of the document that a new version changes, except a status with an endpoint of its own."""
+    """Return the changed top-level fields of an object, merged into their stored form.
+
+    Args:
+        document: the stored object.
+        old: the typed form of the stored object.
+        new: the changed typed form.
+        with_status: whether to include the status; False if it has its own endpoint.
+    """
     names = [
         name
         for name in old.__struct_fields__

@@ -1,11 +1,11 @@
-"""The bridge: typed objects in sync with the API's documents, for listeners, controllers and the kubelet.
+"""The bridge: keeps typed objects in sync with the API's store, for listeners, controllers and the kubelet.
 
-Only the thread of the event loop uses it. Every committed write reaches the typed store at once; listeners are notified in batches,
-at the latest in the next iteration of the loop. `Bridge.advance` does the work that follows from writes in slices, so that requests
-are served in between; the driver (`bayplan.apiserver.bridge.driver` in real time, or a test) calls it when `Bridge.next_wakeup` is
-due.
+Only the thread of the event loop uses it. Every committed write reaches the typed store immediately. Listeners get
+changes in batches, at the latest in the next iteration of the loop. `Bridge.advance` does the work that follows from
+writes in slices, so that requests are served in between. The driver (`bayplan.apiserver.bridge.driver` in real time, or
+a test) calls it when `Bridge.next_wakeup` is due.
 
-Everything is level-triggered: the objects determine the work, so a restart continues where the last run ended.
+Everything is level-triggered: the work follows from the objects, so a restart continues where the last run ended.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _log = logging.getLogger("bayplan.bridge")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeOptions:
-    """Options of the bridge: which components run.
+    """Which components the bridge runs, and how.
 
     Attributes:
-        controllers: whether controllers run; off if a kube-controller-manager does their work.
-        kubelet: whether the virtual kubelet runs; off if nodes have their own kubelets.
+        controllers: whether controllers run; disable this if a kube-controller-manager does their work.
+        kubelet: whether the virtual kubelet runs; disable this if nodes have real kubelets.
         pods: how the kubelet runs pods.
-        certificate: the PEM certificate of the server, for ``kube-root-ca.crt``; empty without TLS.
-        event_ttl_ns: how long events are kept.
-        check: whether to compare both stores after every slice of work; for tests and debugging.
+        certificate: the PEM certificate of the server, for the ConfigMap ``kube-root-ca.crt``; empty without TLS.
+        event_ttl_ns: the time after which events are deleted.
+        check: whether to compare both stores after every slice of work, for tests and debugging.
     """
 
     controllers: bool = True
@@ -62,17 +62,17 @@ NOTHING_RUNS = BridgeOptions(controllers=False, kubelet=False)
 
 
 class Bridge:
-    """Keep a typed store in sync with the API's, emit its changes, and run controllers and kubelet.
+    """Keeps a typed store in sync with the API's, notifies listeners of changes, and runs controllers and the kubelet.
 
     Args:
         backend: the backend of the API; the bridge uses its clock.
-        seed: the seed of the names that controllers generate.
+        seed: the seed for the names that controllers generate.
         options: the components to run; none by default.
 
     Attributes:
-        store: the typed objects; read-only, on the thread of the loop.
-        on_work: the function to call when there is new work for `flush` or `advance`.
-        problems: the failed writes of the kubelet, by object.
+        store: the typed objects; read-only, only on the thread of the loop.
+        on_work: called when there is new work for `flush` or `advance`.
+        problems: the rejected writes of the kubelet, by object.
     """
 
     def __init__(self, backend: Backend, *, seed: int, options: BridgeOptions = NOTHING_RUNS) -> None:
@@ -96,7 +96,7 @@ class Bridge:
         backend.store.follow(self._follow, self._read_again)
 
     def _make_workers(self) -> tuple[Kubelet, Leases, EventExpiry, ControllerSet | None]:
-        """Return a kubelet, housekeeping and controllers without state."""
+        """Return a new kubelet, new maintenance components and, if enabled, new controllers, all without state."""
         agent = Kubelet(self.store, self._api_writer, self.options.pods, self._recorder)
         documents, certificate = self.backend.store, self.options.certificate
         leases = Leases(self.store, documents, self._writer, agent)
@@ -109,23 +109,26 @@ class Bridge:
         return agent, leases, expiry, controllers
 
     def _begin(self) -> None:
-        """Pass all existing objects to the kubelet and the controllers; the journal contains them as added."""
+        """Pass all existing objects to the kubelet and the controllers; the journal contains them as additions."""
         now_ns = self.now_ns()
         self._leases.begin(now_ns)
         self._expiry.begin()
         if self._controllers is not None:
             self._controllers.begin(now_ns)
-        # Listeners start from the current objects, so these are not changes to them.
+        # Discard these additions: listeners get the existing objects when they are registered.
         self._take_journal()
 
     def now_ns(self) -> int:
-        """Return the time, nanoseconds since 1970."""
+        """Return the time of the backend's clock in nanoseconds since 1970."""
         return int(self.backend.clock() * SECOND_NS)
 
     # --- synchronization ----------------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """Call a function with every typed change, in revision order; existing objects are reported first, as additions."""
+        """Call a function with every change of a typed object, in revision order.
+
+        It first gets the existing objects as additions.
+        """
         self.flush()
         self._listeners.append(listener)
         events = self.store.initial_events()
@@ -133,17 +136,17 @@ class Bridge:
             listener(events)
 
     def flush(self) -> None:
-        """Send the changes since the last flush to the listeners."""
+        """Pass the changes since the last flush to the listeners."""
         events, self._untold = self._untold + self._take_journal(), []
         if events:
             for listener in self._listeners:
                 listener(events)
 
     def check(self) -> None:
-        """Compare the typed objects with the documents, and the indexes of both with rebuilt ones.
+        """Raise if the typed objects differ from the stored ones, or an index from a rebuilt one.
 
         Raises:
-            InvariantError: the typed objects or indexes differ.
+            InvariantError: there is a difference.
         """
         self.backend.store.check_invariants()
         self.store.check()
@@ -174,7 +177,7 @@ class Bridge:
         self._work_has_come()
 
     def _read_again(self) -> None:
-        """Start again: the state of kubelet and controllers belongs to a discarded timeline."""
+        """Start again with new workers after a restore: the state of the old ones belongs to a discarded timeline."""
         self.store.read_all()
         self._untold += self.store.take_journal()
         self._seen = 0
@@ -190,7 +193,7 @@ class Bridge:
     # --- work ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return the next time at which `advance` has work (past or future), or None."""
+        """Return the time in nanoseconds at which `advance` has work, possibly in the past; None if it has none."""
         now_ns = self.now_ns()
         self._observe(now_ns)
         times = [self._agent.next_wakeup()] if self.options.kubelet else []
@@ -202,14 +205,14 @@ class Bridge:
         return min((each for each in times if each is not None), default=None)
 
     def advance(self, now_ns: int, budget_ns: int | None = None) -> bool:
-        """Do the work that is due within the budget, and notify the listeners.
+        """Do the work that is due, within the budget, then notify the listeners.
 
         Args:
             now_ns: the current time.
-            budget_ns: the budget of real time; None for no limit.
+            budget_ns: the maximum real time in nanoseconds; a step can exceed it. None for no limit.
 
         Returns:
-            True if work is still due.
+            Whether more work is due.
         """
         deadline = None if budget_ns is None else time.perf_counter_ns() + budget_ns
         while self._step(now_ns):
@@ -222,9 +225,9 @@ class Bridge:
         return wakeup_ns is not None and wakeup_ns <= now_ns
 
     def _step(self, now_ns: int) -> bool:
-        """Do one unit of work; return whether there was any.
+        """Do one unit of work, and return whether there was any.
 
-        Kubelet and controllers take turns; events are written only when both are done.
+        Kubelet and controllers take turns; events are written only when neither has work.
         """
         for _ in _TURNS:
             turn, most = _TURNS[self._turn]
@@ -232,7 +235,7 @@ class Bridge:
                 self._done += 1
                 return True
             self._turn, self._done = (self._turn + 1) % len(_TURNS), 0
-        # The last component may have been interrupted by the end of its turn.
+        # A component may still have work although its turn has ended.
         return any(turn(self, now_ns) for turn, _ in _TURNS) or self._post_event() or self._complete_node(now_ns)
 
     def _run_pods(self, now_ns: int) -> bool:
@@ -251,7 +254,7 @@ class Bridge:
         except InputError as problem:
             _log.warning("kubelet: %s", problem)
             self.problems[problem.what] = problem
-        except Exception as problem:  # A bug with one pod must not stop the others.
+        except Exception as problem:  # A bug with one pod must not affect other pods.
             _log.exception("kubelet")
             self._bugs[f"kubelet {problem}"] = problem
         return True
@@ -268,9 +271,9 @@ class Bridge:
         return self._recorder.post_one()
 
     def run_maintenance(self, now_ns: int) -> bool:
-        """Renew leases, delete old events and restore the Service of the API; return whether more is due.
+        """Renew leases, delete expired events and restore the Service of the API, and return whether more is due.
 
-        Called by servers about once a second; handles a few objects at a time.
+        A server calls this about once a second; each call handles only a few objects.
         """
         publish_api_server(self.backend)
         done = self._leases.renew(now_ns, _MAX_HOUSEKEEPING) if self.options.kubelet else 0
@@ -280,7 +283,7 @@ class Bridge:
     # --- reporting ----------------------------------------------------------------------------------------------------
 
     def failures(self) -> dict[str, InputError]:
-        """Return failures by object: rejected writes, and documents that cannot be decoded."""
+        """Return the current failures by object: rejected writes, and objects that cannot be decoded."""
         failures = self.store.undecodable | self.problems
         if self._controllers is not None:
             failures |= self._controllers.manager.failures
@@ -291,7 +294,8 @@ class Bridge:
         return self._bugs | (self._controllers.manager.problems if self._controllers is not None else {})
 
 
-# Workers, and their batch sizes: many pods that start or end together cause one reconcile of their owner.
+# The workers with the maximum number of steps in a turn. If many pods start or end together, their owner is reconciled
+# once.
 _TURNS: tuple[tuple[Callable[[Bridge, int], bool], int], ...] = (
     (Bridge._run_pods, 32),
     (Bridge._run_controllers, 8),

@@ -1,4 +1,4 @@
-"""The controllers of a server, and their construction."""
+"""The controllers of a server, and how they are created."""
 
 from __future__ import annotations
 
@@ -37,40 +37,40 @@ from bayplan.objects.workloads import DaemonSet, Deployment, ReplicaSet, Statefu
 
 
 class NoAdmission(PodAdmission):
-    """Leave templates unchanged: the API admits the pod when it is created."""
+    """Leaves pods unchanged, because the API admits them when they are created."""
 
     def admit(self, pod: Pod) -> PodSpec:
-        """Return the same spec object."""
+        """Return the spec of the pod, unchanged."""
         return pod.spec
 
     def charge(self, pod: Pod) -> None:
-        """Leave quotas to the API."""
+        """Do nothing: the API enforces quotas."""
 
 
 BURST = 16
-"""Maximum number of objects that one turn of a controller creates or deletes: a few milliseconds of writes."""
+"""Maximum number of objects that a controller creates or deletes in one turn, which takes a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSet:
-    """All controllers.
+    """All controllers of a server.
 
     Attributes:
-        manager: the manager that runs the controllers.
-        of_documents: the controllers that receive every write.
+        manager: runs the controllers.
+        of_documents: those controllers that receive every write.
     """
 
     manager: ControllerManager
     of_documents: tuple[DocumentFollower, ...]
 
     def begin(self, now_ns: int) -> None:
-        """Process all existing objects."""
+        """Queue reconciles for all existing objects."""
         self.manager.follow(now_ns)
         for controller in self.of_documents:
             controller.begin(now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Process a write."""
+        """Pass a write to the controllers that receive every write."""
         for controller in self.of_documents:
             controller.follow(write, now_ns)
 
@@ -83,14 +83,14 @@ def make_controllers(
     streams: RandomStreams,
     certificate: str,
 ) -> ControllerSet:
-    """Return the controllers over a store, in the order of `bayplan.cluster`.
+    """Return the controllers, in the order of `bayplan.cluster`.
 
     Args:
         backend: the backend of the API.
         store: the typed objects.
-        api_writer: the writer of typed objects through the API.
-        writer: the writer of documents through the API.
-        streams: the random streams of generated names.
+        api_writer: writes typed objects through the API.
+        writer: writes untyped objects through the API.
+        streams: the random streams for generated names.
         certificate: the PEM certificate of the server, or empty.
     """
     names = NameGenerator(streams.stream("bridge.names"))

@@ -1,4 +1,4 @@
-"""Base of controllers that process documents of every kind, typed or not, and the metadata that they read."""
+"""The base class of controllers that process objects of all kinds, including custom resources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _SIGNS = (b'"ownerReferences"', b'"finalizers"', b'"deletionTimestamp"')
 
 
 def refs_of(item: Item) -> OwnerRefs:
-    """Return the owner references and finalizers of a document; fast for most documents, which have only a uid."""
+    """Return the uid, owner references, finalizers and deletion time of a stored object.
+
+    Fast for most objects, which have only a uid.
+    """
     raw = item.raw
     if any(sign in raw for sign in _SIGNS):
         with suppress(msgspec.MsgspecError):
@@ -36,10 +39,10 @@ def refs_of(item: Item) -> OwnerRefs:
 
 
 class DocumentFollower(Protocol):
-    """A controller that receives every write, of documents of all kinds."""
+    """A controller that receives every write, to objects of all kinds."""
 
     def begin(self, now_ns: int) -> None:
-        """Process all existing objects: at the start, and after a gap."""
+        """Process all existing objects, at the start and after a gap in the history."""
         ...
 
     def follow(self, write: Write, now_ns: int) -> None:
@@ -48,13 +51,13 @@ class DocumentFollower(Protocol):
 
 
 class DocumentController(Controller):
-    """A controller that receives every write.
+    """A controller that receives every write instead of typed events.
 
     Args:
         tools: see `ControllerTools`.
         documents: the API's store.
-        writer: the writer to the API.
-        ask: the function that queues reconciles of this controller.
+        writer: writes untyped objects through the API.
+        ask: queues a reconcile of a controller.
     """
 
     kind = KubernetesObject
@@ -66,16 +69,16 @@ class DocumentController(Controller):
         self._ask = ask
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return nothing: `follow` receives all writes, of which typed events are a part."""
+        """Return no keys: `follow` receives all writes, including those of typed objects."""
         return ()
 
     def ask(self, key: str, now_ns: int) -> None:
-        """Queue a reconcile of a key."""
+        """Queue a reconcile of a key of this controller."""
         self._ask(self, key, now_ns)
 
     @abstractmethod
     def begin(self, now_ns: int) -> None:
-        """Process all existing objects: at the start, and after a gap."""
+        """Process all existing objects, at the start and after a gap in the history."""
 
     @abstractmethod
     def follow(self, write: Write, now_ns: int) -> None:

@@ -1,6 +1,6 @@
-"""The garbage collector over the API: owner references of documents of every kind, typed or not.
+"""The garbage collector over the API: owner references of objects of all kinds, including custom resources.
 
-Deleted owners that still have dependents are recorded in a table of their own, so that a restart loses none.
+Deleted owners that still have dependents are recorded in a separate table, so that a restart loses none.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ _MAX_SHARED = 10_000
 
 
 class DocumentOwners(OwnerGraph[Place]):
-    """The owners of documents.
+    """The owner references of all stored objects.
 
     Args:
         documents: the API's store.
-        writer: the writer to the API.
+        writer: writes untyped objects through the API.
     """
 
     def __init__(self, documents: Store, writer: ObjectWriter) -> None:
         self._documents = documents
         self._writer = writer
         self._refs: dict[Place, OwnerRefs] = {}
-        # Pods of one owner share their owner references.
+        # Equal references, to share them between the pods of one owner.
         self._alike: dict[OwnerRefs, OwnerRefs] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
 
     # --- the index ----------------------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Remove all references."""
+        """Forget all references."""
         self._refs.clear()
         self._dependents.clear()
 
     def link(self, place: Place, refs: OwnerRefs) -> None:
-        """Add the references of a new or changed object."""
+        """Set the references of a new or changed object."""
         before = self._refs.get(place)
         if before is None or before.owner_references != refs.owner_references:
             self.unlink(place)
@@ -58,7 +58,7 @@ class DocumentOwners(OwnerGraph[Place]):
             self._refs[place] = self._shared(replace_uid(refs))
 
     def unlink(self, place: Place) -> OwnerRefs:
-        """Remove the references of an object and return them."""
+        """Forget the references of an object, and return them."""
         refs = self._refs.pop(place, OwnerRefs())
         for owner in refs.owner_references:
             others = self._dependents.get(owner.uid)
@@ -76,30 +76,30 @@ class DocumentOwners(OwnerGraph[Place]):
     # --- the graph ----------------------------------------------------------------------------------------------------
 
     def dependents(self, uid: str) -> list[Place]:
-        """Return the objects that have an owner reference to a uid."""
+        """Return the objects that have an owner reference to this uid."""
         return list(self._dependents.get(uid, ()))
 
     def refs(self, place: Place) -> OwnerRefs | None:
-        """Return the references of an object, or None if it does not exist."""
+        """Return the current references of an object, or None if it does not exist."""
         item = self._item(place)
         return refs_of(item) if item is not None else None
 
     def is_gone(self, uid: str) -> bool:
-        """Return whether an owner is recorded as deleted with dependents left."""
+        """Return whether the owner is recorded as deleted with dependents left."""
         return self._documents.get(GONE, ("", uid)) is not None
 
     def note_gone(self, uid: str) -> None:
-        """Record that an owner is deleted."""
+        """Record that an owner was deleted."""
         if not self.is_gone(uid):
             self._documents.put(GONE, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
 
     def forget_gone(self, uid: str) -> None:
-        """Record that a deleted owner has no dependents left."""
+        """Remove the record of a deleted owner, because it has no dependents left."""
         if self.is_gone(uid):
             self._documents.remove(GONE, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
 
     def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:
-        """Delete an object."""
+        """Delete an object, in the foreground or with the default propagation policy."""
         table, namespace, name = place
         item = self._item(place)
         if item is not None:
@@ -107,7 +107,7 @@ class DocumentOwners(OwnerGraph[Place]):
             self._writer.delete(table, (namespace, name), propagation=policy, uid=item.uid)
 
     def drop_reference(self, place: Place, uid: str) -> None:
-        """Remove the reference to an owner from an object."""
+        """Remove the owner reference with this uid from an object."""
         item = self._item(place)
         if item is None:
             return
@@ -117,7 +117,7 @@ class DocumentOwners(OwnerGraph[Place]):
         controls = any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
         _set(metadata, "ownerReferences", [owner for owner in owners if owner.get("uid") != uid])
         if controls:
-            # No Job remains that could count the pod.
+            # Without its Job, nothing would ever remove the pod's tracking finalizer.
             left = [each for each in texts(metadata, "finalizers") if each != JOB_TRACKING_FINALIZER]
             _set(metadata, "finalizers", left)
         self._writer.change(table, (namespace, name), {"metadata": metadata})
@@ -137,8 +137,8 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
     Args:
         tools: see `ControllerTools`.
         documents: the API's store.
-        writer: the writer to the API.
-        ask: the function that queues reconciles of this controller.
+        writer: writes untyped objects through the API.
+        ask: queues a reconcile of this controller.
     """
 
     def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask) -> None:
@@ -148,11 +148,11 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         self._ask = ask
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return nothing: `follow` receives all writes, of which typed events are a part."""
+        """Return no keys: `follow` receives all writes, including those of typed objects."""
         return ()
 
     def begin(self, now_ns: int) -> None:
-        """Read the references of all existing objects."""
+        """Read the references of all existing objects, and queue the recorded deleted owners."""
         self._owners.clear()
         self.forget_all()
         for table in self._documents.table_names():
@@ -163,7 +163,10 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
                     self._note(table, item, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Update the references; queue deleted owners, owners with foregroundDeletion, and owners that wait for this object."""
+        """Update the references.
+
+        Queue a deleted owner, and owners in foreground deletion that waited for a deleted dependent.
+        """
         if write.table == GONE:
             return
         if write.type != DELETED:
@@ -182,7 +185,7 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
 
 
 def replace_uid(refs: OwnerRefs) -> OwnerRefs:
-    """Return references without the object's own uid, which are equal for all pods of one owner."""
+    """Return references without the uid of the object itself, so that they are equal for all pods of one owner."""
     return OwnerRefs("", refs.deletion_timestamp, refs.owner_references, refs.finalizers)
 
 

@@ -1,7 +1,7 @@
-"""Drive a bridge on an event loop: a slice of work whenever something is due, requests between the slices.
+"""Runs a bridge on an event loop: a slice of work whenever something is due, and requests between the slices.
 
-Time is that of a `Clock`, so pause, speed and steps apply to controllers and the kubelet, too. Work that is due at the current
-instant is done even while the clock is paused.
+The time is that of a `Clock`, so pause, speed and steps also apply to controllers and the kubelet. Work that is already
+due is done even while the clock is paused.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bayplan.apiserver.bridge.bridge import Bridge
 from bayplan.base.clock import Clock
 
 SLICE_NS = 2_000_000
-"""Duration of a slice of work before requests are served; a single write may exceed it."""
+"""Maximum duration of a slice of work, after which requests are served. A single write may take longer."""
 
 _MAINTENANCE_SECONDS = 1.0
 _AFTER_FAILURE_SECONDS = 1.0
@@ -22,7 +22,7 @@ _MAX_SLEEP = 3600.0
 
 
 class BridgeDriver:
-    """Runs a bridge.
+    """Runs a bridge on the event loop.
 
     Args:
         bridge: the bridge, on the thread of the loop.
@@ -39,14 +39,14 @@ class BridgeDriver:
         clock.on_change(self._clock_has_changed)
 
     def start(self) -> None:
-        """Start on the running loop."""
+        """Start on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._bridge.on_work = self._work_has_come
         self._work_has_come()
         self._maintenance = self._loop.call_later(_MAINTENANCE_SECONDS, self._run_maintenance)
 
     def stop(self) -> None:
-        """Stop; call on the loop."""
+        """Stop. Call this on the event loop."""
         self._bridge.on_work = None
         self._loop = None
         for handle in (self._soon, self._later, self._maintenance):
@@ -56,7 +56,7 @@ class BridgeDriver:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is due at this instant, and listeners have received every change."""
+        """Whether no work is due, and listeners have received every change."""
         wakeup_ns = self._bridge.next_wakeup()
         return self._soon is None and (wakeup_ns is None or wakeup_ns > self._clock.now_ns())
 
@@ -76,7 +76,7 @@ class BridgeDriver:
             self._later = None
         try:
             more = self._bridge.advance(self._clock.now_ns(), SLICE_NS)
-        except Exception:  # Most likely the exception of a listener; the cluster keeps running.
+        except Exception:  # Most likely from a listener; the cluster must keep running.
             _log.exception("a slice of work")
             if self._loop is not None:
                 self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._work_has_come)

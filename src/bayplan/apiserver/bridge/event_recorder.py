@@ -1,8 +1,9 @@
-"""Events of controllers and the kubelet, as ``kubectl describe`` shows them, counted and limited as client-go does.
+"""Records events of controllers and the kubelet, which client-go's rules count, combine and limit.
 
-Equal events become one event with a count. More than ten events of an object that differ only in their message become one with
-the last message, and the events of a source about one object are limited: 25 events, then one in five minutes. They are
-written by `EventRecorder.post_one`, in the slices of the bridge's work, not at the place that records them.
+An event that repeats an earlier one increments its count. If more than ten events of an object differ only in their
+message, they become one event with the last message. Each source can record 25 events about an object, then one every
+five minutes. `EventRecorder.post_one` writes the events in the slices of the bridge's work, not at the time of the call
+that records them.
 
 Source: k8s.io/client-go/tools/record/events_cache.go v0.36.3.
 """
@@ -36,12 +37,15 @@ _COMBINED = "(combined from similar events): "
 
 @dataclass(frozen=True, slots=True)
 class _Occurrence:
-    """Something that happened to an object.
+    """A pending event.
 
     Attributes:
-        key: the table's kind, and the object's namespace, name, uid and version.
-        field_path: the path of the container concerned, or empty.
+        api_version, kind, namespace, name, uid, resource_version: the object that the event is about.
+        field_path: the path of a container within the object, or empty.
+        type, reason, message: the fields of the event.
+        component: the reporting component.
         host: the node on which it happened, or empty.
+        time_ns: the time in nanoseconds since 1970.
     """
 
     api_version: str
@@ -60,24 +64,24 @@ class _Occurrence:
 
     @property
     def source(self) -> tuple[str, ...]:
-        """Reporting component and object."""
+        """The key of the rate limit: the reporting component, the host and the object."""
         return (self.component, self.host, self.kind, self.namespace, self.name, self.uid)
 
 
 @dataclass(slots=True)
 class _Similar:
-    """Events of one object that differ only in their message."""
+    """The different messages of similar events, and the time of the last one."""
 
     texts: dict[str, None]
     since_ns: int
 
 
 class EventRecorder:
-    """Records events.
+    """Records events, and writes them to the API later.
 
     Args:
-        writer: the writer to the API.
-        clock: the function that returns the time in nanoseconds since 1970.
+        writer: writes untyped objects through the API.
+        clock: returns the time in nanoseconds since 1970.
     """
 
     def __init__(self, writer: ObjectWriter, clock: Callable[[], int]) -> None:
@@ -100,20 +104,20 @@ class EventRecorder:
         host: str = "",
         field_path: str = "",
     ) -> None:
-        """Record an event about an object.
+        """Record an event about an object, unless the limit of the source is exceeded.
 
         Args:
             item: the object.
-            reason, message: the reason and message, in upstream's words.
+            reason, message: upstream's reason and message.
             component: the reporting component.
             type_: ``Normal`` or ``Warning``.
-            host: the node on which it happened.
-            field_path: the part of the object.
+            host: the node on which it happened, or empty.
+            field_path: the path of a container within the object, or empty.
         """
         if len(self._waiting) >= _MAX_WAITING:
             return
         kind, metadata, now_ns = kind_of(type(item)), item.metadata, self._clock()
-        # Check the budget first: a pod may have thousands of containers, and it rejects nearly all of their events.
+        # Check the limit first, because it rejects almost all events of a pod with thousands of containers.
         source = (component, host, kind.kind, metadata.namespace, metadata.name, metadata.uid)
         if not self._may_speak(source, now_ns):
             return
@@ -135,7 +139,7 @@ class EventRecorder:
         self._waiting.append(occurrence)
 
     def of_container(self, pod: Pod, container: str, reason: str, message: str) -> None:
-        """Record the kubelet's actions on a container of a pod."""
+        """Record an event of the kubelet about a container of a pod."""
         path = f"spec.containers{{{container}}}"
         self.record(pod, reason, message, "kubelet", host=pod.spec.node_name, field_path=path)
 
@@ -148,11 +152,11 @@ class EventRecorder:
 
     @property
     def has_work(self) -> bool:
-        """Whether events are pending."""
+        """Whether events are waiting to be written."""
         return bool(self._waiting)
 
     def post_one(self) -> bool:
-        """Write the first pending event; return whether there was one."""
+        """Write the first pending event, and return whether there was one."""
         if not self._waiting:
             return False
         event = self._waiting.popleft()
@@ -178,12 +182,12 @@ class EventRecorder:
                 self._writer.create_alike("events", namespace, document, likeness)
                 _put(self._posted, key, (name, 1, now))
         except WriteRefused:
-            # The event or its namespace is being deleted, so it can be dropped.
+            # The stored event or its namespace is being deleted, so drop the event.
             self._posted.pop(key, None)
         return True
 
     def _combined(self, event: _Occurrence) -> tuple[str, tuple[str, ...]]:
-        """Return the message of an event and its aggregation key."""
+        """Return the message of an event, and the key under which equal or combined events are counted."""
         group = (*event.source, event.type, event.reason, event.field_path)
         similar = self._similar.get(group)
         if similar is None or event.time_ns - similar.since_ns > _SIMILAR_NS:
@@ -197,7 +201,7 @@ class EventRecorder:
         return f"{_COMBINED}{event.message}", group
 
     def _name(self, event: _Occurrence) -> str:
-        # Two events of one object at one instant need different names.
+        # Events of one object at the same time need different names.
         self._last_ns = max(event.time_ns, self._last_ns + 1)
         return f"{event.name}.{self._last_ns:x}"
 

@@ -1,6 +1,6 @@
-"""Periodic maintenance of a running server: renew the leases of nodes and delete expired events.
+"""Periodic maintenance of a running server: renew the leases of nodes, and delete expired events.
 
-Runs only in real time: a cluster in virtual time would otherwise have work every second, and no decision depends on it.
+Runs only in real time. In virtual time it would add work every second, and no decision depends on it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bayplan.controllers.writer import WriteRefused
 
 LEASES, LEASE_NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"
 EVENT_TTL_NS = 3600 * SECOND_NS
-"""Default lifetime of events, that of kube-apiserver."""
+"""Default lifetime of events, as in kube-apiserver."""
 OWN_MARK = "bayplan.io/virtual-node"
 
 _RENEWAL_SECONDS = 10
@@ -29,15 +29,16 @@ _EVENTS = "events"
 
 
 class Leases:
-    """Leases of the nodes without their own kubelet.
+    """Renews the leases of those nodes that have no kubelet of their own.
 
-    A lease is renewed every ten seconds; less often in a cluster of more than 500 nodes, and the lease's duration reflects that.
+    The interval is ten seconds. In a cluster of more than 500 nodes it is longer, and the duration of the leases is
+    adapted.
 
     Args:
         nodes: the typed objects.
         documents: the API's store.
-        writer: the writer to the API.
-        agent: the kubelet, notified of nodes whose lease another client renews.
+        writer: writes untyped objects through the API.
+        agent: the kubelet; its `foreign` receives the nodes whose lease another client renews.
     """
 
     def __init__(self, nodes: ObjectStore, documents: Store, writer: ObjectWriter, agent: Kubelet) -> None:
@@ -48,7 +49,7 @@ class Leases:
         self._due: dict[str, int] = {}
 
     def begin(self, now_ns: int) -> None:
-        """Find the nodes whose lease another client has renewed recently."""
+        """Find the nodes whose lease another client renewed recently, and set the kubelet's `foreign` to them."""
         self._agent.foreign.clear()
         for item in self._documents.between(LEASES, LEASE_NAMESPACE):
             spec = part(decode_item(item), "spec")
@@ -59,7 +60,7 @@ class Leases:
                 self._agent.foreign[item.name] = None
 
     def follow(self, write: Write) -> None:
-        """Update the set of nodes whose leases other clients renew."""
+        """Update the kubelet's `foreign` after a write to a lease."""
         if write.table != LEASES or write.new.namespace != LEASE_NAMESPACE:
             return
         name = write.new.name
@@ -70,7 +71,7 @@ class Leases:
             self._agent.foreign[name] = None
 
     def renew(self, now_ns: int, most: int) -> int:
-        """Renew at most `most` leases that are due; return how many were renewed."""
+        """Renew at most `most` of the leases that are due, and return the number renewed."""
         seconds = max(_RENEWAL_SECONDS, len(self._nodes.nodes) // _NODES_A_SECOND)
         done = 0
         for name in list(self._nodes.nodes):
@@ -96,7 +97,7 @@ class Leases:
             metadata["annotations"] = {OWN_MARK: "true"}
             self._writer.create(LEASES, LEASE_NAMESPACE, {"metadata": metadata, "spec": spec})
         except WriteRefused:
-            # The namespace is missing or being deleted: a node does not depend on it.
+            # Ignore a missing or terminating namespace: nothing depends on the lease.
             return
 
 
@@ -105,30 +106,31 @@ class EventExpiry:
 
     Args:
         documents: the API's store.
-        writer: the writer to the API.
-        ttl_ns: the time.
+        writer: writes untyped objects through the API.
+        ttl_ns: the lifetime of an event after its last occurrence.
     """
 
     def __init__(self, documents: Store, writer: ObjectWriter, ttl_ns: int = EVENT_TTL_NS) -> None:
         self._ttl_ns = ttl_ns
         self._documents = documents
         self._writer = writer
-        # Time of each write of an event, oldest first; the revision shows whether it was the last write.
+        # Time, revision and key of each write of an event, oldest first. A stored event with another revision was
+        # written later.
         self._written: deque[tuple[int, int, tuple[str, str]]] = deque()
 
     def begin(self) -> None:
-        """Read the age of all existing events."""
+        """Read the last occurrence of all existing events."""
         items = self._documents.between(_EVENTS)
         found = [(_last_ns(decode_item(item)), item.revision, item.key) for item in items]
         self._written = deque(sorted(found))
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Record when an event was written."""
+        """Record the time of a write to an event."""
         if write.table == _EVENTS and write.type != DELETED:
             self._written.append((now_ns, write.revision, write.new.key))
 
     def expire(self, now_ns: int, most: int) -> int:
-        """Delete at most `most` expired events; return how many were deleted."""
+        """Delete at most `most` expired events, and return the number deleted."""
         done = 0
         self._writer.manager = CONTROLLERS
         while done < most and self._written and self._written[0][0] < now_ns - self._ttl_ns:
@@ -141,7 +143,7 @@ class EventExpiry:
 
 
 def _last_ns(event: Document) -> int:
-    """Return the time of an event's last occurrence."""
+    """Return the time of an event's last occurrence in nanoseconds since 1970, 0 if unknown."""
     series = event.get("series")
     observed = series.get("lastObservedTime") if isinstance(series, dict) else None
     metadata = event["metadata"]

@@ -1,10 +1,10 @@
-"""The kubelet of every node without its own: nodes become ready; pods start, end, and are removed when deleted.
+"""The kubelet of all nodes without a real one: nodes become ready; pods start, end, and are removed when deleted.
 
-`bayplan.cluster.kubelet` implements the steps of pods; this module decides when to take them. It looks at the current pods, so it
-handles pods bound a moment ago like those bound before the server started. A running pod keeps running, and ends when the
-run time of its annotation has passed since its start.
+`bayplan.cluster.kubelet` implements these steps; this module decides when to run them. It works from the current pods,
+so it treats pods bound before the server started like new ones. A running pod continues to run, and ends when the run
+time in its annotation has passed since its start.
 
-A node whose Lease another client renews has its own kubelet and is left alone.
+A node whose Lease another client renews has a real kubelet and is ignored.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _EXIT_CODE_OF_SIGTERM = 143
 
 
 class Kubelet(VirtualKubelet):
-    """Run pods over the API.
+    """Runs pods over the API.
 
     Args:
         store: the typed objects.
-        writer: the writer of typed objects.
+        writer: writes typed objects through the API.
         options: see `KubeletOptions`.
         recorder: the recorder of events.
 
     Attributes:
-        foreign: the nodes that have their own kubelet.
+        foreign: the names of the nodes that have a real kubelet.
     """
 
     def __init__(self, store: TypedStore, writer: ApiWriter, options: KubeletOptions, recorder: EventRecorder) -> None:
@@ -67,7 +67,7 @@ class Kubelet(VirtualKubelet):
     # --- planning -----------------------------------------------------------------------------------------------------
 
     def observe(self, event: ChangeEvent, now_ns: int) -> None:
-        """Plan the tasks that a change requires."""
+        """Plan the tasks that follow from a change."""
         item = event.object
         if isinstance(item, Pod):
             if event.new is None:
@@ -120,11 +120,11 @@ class Kubelet(VirtualKubelet):
     # --- acting -------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return the next time at which `advance_one` has a task, 0 for at once, or None."""
+        """Return the time at which `advance_one` has a task, 0 for immediately, or None if there is none."""
         return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
 
     def advance_one(self, now_ns: int) -> bool:
-        """Execute the first due task; return whether there was one.
+        """Execute the first due task, and return whether there was one.
 
         Raises:
             WriteRefused: the API rejects the write.
@@ -135,7 +135,9 @@ class Kubelet(VirtualKubelet):
         return super().advance_one(now_ns)
 
     def complete_one(self, now_ns: int) -> bool:
-        """Write the missing fields of a node that has a condition Ready; return whether there was such a node. Called when idle.
+        """Write the missing fields of a node that is already ready, and return whether there was one.
+
+        Called when nothing else is due.
 
         Raises:
             WriteRefused: the API rejects the write.
@@ -146,7 +148,7 @@ class Kubelet(VirtualKubelet):
         return True
 
     def _complete(self, name: str, now_ns: int) -> None:
-        """Write the missing fields of a node, and the condition Ready if it has none."""
+        """Write the missing fields of a node, including the condition Ready."""
         node = self._store.nodes.get(name)
         if node is None or name in self.foreign or not is_incomplete(node):
             return
@@ -159,14 +161,14 @@ class Kubelet(VirtualKubelet):
         try:
             super()._plan_end(pod, start_ns, now_ns)
         except InputError as problem:
-            # It runs until it is deleted; log the reason.
+            # The pod runs until it is deleted; record the reason as an event.
             self._recorder.record(
                 pod, "InvalidRunTime", str(problem), "kubelet", type_=WARNING, host=pod.spec.node_name
             )
 
     def _started(self, pod: Pod, now_ns: int) -> Pod:
         if pod.status.phase == "Running":
-            # Another client has started it.
+            # Another client has started the pod.
             self._continue(pod, now_ns)
             return pod
         for container in pod.spec.containers:
@@ -174,7 +176,7 @@ class Kubelet(VirtualKubelet):
             for reason, text in (("Pulled", image), ("Created", "Container created"), ("Started", "Container started")):
                 self._recorder.of_container(pod, container.name, reason, text)
         started = super()._started(self._with_run_time(pod), now_ns)
-        # Its addresses come from the node's; if the node cannot be written, the pod must start nevertheless.
+        # The pod's address comes from the node's CIDR, so complete the node first. The pod starts even if that fails.
         with suppress(WriteRefused):
             self._complete(pod.spec.node_name, now_ns)
         pod_ip, host_ip = pod_addresses(pod, self._store)
@@ -182,10 +184,10 @@ class Kubelet(VirtualKubelet):
         return replace(started, status=status)
 
     def _with_run_time(self, pod: Pod) -> Pod:
-        """Return a pod with the default run time annotated, if its restart policy lets it end and it has no run time.
+        """Return a pod with the default run time annotated, if it can end by itself and has no annotation.
 
-        After a restart of the server the annotation distinguishes pods that this kubelet started from pods that were imported
-        running.
+        After a restart of the server, the annotation distinguishes the pods that this kubelet started from pods that
+        were imported running.
         """
         default, metadata = self._options.default_run_time, pod.metadata
         if not default or pod.spec.restart_policy not in ENDS_BY_ITSELF or RUN_TIME_ANNOTATION in metadata.annotations:
@@ -196,7 +198,7 @@ class Kubelet(VirtualKubelet):
     def _remove(self, pod: Pod, now_ns: int) -> None:
         self._together.gone(pod)
         if pod.metadata.finalizers and not is_finished(pod):
-            # The owners of its finalizers must see that it has ended.
+            # The owners of its finalizers, such as a Job, must see that the pod has ended.
             status = ended_status(pod, format_time(now_ns), _EXIT_CODE_OF_SIGTERM, container_statuses=True)
             self._pods.update(replace(pod, status=status))
         if not pod.metadata.finalizers or pod.metadata.deletion_grace_period_seconds != 0:

@@ -1,7 +1,7 @@
-"""Merging of a controller's changes to a typed object into its document; fields without a typed form do not change.
+"""Merges changes of a typed object into the stored object; fields without a typed form do not change.
 
-Both versions of the typed object are plain data. The old one was decoded from the document, so its lists match the document's item
-by item, and list keys are not needed to find an item's document.
+Both versions of the typed object are plain data. The old version was decoded from the stored object, so their lists
+correspond item by item, and an item's stored form is found without list keys.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _ABSENT = object()
 
 
 def merged(document: object, before: object, after: object) -> object:
-    """Return a part of a document with the changes between two versions of its typed form.
+    """Return a part of a stored object with the changes between two versions of its typed form.
 
     Args:
-        document: the stored part; not changed.
-        before: the typed part that was decoded from it, as plain data.
-        after: the new typed part, as plain data; defaults left out.
+        document: the stored part; it is not changed.
+        before: the typed form that was decoded from it, as plain data.
+        after: the new typed form, as plain data without defaults.
     """
     if before == after:
         return document
@@ -35,7 +35,7 @@ def _merged_fields(document: Document, before: Document, after: Document) -> Doc
     result = dict(document)
     for name in before:
         if name not in after:
-            # The value is now the default, which an absent field means.
+            # The value is now the default, and typed data omits defaults.
             result.pop(name, None)
     for name, value in after.items():
         was = before.get(name, _ABSENT)
@@ -47,7 +47,10 @@ def _merged_fields(document: Document, before: Document, after: Document) -> Doc
 
 
 def _merged_items(document: list[object], before: list[object], after: list[object]) -> list[object]:
-    """Merge lists in linear time. Match each item with the first unmatched equal item, or else with one of its identity."""
+    """Merge lists in linear time.
+
+    Match each new item with the first unmatched old item that is equal, else with the same identity.
+    """
     start = 0
     while start < min(len(before), len(after)) and before[start] == after[start]:
         start += 1
@@ -78,7 +81,7 @@ def _first_left(places: deque[int] | None, taken: set[int]) -> int | None:
 
 
 def _identity(item: object) -> str:
-    """Return the first identifying field of an item and its value, or an empty text if there is none."""
+    """Return the first identifying field of an item with its value, or "" if it has none."""
     if isinstance(item, dict):
         for name in _NAMES:
             if name in item:

@@ -1,6 +1,6 @@
-"""Namespace controllers: empty and remove deleted namespaces; create default service accounts and root certificates.
+"""Controllers of namespaces: one empties and removes deleted namespaces, one creates their default objects.
 
-Pods are deleted first, then everything else, as upstream does with ordered namespace deletion.
+Pods are deleted first, then everything else, as in upstream's ordered namespace deletion.
 
 Source: pkg/controller/namespace/deletion and pkg/controller/serviceaccount v1.36.3.
 """
@@ -23,7 +23,7 @@ from bayplan.controllers.controller import Ask, ControllerTools
 _TERMINATING = "Terminating"
 _FINALIZER = "kubernetes"
 _PODS, _NAMESPACES = "pods", "namespaces"
-# Deleted objects are rarely gone at once, and checking gets more expensive with their number.
+# Deletion takes time, and checking takes longer with more objects, so check less often if there are many.
 _FEW = 200
 _SHORT_WAIT_NS, _LONG_WAIT_NS = SECOND_NS // 20, SECOND_NS // 2
 _CERTIFICATE = "kube-root-ca.crt"
@@ -34,7 +34,7 @@ _DESCRIPTION = (
 
 
 class NamespaceController(DocumentController):
-    """Reconciles namespaces that are being deleted, by name."""
+    """Reconciles terminating namespaces; keys are their names."""
 
     def __init__(
         self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend
@@ -44,13 +44,16 @@ class NamespaceController(DocumentController):
         self._going: dict[str, None] = {}
 
     def begin(self, now_ns: int) -> None:
-        """Find the namespaces that are being deleted."""
+        """Queue all terminating namespaces."""
         self._going.clear()
         for item in self.documents.table(_NAMESPACES).items():
             self._note(item, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Process changes of namespaces. Objects that leave a terminating namespace are noticed when it is processed again."""
+        """Queue a changed namespace if it is terminating.
+
+        `reconcile` itself checks again for objects that are still there.
+        """
         if write.table == _NAMESPACES:
             if write.type == DELETED:
                 self._going.pop(write.new.name, None)
@@ -63,7 +66,7 @@ class NamespaceController(DocumentController):
             self.ask(item.name, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Delete the remaining objects of a namespace, report them in its status, and finalize it when it is empty.
+        """Delete the remaining objects of a namespace, report them in its status, and finalize the empty namespace.
 
         Raises:
             WriteRefused: the API rejects a write.
@@ -89,7 +92,7 @@ class NamespaceController(DocumentController):
         return now_ns + (_SHORT_WAIT_NS if count <= _FEW else _LONG_WAIT_NS)
 
     def _left(self, namespace: str) -> dict[str, list[Item]]:
-        """Return the objects of a namespace, by table."""
+        """Return the remaining objects of a namespace, by table."""
         names = [name for name in self.documents.table_names() if name not in (GONE, _NAMESPACES)]
         return {name: found for name in names if (found := self.documents.between(name, namespace))}
 
@@ -177,11 +180,11 @@ def _condition(known: Document | None, wanted: tuple[str, str, str, str], time: 
 
 
 class NamespaceFurnisher(DocumentController):
-    """Reconciles namespaces, by name: their default ServiceAccount and the ConfigMap of the server's certificate.
+    """Creates the default objects of namespaces: a ServiceAccount, and a ConfigMap with the server's certificate.
 
     Args:
         tools, documents, writer, ask: see `DocumentController`.
-        certificate: the PEM certificate of the server; empty without TLS, like upstream's without a root certificate.
+        certificate: the PEM certificate of the server; empty without TLS, as upstream without a root CA file.
     """
 
     def __init__(
@@ -191,12 +194,12 @@ class NamespaceFurnisher(DocumentController):
         self._certificate = certificate
 
     def begin(self, now_ns: int) -> None:
-        """Process all namespaces."""
+        """Queue all namespaces."""
         for item in self.documents.table(_NAMESPACES).items():
             self.ask(item.name, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Return new namespaces, and those whose default objects were deleted."""
+        """Queue a new namespace, and one whose default objects were deleted."""
         item = write.new
         if write.table == _NAMESPACES:
             if write.old is None:
@@ -208,7 +211,7 @@ class NamespaceFurnisher(DocumentController):
             self.ask(item.namespace, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Create the missing objects.
+        """Create the missing default objects of a namespace, unless it is terminating.
 
         Raises:
             WriteRefused: the API rejects a write.

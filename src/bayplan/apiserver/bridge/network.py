@@ -1,7 +1,7 @@
-"""Addresses of virtual nodes and their pods: pod CIDRs, internal addresses, and the IPs of pods that start.
+"""Addresses of virtual nodes and their pods: pod CIDRs, internal addresses of nodes, and pod IPs.
 
 There is no network behind them. Clients and controllers read them, above all the EndpointSlice controller of a
-kube-controller-manager. All state is read from the objects, so a restart gives no address twice.
+kube-controller-manager. All state comes from the objects, so a restart does not assign an address twice.
 """
 
 from __future__ import annotations
@@ -16,13 +16,19 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.quantity import value
 
 POD_NETWORK = IPv4Network("10.128.0.0/9")
-"""Range of the pod CIDRs given to nodes without one: 32,768 nodes with 254 pods each. Cluster IPs are in 10.96.0.0/16."""
+"""Range of the pod CIDRs that are assigned to nodes, enough for 32,768 nodes with 254 pods each.
+
+Cluster IPs are in 10.96.0.0/16.
+"""
 
 NODE_NETWORK = IPv4Network("172.16.0.0/12")
-"""Range of the internal addresses given to nodes without one. The first one is the API server's (`VIRTUAL_ADDRESS`)."""
+"""Range of the internal addresses that are assigned to nodes.
+
+The first address is the API server's (`VIRTUAL_ADDRESS`).
+"""
 
 _BLOCK = 256
-_MAX_BLOCKS = 256  # A node has a /16 at most, regardless of the number of pods it allows.
+_MAX_BLOCKS = 256  # A node gets at most a /16, however many pods it allows.
 _RESERVED = 2  # The network's own address, and the broadcast address or the bridge's.
 _DEFAULT_MAX_PODS = 110
 
@@ -30,33 +36,38 @@ Network = IPv4Network | IPv6Network
 
 
 class NumberPool:
-    """Hand out free numbers round-robin, so that a released number is not reused at once.
+    """Allocates numbers round-robin, so that a released number is not reused immediately.
 
     Args:
-        first, size: the range of numbers, from `first` up to, but not including, `size`.
+        first: the smallest number.
+        size: the largest number plus 1.
     """
 
     def __init__(self, first: int, size: int) -> None:
         self._first = first
         self._size = size
         self._next = first
-        # Users of each number: manifests may give one number to several nodes. A taken number has none until `add`.
+        # The number of users of each number. Several nodes may declare the same one; an allocated number has 0 users
+        # until `add`.
         self._users: dict[int, int] = {}
 
     def add(self, number: int, count: int = 1) -> None:
-        """Add a user of numbers, which `take` may have returned; numbers outside the pool are ignored."""
+        """Add a user of `count` consecutive numbers, which `take` may have returned.
+
+        Numbers outside the range are ignored.
+        """
         for each in range(max(number, self._first), min(number + count, self._size)):
             self._users[each] = self._users.get(each, 0) + 1
 
     def discard(self, number: int, count: int = 1) -> None:
-        """Remove a user of numbers; a number without users is free."""
+        """Remove a user of `count` consecutive numbers. A number without users is free."""
         for each in range(number, number + count):
             users = self._users.pop(each, 0)
             if users > 1:
                 self._users[each] = users - 1
 
     def take(self, count: int = 1) -> int | None:
-        """Return the first of `count` free numbers in a row, at a multiple of `count`, or None if there are none."""
+        """Allocate `count` consecutive free numbers that start at a multiple of `count`; return the first, or None."""
         for start, end in ((self._next, self._size), (self._first, self._next)):
             number = -(-start // count) * count
             while number + count <= end:
@@ -69,7 +80,7 @@ class NumberPool:
 
 
 class NodeAddresses:
-    """The pod CIDRs and internal addresses of nodes."""
+    """The pod CIDRs and internal addresses of all nodes, and the free ones."""
 
     def __init__(self) -> None:
         self._blocks = NumberPool(0, POD_NETWORK.num_addresses // _BLOCK)
@@ -77,7 +88,7 @@ class NodeAddresses:
         self._known: dict[str, tuple[str, str]] = {}
 
     def observe(self, node: Node, *, gone: bool) -> None:
-        """Record the addresses of a node, or its deletion."""
+        """Record the addresses of a changed node; `gone`: whether the node was deleted."""
         name = node.metadata.name
         now = ("", "") if gone else (node.spec.pod_cidr, internal_address(node))
         before = self._known.get(name, ("", ""))
@@ -103,7 +114,7 @@ class NodeAddresses:
             (self._hosts.add if used else self._hosts.discard)(number)
 
     def new_cidr(self, node: Node) -> str:
-        """Return a free pod CIDR that is large enough for the pods that the node allows; "" if none is left."""
+        """Allocate a pod CIDR that is large enough for the pods that the node allows; return "" if none is left."""
         pods = node.status.allocatable.get("pods") or node.status.capacity.get("pods")
         wanted = _RESERVED + (_DEFAULT_MAX_PODS if pods is None else value(pods))
         count = 1
@@ -116,21 +127,22 @@ class NodeAddresses:
         return f"{IPv4Address(start)}/{32 - (count * _BLOCK - 1).bit_length()}"
 
     def new_host(self) -> str:
-        """Return a free internal address; "" if none is left."""
+        """Allocate an internal address; return "" if none is left."""
         number = self._hosts.take()
         return "" if number is None else str(IPv4Address(int(NODE_NETWORK.network_address) + number))
 
 
 def internal_address(node: Node) -> str:
-    """Return the first internal address of a node, or ""."""
+    """Return the first InternalIP of a node, or "" if it has none."""
     return next((each.address for each in node.status.addresses if each.type == "InternalIP"), "")
 
 
 def pod_addresses(pod: Pod, store: ObjectStore) -> tuple[str, str]:
-    """Return the IP of a pod that starts on its node, and the IP of the node; "" for one without an address.
+    """Return the IP of a pod that starts on its node, and the IP of the node, each "" if there is none.
 
-    Pods in the host network have the node's address. Other pods get an address of the node's pod CIDR that no unfinished pod of the
-    node has; the search starts at the first address that would be free if no pod had been removed from the node.
+    A pod in the host network gets the node's address. Other pods get an address of the node's pod CIDR that no
+    unfinished pod on the node has. The search starts at the address that would be next if no pod had ever been removed
+    from the node.
     """
     node = store.nodes.get(pod.spec.node_name)
     if node is None:
@@ -151,7 +163,7 @@ def pod_addresses(pod: Pod, store: ObjectStore) -> tuple[str, str]:
 
 
 def with_lists(status: Document) -> Document:
-    """Return the status of a pod with `podIPs` and `hostIPs`, which repeat `podIP` and `hostIP`."""
+    """Return the status of a pod with missing `podIPs` and `hostIPs` set from `podIP` and `hostIP`."""
     lists: Document = {}
     for single, plural in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
         if status.get(single) and not status.get(plural):

@@ -1,4 +1,4 @@
-"""Fields that a kubelet writes about its node: conditions, addresses, versions, heartbeat times."""
+"""The fields that a kubelet writes to its node: conditions, addresses, versions, heartbeat times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OS_LABEL, _ARCHITECTURE_LABEL = "kubernetes.io/os", "kubernetes.io/arch"
 
 
 def is_incomplete(node: Node) -> bool:
-    """Return whether a node lacks any field that its kubelet writes."""
+    """Return whether a node lacks a field that its kubelet writes."""
     status = node.status
     return (
         not node.spec.pod_cidr
@@ -35,12 +35,12 @@ def is_incomplete(node: Node) -> bool:
 
 
 def completed(node: Node, addresses: NodeAddresses, now: str) -> Node:
-    """Return a node with all fields that its kubelet writes; existing fields are not changed.
+    """Return a node with all fields that its kubelet writes. Existing fields do not change.
 
     Args:
         node: the stored node.
-        addresses: the addresses of all nodes, from which free ones are chosen.
-        now: the current time, as a timestamp.
+        addresses: allocates missing addresses.
+        now: the current time as a timestamp.
     """
     return replace(node, spec=_spec(node, addresses), status=_status(node, addresses, now))
 
@@ -98,9 +98,10 @@ def _node_info(node: Node) -> NodeSystemInfo:
 
 
 def with_identity(node: Document, status: Document) -> Document:
-    """Return the status of a virtual node with its machine, system and boot IDs, which typed nodes lack; made from its uid.
+    """Return the status of a virtual node with its machine, system and boot IDs, which typed nodes lack.
 
-    IDs that the status already has stay. The status of any other node is returned unchanged.
+    The IDs are derived from the node's uid; existing IDs do not change. The status of a node with a real kubelet is
+    returned unchanged.
 
     Args:
         node: the stored node.

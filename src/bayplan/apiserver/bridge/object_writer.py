@@ -1,7 +1,7 @@
-"""Writes of controllers and the kubelet, through the verbs that clients use: defaults, admission, validation, managed fields.
+"""Writes of controllers and the kubelet: the same defaults, admission, validation and field ownership as for clients.
 
-Reads and writes of an object are not interrupted, so there are no conflicts; a rejected write raises
-`WriteRefused`, which ends a controller's reconcile, as errors do upstream.
+Reading and writing an object is not interrupted, so there are no conflicts. A rejected write raises `WriteRefused`,
+which ends the reconcile of a controller, as errors do upstream.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _NOT_FOUND = 404
 
 
 class ObjectWriter:
-    """Writes objects of any kind.
+    """Writes untyped objects of any kind through the API.
 
     Args:
         backend: the backend of the API.
 
     Attributes:
-        manager: the owner of the fields in the next writes.
+        manager: the field manager of the next writes.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -47,15 +47,16 @@ class ObjectWriter:
         self.manager = CONTROLLERS
 
     def now(self) -> str:
-        """Return the time as a timestamp."""
+        """Return the current time as a timestamp."""
         return self._backend.now()
 
     def resource(self, table: str) -> Resource:
-        """Return a resource whose objects a table holds."""
+        """Return a served resource whose objects are in this table."""
         found = self._resources.get(table)
         registry = self._backend.registry
         if found is None or registry.find(found.group, found.version, found.name) is not found:
-            # The first served version; a changed definition replaces the resources.
+            # Prefer a version that needs no webhook. A changed definition replaces the resources, so the cached one may
+            # be outdated.
             served = [each for each in registry.all() if each.table == table]
             found = next((each for each in served if each.converter is None), served[0] if served else None)
             if found is None:
@@ -64,11 +65,11 @@ class ObjectWriter:
         return found
 
     def document(self, table: str, item: Item) -> Document:
-        """Return the document of an item."""
+        """Return the object of an item, in the API version of `resource`."""
         return self._backend.document(self.resource(table), item)
 
     def create(self, table: str, namespace: str, document: Document) -> None:
-        """Store a new object.
+        """Create an object.
 
         Raises:
             WriteRefused: the API rejects the object.
@@ -85,12 +86,12 @@ class ObjectWriter:
             raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem.message) from None
 
     def create_alike(self, table: str, namespace: str, document: Document, likeness: Hashable) -> None:
-        """Store a new object that is already decoded and has the same fields as earlier objects.
+        """Create an object that is already decoded, and has the same set of fields as earlier ones.
 
         Args:
-            table, namespace: where to store it.
-            document: the complete document, with all defaults set.
-            likeness: equal for documents with the same fields, whose ownership is then computed once.
+            table, namespace: the table and the namespace.
+            document: the complete object, with all defaults set.
+            likeness: equal for objects with the same set of fields, whose field ownership is computed only once.
 
         Raises:
             WriteRefused: the API rejects the object.
@@ -122,13 +123,13 @@ class ObjectWriter:
         *,
         old: Document | None = None,
     ) -> None:
-        """Write an object with some of its parts (``metadata``, ``spec``, ``status``, ...) replaced.
+        """Update an object: replace some of its top-level fields (``metadata``, ``spec``, ``status``, ...).
 
         Args:
             table, key: the table and key of the object.
-            changes: the new parts of the document.
+            changes: the new values of the fields.
             subresource: the subresource, or empty.
-            old: the current document, if the caller has read it.
+            old: the current object, if the caller has already read it.
 
         Raises:
             WriteRefused: the API rejects the change, or the object does not exist.
@@ -151,9 +152,9 @@ class ObjectWriter:
             raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", refusal.message) from None
 
     def _read(self, resource: Resource, old: Document, changes: Mapping[str, object], subresource: str) -> Document:
-        """Return the new document as the API would read it from a client."""
+        """Return the changed object as the API would decode it from a client's request."""
         if subresource == "status" and resource.shape is not None:
-            # Nothing else of the object changes, so nothing else is decoded again.
+            # Only the status changes, so decode only the status.
             inner = resource.shape.fields["status"].inner
             if inner is not None and tuple(changes) == ("status",):
                 status = changes["status"]
@@ -177,7 +178,7 @@ class ObjectWriter:
         propagation: str = "Background",
         uid: str | None = None,
     ) -> None:
-        """Delete an object, unless it is gone or has been replaced.
+        """Delete an object, unless it does not exist or has a uid other than `uid`.
 
         Raises:
             WriteRefused: the API rejects the deletion.
@@ -197,7 +198,7 @@ class ObjectWriter:
             raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem.message) from None
 
     def drop_finalizer(self, table: str, key: Key, finalizer: str) -> None:
-        """Remove a finalizer from an object; an object that only waited for that is deleted.
+        """Remove a finalizer from an object. This deletes a terminating object without other finalizers.
 
         Raises:
             WriteRefused: the API rejects the write.

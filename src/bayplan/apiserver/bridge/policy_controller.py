@@ -1,4 +1,4 @@
-"""The controller of ValidatingAdmissionPolicies: writes the warnings of type checks into their status.
+"""The controller of ValidatingAdmissionPolicies, which writes warnings about type errors to their status.
 
 Source: pkg/controller/validatingadmissionpolicystatus v1.36.3.
 """
@@ -17,7 +17,7 @@ POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
 
 
 class PolicyController(DocumentController):
-    """Reconciles policies, by name."""
+    """Reconciles policies; keys are their names."""
 
     def __init__(
         self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend
@@ -26,17 +26,17 @@ class PolicyController(DocumentController):
         self._registry = backend.registry
 
     def begin(self, now_ns: int) -> None:
-        """Check every policy."""
+        """Queue all policies."""
         for item in self.documents.table(POLICIES).items():
             self.ask(item.name, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Process new and changed policies."""
+        """Queue a new or changed policy."""
         if write.table == POLICIES and write.type != DELETED:
             self.ask(write.new.name, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Update the status of a policy.
+        """Check the types in a policy, and update its status.
 
         Raises:
             WriteRefused: the API rejects the write.
@@ -48,7 +48,7 @@ class PolicyController(DocumentController):
         generation = part(policy, "metadata").get("generation") or 1
         if part(policy, "status").get("observedGeneration") == generation:
             return None
-        # Importing CEL takes a while, and most clusters have no policies.
+        # Import on demand: the CEL package is slow to import, and most clusters have no policies.
         from bayplan.apiserver.admission.type_checking import expression_warnings
 
         found = expression_warnings(policy, self._registry)

@@ -1,6 +1,6 @@
-"""The quota controller: recounts the status of ResourceQuotas when objects are deleted, pods end, or a quota changes.
+"""The quota controller: recounts the usage of ResourceQuotas when objects are deleted, pods end, or a quota changes.
 
-Admission counts new objects (`bayplan.apiserver.rest.quota_usage`), so a create does not cause a recount.
+Admission adds the usage of new objects (`bayplan.apiserver.rest.quota_usage`), so a create needs no recount.
 
 Source: pkg/controller/resourcequota v1.36.3.
 """
@@ -25,15 +25,15 @@ _TABLES = ("pods", "services", "persistentvolumeclaims", "configmaps", "secrets"
 
 
 class QuotaController(DocumentController):
-    """Reconciles quotas, by ``namespace/name``."""
+    """Reconciles quotas; keys are ``namespace/name``."""
 
     def begin(self, now_ns: int) -> None:
-        """Count every quota."""
+        """Queue all quotas."""
         for item in self.documents.table(QUOTAS).items():
             self.ask(f"{item.namespace}/{item.name}", now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Process quotas, and changes that release amounts."""
+        """Queue a changed quota, and all quotas of a namespace in which an object was deleted or a pod ended."""
         if not self.documents.table(QUOTAS):
             return
         item = write.new
@@ -45,7 +45,7 @@ class QuotaController(DocumentController):
                 self.ask(f"{quota.namespace}/{quota.name}", now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Update the status of a quota, and queue it again after the resync period.
+        """Recount a quota, update its status, and return the time of the next resync.
 
         Raises:
             WriteRefused: the API rejects the write.
@@ -64,7 +64,7 @@ class QuotaController(DocumentController):
         return now_ns + RESYNC_NS
 
     def _usages(self, namespace: str, hard: object) -> list[Usage]:
-        """Return the usage of a namespace's objects, for the kinds that a quota may count."""
+        """Return the usage of each object in a namespace, for the kinds that quotas can count."""
         assert isinstance(hard, dict)
         tables = dict.fromkeys(_TABLES)
         for name in hard:
@@ -82,7 +82,7 @@ class QuotaController(DocumentController):
 
 
 def _has_ended(write: Write) -> bool:
-    """Return whether a write ends a pod."""
+    """Return whether a write sets a pod's phase to Succeeded or Failed."""
     old: Item | None = write.old
     if write.table != "pods" or old is None:
         return False

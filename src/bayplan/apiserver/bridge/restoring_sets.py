@@ -1,4 +1,4 @@
-"""StatefulSets and DaemonSets that recover their older templates from the stored ControllerRevisions after a restart."""
+"""StatefulSet and DaemonSet controllers that read older templates from stored ControllerRevisions after a restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayplan.objects.workloads import DaemonSet, StatefulSet
 
 
 class _Memory:
-    """The stored revisions of sets, read once for each.
+    """The revision histories of sets, each restored once.
 
     Args:
         documents: the API's store.
@@ -27,18 +27,18 @@ class _Memory:
         self._met = SeenObjects()
 
     def forget(self, key: str) -> None:
-        """Drop the history of a deleted set."""
+        """Forget a deleted set."""
         self._met.forget(key)
 
     def recall(
         self, key: str, item: StatefulSet | DaemonSet | None, history_of: Callable[[str], RevisionHistory]
     ) -> None:
-        """Fill the revision history of a set, or drop it if the set is gone.
+        """Restore the revision history of a set, or forget the set if it is deleted.
 
         Args:
             key: the key of the set.
             item: the set; None if it is deleted.
-            history_of: the function that returns a set's history by uid.
+            history_of: returns the history of a set by its uid.
         """
         if item is None:
             self.forget(key)
@@ -46,7 +46,7 @@ class _Memory:
             self.fill(history_of(item.metadata.uid), item)
 
     def fill(self, history: RevisionHistory, item: StatefulSet | DaemonSet) -> None:
-        """Fill the empty history of a set that is processed for the first time with its stored revisions."""
+        """Fill an empty history with the stored revisions, when a set is processed for the first time."""
         if not self._met.is_new(item):
             return
         self._met.note(item)
@@ -67,7 +67,7 @@ class _Memory:
 
 
 class RestoringStatefulSets(StatefulSetController):
-    """Reconciles StatefulSets.
+    """A `StatefulSetController` that restores the history of each set first.
 
     Args:
         tools: see `ControllerTools`.
@@ -79,13 +79,13 @@ class RestoringStatefulSets(StatefulSetController):
         self._stored = _Memory(documents)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Restore the history, then take the steps that the order of the set allows; see `StatefulSetController.reconcile`."""
+        """Restore the history of the set, then reconcile it; see `StatefulSetController.reconcile`."""
         self._stored.recall(key, self.store.get(StatefulSet, key), self.history_of)
         return super().reconcile(key, now_ns)
 
 
 class RestoringDaemonSets(DaemonSetController):
-    """Reconciles DaemonSets.
+    """A `DaemonSetController` that restores the history of each set first.
 
     Args:
         tools: see `ControllerTools`.
@@ -97,6 +97,6 @@ class RestoringDaemonSets(DaemonSetController):
         self._stored = _Memory(documents)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Restore the history, then create and delete pods on changed nodes; see `DaemonSetController.reconcile`."""
+        """Restore the history of the set, then reconcile it; see `DaemonSetController.reconcile`."""
         self._stored.recall(key, self.store.get(DaemonSet, key), self.history_of)
         return super().reconcile(key, now_ns)

@@ -1,4 +1,4 @@
-"""ControllerRevisions as documents: the whole template of a StatefulSet or DaemonSet, and its typed form."""
+"""The templates in stored ControllerRevisions of StatefulSets and DaemonSets, untyped and typed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from bayplan.objects.workloads import DaemonSet, PodTemplateSpec, StatefulSet
 REVISIONS = "apps/controllerrevisions"
 
 SETS: dict[str, type[StatefulSet | DaemonSet]] = {"StatefulSet": StatefulSet, "DaemonSet": DaemonSet}
-"""The kinds whose templates are stored, by name."""
+"""The kinds that have ControllerRevisions, by name."""
 
 _decoder = ObjectDecoder()
 
 
 def template_of(revision: Document) -> Document:
-    """Return the template in a ControllerRevision."""
+    """Return the whole pod template in a ControllerRevision."""
     return part(revision, "data", "spec", "template")
 
 
 def typed_template(revision: Document, kind: type[StatefulSet | DaemonSet]) -> PodTemplateSpec | None:
-    """Return the typed template in a ControllerRevision, or None if it cannot be decoded."""
+    """Return the typed pod template in a ControllerRevision, or None if it cannot be decoded."""
     whole: Document = {"metadata": {"name": "set"}, "spec": {"template": template_of(revision)}}
     try:
         return _decoder.decode(msgspec.json.encode(whole), kind).spec.template

@@ -1,7 +1,7 @@
-"""ControllerRevisions of StatefulSets and DaemonSets, for ``kubectl rollout history`` and ``rollout undo``.
+"""Maintains ControllerRevisions of StatefulSets and DaemonSets, for ``kubectl rollout history`` and ``rollout undo``.
 
-The controllers of the virtual cluster store templates themselves; these objects are for clients. A template that
-is used again becomes the newest revision, under its old name.
+Only clients need these objects: the controllers of the virtual cluster store templates themselves. If a set returns to
+an earlier template, its revision becomes the newest one, with its old name.
 
 Source: pkg/controller/history v1.36.3.
 """
@@ -29,12 +29,12 @@ _DEFAULT_LIMIT = 10
 
 
 class RevisionKeeper(Controller):
-    """Reconciles sets, by kind and key.
+    """Reconciles the revisions of sets; keys are the kind and the key of a set.
 
     Args:
         tools: see `ControllerTools`.
         documents: the API's store.
-        writer: the writer to the API.
+        writer: writes untyped objects through the API.
     """
 
     kind = StatefulSet
@@ -44,12 +44,12 @@ class RevisionKeeper(Controller):
         super().__init__(tools)
         self._documents = documents
         self._writer = writer
-        # The last template of each set, by uid: most events do not change it.
+        # The last processed template of each set, by uid, to skip events that do not change it.
         self._templates: dict[str, object] = {}
         self._crowded: dict[str, None] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a set whose template has changed, or whose old pods may be gone now."""
+        """Return the key of a set whose template changed, or that has too many revisions because old pods use them."""
         item = event.new
         if not isinstance(item, StatefulSet | DaemonSet):
             self._templates.pop(event.object.metadata.uid, None)
@@ -61,7 +61,7 @@ class RevisionKeeper(Controller):
         return (f"{event.kind.__name__} {item.key}",)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Store the revision of the template, and delete the oldest revisions over the history limit.
+        """Store a revision for the current template, and delete the oldest revisions above the history limit.
 
         Raises:
             WriteRefused: the API rejects a write.
@@ -72,7 +72,7 @@ class RevisionKeeper(Controller):
             return None
         known = self._revisions_of(item)
         digest = template_hash(item.spec.template, 0)
-        # A revision that another program created has a different name for the same template.
+        # Another program may have created the template's revision under a different name.
         name = self._same_template(item, known) or revision_name(item.metadata.name, digest)
         newest = max(known.values(), default=0)
         namespace = item.metadata.namespace
@@ -85,7 +85,7 @@ class RevisionKeeper(Controller):
         return None
 
     def _same_template(self, item: StatefulSet | DaemonSet, known: dict[str, int]) -> str | None:
-        """Return the name of the newest stored revision with a set's current template."""
+        """Return the name of the newest stored revision with the set's current template, or None."""
         for name in reversed(known):
             stored = self._documents.get(REVISIONS, (item.metadata.namespace, name))
             if stored is not None and typed_template(decode_item(stored), type(item)) == item.spec.template:
@@ -93,7 +93,7 @@ class RevisionKeeper(Controller):
         return None
 
     def _revisions_of(self, item: StatefulSet | DaemonSet) -> dict[str, int]:
-        """Return the revision numbers of a set by name, oldest first."""
+        """Return the revision numbers of a set by the name of the revision, oldest first."""
         found: dict[str, int] = {}
         for each in self._documents.between(REVISIONS, item.metadata.namespace):
             if item.metadata.uid.encode() in each.raw:

@@ -1,4 +1,4 @@
-"""Status fields that typed objects omit: images, IDs, lists of addresses, times of conditions."""
+"""Status fields that typed objects lack: images, IDs, lists of addresses, times of conditions."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.workloads import Deployment, Job
 
-# The containers that a list of statuses describes.
+# By the name of a status list, the name of the list of its containers.
 _CONTAINERS_OF = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
-# By kind, the time field of a condition that changes with every write, even if its status does not.
+# By kind, the time field of a condition that every write to the condition sets, even if the condition's status stays.
 _WRITTEN = {Deployment: "lastUpdateTime", Job: "lastProbeTime"}
 
 
 def complete_status(
     item: KubernetesObject, document: Document, status: Document, before: list[Document], now: str
 ) -> None:
-    """Add the status fields of an object's kind that the typed status lacks.
+    """Add the fields to a status that only its untyped form has.
 
     Args:
         item: the new typed object.
-        document: the stored document.
-        status: the status to write; changed in place, except for values that it shares with the document.
+        document: the stored object.
+        status: the status to write; changed in place, except values that it shares with the stored object.
         before: the stored conditions.
-        now: the current time.
+        now: the current time as a timestamp.
     """
     if isinstance(item, Pod):
         for statuses in _CONTAINERS_OF:
@@ -38,7 +38,7 @@ def complete_status(
     if isinstance(item, Node):
         status.update(with_identity(document, status))
     if isinstance(item, PodDisruptionBudget):
-        # Evictions mark pods here until the next count; they have been deleted in the same step.
+        # An eviction lists its pod here and deletes it in the same step, so the new count already includes it.
         status.pop("disruptedPods", None)
     field = _WRITTEN.get(type(item))
     if field is not None and "conditions" in status:
@@ -48,7 +48,7 @@ def complete_status(
 
 
 def _describe_containers(pod: Document, status: Document, field: str) -> None:
-    """Set the image of each container status, and the ID of each container that was started."""
+    """Set the image of each container status, and the IDs of containers that were started."""
     images = {each.get("name"): each.get("image") for each in parts(part(pod, "spec"), _CONTAINERS_OF[field])}
     uid = str(part(pod, "metadata").get("uid") or "")
     found = parts(status, field)
@@ -66,7 +66,7 @@ def _described(status: Document, image: str, uid: str) -> Document:
 
 
 def _image_id(image: str) -> str:
-    """Return an image ID derived from the name, because no image is pulled."""
+    """Return an image ID derived from the image's name, because no image is pulled."""
     if "@" in image:
         return image
     repository, _, tag = image.rpartition(":")

@@ -1,7 +1,7 @@
-"""Documents of the objects that controllers create: the owner's whole template, with the controller's changes.
+"""The untyped form of objects that controllers create: the owner's whole template, with the controller's changes.
 
-Typed templates hold only the fields that scheduling reads. A pod is created from the document of its owner's template, so that it
-also gets probes, volume sources, environments and unknown fields.
+Typed templates contain only the fields that scheduling reads. A pod is therefore created from the stored template of
+its owner, so that it also gets probes, volume sources, environment variables and unknown fields.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _MAX_SOURCES = 256
 
 
 def plain(item: object) -> object:
-    """Return a typed part as plain data, with tuples as lists and without defaults."""
+    """Return typed data as plain data: lists instead of tuples, and without defaults."""
     return msgspec.json.decode(msgspec.json.encode(item))
 
 
 class Templates:
-    """Makes the documents of new objects.
+    """Builds the untyped form of new objects.
 
     Args:
         typed: the typed objects.
@@ -58,7 +58,7 @@ class Templates:
         self._sources: dict[tuple[str, str], tuple[Document, object, object]] = {}
 
     def document_of(self, item: KubernetesObject) -> Document:
-        """Return the document of a new object."""
+        """Return the untyped form of a new object, without status."""
         document: Document = {"metadata": self._metadata(item)}
         if isinstance(item, Pod):
             document["spec"] = self._spec_of_pod(item)
@@ -93,7 +93,10 @@ class Templates:
         return merged(document, before, plain(pod.spec))
 
     def _older_template(self, pod: Pod) -> tuple[Document, object, object] | None:
-        """Return the template of the revision that a pod of a StatefulSet or DaemonSet is made from, if it is stored."""
+        """Return the stored template of the revision that a pod of a StatefulSet or DaemonSet is created from, or None.
+
+        The result has the form of `_template_of_owner`.
+        """
         reference, label = pod.metadata.controller(), pod.metadata.labels.get(REVISION_LABEL)
         kind = SETS.get(reference.kind) if reference is not None else None
         if reference is None or kind is None or not label:
@@ -120,7 +123,11 @@ class Templates:
             inner["spec"] = merged(source[0], source[2], plain(item.spec.template.spec))
 
     def _template_of_owner(self, item: KubernetesObject) -> tuple[Document, object, object] | None:
-        """Return the pod spec of an owner's template: document, typed form, and the typed form as plain data."""
+        """Return the pod spec in the template of an object's owner, or None without an owner.
+
+        Returns:
+            The spec as stored, its typed form, and its typed form as plain data.
+        """
         reference = item.metadata.controller()
         kind = _TEMPLATE_OWNERS.get(reference.kind) if reference is not None else None
         if reference is None or kind is None:
@@ -138,7 +145,10 @@ class Templates:
     def _source(
         self, owner: KubernetesObject, read: Callable[[Document], tuple[Document, object]]
     ) -> tuple[Document, object, object] | None:
-        """Return the result of `read` on the document of an owner, cached until the owner changes."""
+        """Return the stored and the typed part that `read` returns for an owner, and the typed part as plain data.
+
+        The result is cached until the owner changes. None if the owner does not exist.
+        """
         metadata = owner.metadata
         key = (metadata.uid, metadata.resource_version)
         known = self._sources.get(key)
@@ -156,7 +166,7 @@ class Templates:
     # --- Jobs of CronJobs, claims of StatefulSets and of pods ---------------------------------------------------------
 
     def _fill_job(self, document: Document, job: Job) -> None:
-        """Copy the Job's spec from the CronJob unchanged: the API generates selector and labels."""
+        """Copy the Job's spec from its CronJob unchanged: the API generates the selector and the labels."""
         reference = job.metadata.controller()
         owner = self._typed.get(CronJob, f"{job.metadata.namespace}/{reference.name}") if reference else None
         if owner is None:
@@ -167,7 +177,7 @@ class Templates:
             document["spec"] = source[0]
 
     def _fill_claim(self, document: Document, claim: PersistentVolumeClaim) -> None:
-        """Take the spec from the claim template whose typed spec is the same object as the claim's."""
+        """Copy the spec from the stored claim template; the claim shares its typed spec with the typed template."""
         for owner in self._typed.all(StatefulSet):
             for index, template in enumerate(owner.spec.volume_claim_templates):
                 if template.spec is claim.spec and owner.metadata.namespace == claim.metadata.namespace:

@@ -1,7 +1,7 @@
-"""The typed store that mirrors the API's: every committed write, decoded once, under the revision of the API.
+"""The typed store: each object of the API's store that has a typed kind, decoded once, under the API's revision.
 
-It is the `bayplan.cluster.ObjectStore` that controllers read. It never runs ahead of the API's store and has the same
-content, which `check` verifies. It has no kinds without a typed form.
+It is the `bayplan.cluster.ObjectStore` that controllers read. It is never ahead of the API's store and has the same
+content, which `check` verifies.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ _KEPT = ("spec", "status", "template")
 
 
 class TypedStore(ObjectStore):
-    """Typed objects in sync with documents.
+    """Typed objects in sync with the API's store.
 
     Args:
         documents: the API's store.
-        uid_stream: see `ObjectStore`; only objects without a uid need one.
+        uid_stream: see `ObjectStore`; only used for objects without a uid.
 
     Attributes:
-        undecodable: why documents of typed kinds have no typed form, by ``table namespace/name``. They are left unchanged.
+        undecodable: the errors of stored objects of typed kinds that cannot be decoded, by ``table namespace/name``.
+            They are ignored.
     """
 
     __slots__ = ("_decoder", "_documents", "undecodable")
@@ -54,7 +55,7 @@ class TypedStore(ObjectStore):
     # --- synchronization ----------------------------------------------------------------------------------------------
 
     def follow(self, write: Write) -> None:
-        """Apply a write of the API."""
+        """Apply a write of the API's store."""
         kind = KIND_OF_TABLE.get(write.table)
         if kind is None:
             return
@@ -64,7 +65,7 @@ class TypedStore(ObjectStore):
             self._take(kind, write.table, write.new, write.revision)
 
     def read_all(self) -> None:
-        """Synchronize with everything that is stored, in the order of revisions: at the start, or after a gap."""
+        """Synchronize with all stored objects in revision order, at the start and after a gap in the history."""
         found = [
             (item.revision, table, item) for table in KIND_OF_TABLE for item in self._documents.table(table).items()
         ]
@@ -78,7 +79,7 @@ class TypedStore(ObjectStore):
             self._take(KIND_OF_TABLE[table], table, item, revision)
         self.resource_version = moment
         if not is_first:
-            # Objects keep their versions when a snapshot is restored, but the changes happen now.
+            # Restored objects have their old versions, but the changes happen at the current revision.
             journal = self.journal()
             journal[begun:] = [replace(event, resource_version=moment) for event in journal[begun:]]
 
@@ -97,7 +98,7 @@ class TypedStore(ObjectStore):
         if old is not None and old.metadata.resource_version == new.metadata.resource_version and old == new:
             return
         if old is not None and old.metadata.uid != new.metadata.uid:
-            # A different object has taken its name, in one step.
+            # A write replaced the object by a different one with the same name.
             self._remove_typed(kind, key, revision)
             old = None
         self.resource_version = revision - 1
@@ -107,16 +108,16 @@ class TypedStore(ObjectStore):
             super().update(_sharing(new, old))
 
     def _decode(self, item: Item, kind: Kind) -> KubernetesObject:
-        """Return the typed form of a document.
+        """Return the typed form of a stored object.
 
         Raises:
-            InputError: the document can't be decoded.
+            InputError: the object cannot be decoded.
         """
         try:
             return self._decoder.decode(item.raw, kind)
         except InputError:
             raise
-        except Exception as problem:  # An unexpected document must not bring down the API.
+        except Exception as problem:  # An unexpected object must not stop the API.
             _log.exception("%s %s", kind.__name__, _key(item))
             raise InputError(f"{kind.__name__} {_key(item)}", got=str(problem)) from problem
 
@@ -133,7 +134,7 @@ class TypedStore(ObjectStore):
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def initial_events(self) -> list[ChangeEvent]:
-        """Return an event for every object, in the order of revisions: the initial events of a new listener."""
+        """Return an ADDED event for every object, in revision order, for a new listener."""
         events = [
             ChangeEvent(ADDED, kind, None, item, int(item.metadata.resource_version))
             for kind in self.kinds()
@@ -142,10 +143,12 @@ class TypedStore(ObjectStore):
         return sorted(events, key=lambda event: event.resource_version)
 
     def check(self) -> None:
-        """Compare everything with freshly decoded documents, and the indexes with rebuilt ones.
+        """Raise if an object differs from its freshly decoded form, or an index from a rebuilt one.
+
+        Called by tests, and by servers with the option `check`.
 
         Raises:
-            InvariantError: they differ. Called by tests and by servers with the option `check`.
+            InvariantError: there is a difference.
         """
         self.check_invariants()
         decoder = ObjectDecoder()
@@ -171,7 +174,7 @@ def _key(item: Item) -> str:
 
 
 def _sharing(new: T, old: T) -> T:
-    """Return the new version with the equal parts of the old one, so that an identity check finds unchanged parts."""
+    """Return the new version with equal parts replaced by those of the old one, so that `is` finds unchanged parts."""
     changes: dict[str, object] = {}
     for name in _KEPT:
         before = getattr(old, name, None)

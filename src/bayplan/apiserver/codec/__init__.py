@@ -1,1 +1,1 @@
-"""Bodies to documents and back, as Go's structs would read and write them: JSON, YAML, protobuf."""
+"""Decoding of request bodies and encoding of responses, as Go's structs would do it: JSON, YAML, protobuf."""

@@ -1,4 +1,4 @@
-"""Decoding of request bodies to JSON values: JSON (with repeated keys recorded), YAML 1.1, protobuf."""
+"""Decoding of JSON and YAML 1.1 bodies to JSON values, with errors about repeated keys."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ _BRACKETS = re.compile(rb"[][{}]")
 
 
 class BodyError(ValueError):
-    """A body that cannot be decoded; the text is Go's."""
+    """A body cannot be decoded; the text is Go's message."""
 
 
 class Parsed(NamedTuple):
-    """A value, and the errors of strict decoding about keys that occur twice in an object; the last one counts."""
+    """A decoded value, and the errors of strict decoding about repeated keys.
+
+    The last value of a repeated key counts.
+    """
 
     value: object
     duplicates: list[str]
 
 
 class _Repeated(dict[str, object]):
-    """An object in which a key occurred twice."""
+    """An object in which a key is repeated."""
 
     def __init__(self, pairs: list[tuple[str, object]]) -> None:
         super().__init__(pairs)
@@ -38,10 +41,10 @@ class _Repeated(dict[str, object]):
 
 
 def parse_json(data: bytes) -> Parsed:
-    """Decode JSON.
+    """Return the value of a JSON body.
 
     Raises:
-        BodyError: the message is that of Go's decoder.
+        BodyError: the body is not JSON; the text is the message of Go's decoder.
     """
     plain = _read_plain(data)
     if plain is not None:
@@ -69,10 +72,10 @@ def parse_json(data: bytes) -> Parsed:
 
 
 def _read_plain(data: bytes) -> Parsed | None:
-    """Decode JSON that certainly has no repeated key; return None for all other JSON.
+    """Return the value of a JSON body that certainly has no repeated key; None if that is uncertain.
 
-    A repeated key is lost in decoding, together with its colon. If the encoded value has as many colons as the body, no
-    key is lost, provided that no colon was sent as an escape.
+    Decoding drops a repeated key together with its colon. So if the encoded value has as many colons as the body, no
+    key was repeated, provided that no colon was sent as an escape sequence.
     """
     if b"\\u003a" in data or b"\\u003A" in data:
         return None
@@ -84,7 +87,7 @@ def _read_plain(data: bytes) -> Parsed | None:
 
 
 def _mended(value: object) -> object:
-    """Return a value with unpaired surrogates replaced, as Go does; otherwise it could not be encoded."""
+    """Return a value with unpaired surrogates replaced, as Go does, because they could not be encoded."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, _Repeated):
@@ -121,16 +124,18 @@ def _list_repeated(value: object, path: str) -> list[str]:
 
 
 def parse_yaml(data: bytes) -> Parsed:
-    """Decode one YAML document as Kubernetes does: version 1.1, keys as strings. JSON is YAML.
+    """Return the value of the first YAML document, read as Kubernetes does: YAML 1.1, keys as strings.
+
+    JSON is valid YAML.
 
     Raises:
-        BodyError: it is not YAML.
+        BodyError: the body is not YAML; the text is go-yaml's message.
     """
     if data.count(b"{") + data.count(b"[") > _DEEPEST and _depth(data) > _DEEPEST:
-        # The parser would also detect this, but in time that grows with the square of the depth.
+        # The parser would also detect this, but takes time quadratic in the depth.
         raise BodyError(f"yaml: exceeded max depth of {_DEEPEST}")
     if data[:1] == b"{" and b"\\" not in data and b"\t" not in data and not _FLOAT.search(data):
-        # Go clients send apply configurations as JSON, which the YAML decoder reads to the same value.
+        # Go clients send apply configurations as JSON, and here both decoders return the same value.
         plain = _read_plain(data)
         if plain is not None:
             return plain
@@ -145,7 +150,7 @@ def parse_yaml(data: bytes) -> Parsed:
 
 
 def _yaml_problem(data: bytes) -> str:
-    """Return go-yaml's error for a text, or an empty string if it reads the first document."""
+    """Return go-yaml's error for a text, or "" if it can read the first document."""
     try:
         read_yaml(data)
     except YamlError as problem:
@@ -154,7 +159,7 @@ def _yaml_problem(data: bytes) -> str:
 
 
 def _yaml_complaint(data: bytes) -> str:
-    """Return the error of go-yaml's strict decoding about repeated keys."""
+    """Return the error of go-yaml's strict decoding about repeated keys, or "" if there is none."""
     try:
         return read_yaml(data).complaint or ""
     except YamlError:
@@ -175,7 +180,7 @@ _MAX_SHOWN = 30
 
 
 def summarize(data: bytes) -> str:
-    """Return the excerpt of a body for an error message: text if it looks like JSON, otherwise hexadecimal."""
+    """Return the excerpt of a body for an error message: as text if it looks like JSON, else in hexadecimal."""
     if not data:
         return "<empty>"
     rest = " ..." if len(data) > _MAX_SHOWN else ""

@@ -1,15 +1,15 @@
-"""Errors of decoding a body as an object of a kind, in the words of Go's decoder."""
+"""Errors of decoding a JSON value as an object of a kind, with the messages of Go's decoder."""
 
 from __future__ import annotations
 
 
 class DecodeError(Exception):
-    """A value that Go could not decode into a field. The path grows as the exception propagates.
+    """Go could not decode a value into a field. The path of the field grows as the exception propagates.
 
     Args:
-        text: the whole message, if the type has its own decoder (times, quantities).
-        value: the value found, in Go's words: ``string``, ``number 1.5``, ``array``; used when there is no `text`.
-        go_type: the expected type.
+        text: the complete message, for types with their own decoder (times, quantities).
+        value: the found value as Go describes it: ``string``, ``number 1.5``, ``array``; only used without `text`.
+        go_type: the expected type; only used without `text`.
     """
 
     def __init__(self, text: str = "", *, value: str = "", go_type: str = "") -> None:
@@ -21,7 +21,10 @@ class DecodeError(Exception):
         super().__init__(text)
 
     def inside(self, struct: str, field: str) -> None:
-        """Prepend the field of a struct that contains the value; called from the inside out."""
+        """Prepend a field to the path: that of the struct that contains the value.
+
+        Called from the innermost struct outwards.
+        """
         if not self._struct:
             self._struct = struct
         self._path.append(field)
@@ -38,7 +41,7 @@ class DecodeError(Exception):
 
 
 def go_kind(value: object) -> str:
-    """Return the name of a JSON value's type in Go's decoder."""
+    """Return the name of a JSON value's type in messages of Go's decoder."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, str):

@@ -1,8 +1,8 @@
-"""Decoding of protobuf bodies to documents, driven by the fields of Go types.
+"""Decoding of protobuf bodies, driven by the recorded fields of Go types.
 
-A stock kube-scheduler sends its writes in this format. Responses are JSON, which every client accepts as well. A body is
-``k8s\\0``, then a message Unknown: TypeMeta in field 1, the object in field 2. Non-pointer fields are always encoded, so
-an empty one is dropped unless the field is a pointer; unknown numbers are skipped.
+A stock kube-scheduler sends its writes in this format; it accepts JSON in responses, as all clients do. A body is
+``k8s\\0`` and a message Unknown: TypeMeta in field 1, the object in field 2. Fields that are not pointers are always
+encoded, so an empty value is dropped unless the field is a pointer. Unknown field numbers are skipped.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _INT64 = 1 << 63
 
 
 class ProtobufError(ValueError):
-    """Bytes that are not a message of the type."""
+    """The bytes are not a message of the expected type."""
 
 
 def decode_envelope(body: bytes) -> tuple[str, str, bytes]:
-    """Return the apiVersion, the kind and the message in a body.
+    """Return the apiVersion, the kind and the encoded object in a body.
 
     Raises:
         ProtobufError: the body has no envelope.
@@ -53,7 +53,7 @@ def decode_envelope(body: bytes) -> tuple[str, str, bytes]:
 
 
 def decode_message(type_name: str, data: bytes) -> Document:
-    """Return the document of a message.
+    """Return the object in a message.
 
     Args:
         type_name: the name of the type in OpenAPI.
@@ -72,7 +72,7 @@ def decode_message(type_name: str, data: bytes) -> Document:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield field numbers with integers (varint, fixed) or bytes."""
+    """Yield each field's number and its value: an integer (varint) or bytes (other wire types)."""
     at, end = 0, len(data)
     while at < end:
         tag, at = _varint(data, at)
@@ -183,7 +183,7 @@ def _text(value: int | bytes) -> object:
 
 
 def _list_message(read: Callable[[int | bytes], object]) -> Callable[[int | bytes], object]:
-    """Decode a list that is encoded as a message of its own, as the values of some maps are."""
+    """Return a decoder for a list that is encoded as a separate message, such as the values of some maps."""
 
     def decode(value: int | bytes) -> object:
         return [read(part) for number, part in _fields(_bytes(value)) if number == 1]

@@ -1,7 +1,6 @@
-"""Encoding of documents as protobuf bodies, as Go's generated code does: fields in order, non-pointers always, pointers if set.
+"""Encoding of objects as protobuf bodies, as Go's generated code does: fields in order, pointers only if set.
 
-Only clients that accept nothing else get protobuf: objects are stored as encoded JSON, which every client of Kubernetes accepts as
-well.
+Only clients that accept nothing else get protobuf. Objects are stored as JSON, which every Kubernetes client accepts.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _Writer = Callable[[object], bytes]
 
 
 def encode_object(document: Document) -> bytes | None:
-    """Return an object, a list or a Status as a body, or None for kinds without protobuf."""
+    """Return an object, a list or a Status as a body, or None if the kind has no protobuf encoding."""
     api_version, kind = str(document.get("apiVersion") or ""), str(document.get("kind") or "")
     message = _message(api_version, kind, document)
     if message is None:
@@ -37,7 +36,7 @@ def encode_object(document: Document) -> bytes | None:
 
 
 def encode_event(kind: str, body: bytes) -> bytes:
-    """Return an event of a watch: its length, its type and the object's body."""
+    """Return a watch event: its length, then its type and the encoded object."""
     event = _string(1, kind) + _field(2, _field(1, body))
     return len(event).to_bytes(4, "big") + event
 

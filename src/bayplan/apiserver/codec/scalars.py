@@ -1,6 +1,7 @@
-"""Readers of single values: Go's kinds, and types with a JSON form of their own (quantities, times, int-or-string).
+"""Readers of single values: Go's basic types, and types with their own JSON form (quantities, times, int-or-string).
 
-A reader takes a JSON value other than null and returns the value that Go would encode, or raises `DecodeError`.
+A reader takes a JSON value other than null and returns the value that Go would encode after decoding it, or raises
+`DecodeError`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _BOUNDS = {"int32": 2**31, "int64": 2**63}
 
 
 def read_string(go_type: str) -> Reader:
-    """Return the reader of a string type."""
+    """Return the reader of a string type; `go_type` is its name in errors, here and below."""
 
     def read(value: object) -> object:
         if type(value) is not str:
@@ -33,7 +34,7 @@ def read_string(go_type: str) -> Reader:
 
 
 def read_bytes(go_type: str) -> Reader:
-    """Return the reader of bytes, which JSON has as base64 with padding."""
+    """Return the reader of bytes, which are base64 with padding in JSON."""
 
     def read(value: object) -> object:
         if type(value) is not str:
@@ -59,7 +60,7 @@ def read_bool(go_type: str) -> Reader:
 
 
 def read_integer(kind: str, go_type: str) -> Reader:
-    """Return the reader of an integer of a size (``int32`` or ``int64``)."""
+    """Return the reader of an integer; `kind` is ``int32`` or ``int64``."""
     bound = _BOUNDS[kind]
 
     def read(value: object) -> object:
@@ -89,12 +90,12 @@ def read_float(go_type: str) -> Reader:
 
 
 def read_anything(value: object) -> object:
-    """Return any JSON value unchanged (raw extensions, schemas of custom resources)."""
+    """Return any JSON value unchanged, for raw extensions and schemas of custom resources."""
     return value
 
 
 def read_quantity(value: object) -> object:
-    """Return the canonical text of a quantity, which may be written as a number."""
+    """Return the canonical text of a quantity, which JSON can contain as a string or number."""
     if type(value) is str:
         return canonical_quantity(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -104,7 +105,11 @@ def read_quantity(value: object) -> object:
 
 @lru_cache(maxsize=4096)
 def canonical_quantity(text: str) -> str:
-    """Return the canonical form of a quantity: ``0.5`` is ``500m``."""
+    """Return a quantity in canonical form: ``0.5`` becomes ``500m``.
+
+    Raises:
+        DecodeError: the text is not a quantity.
+    """
     try:
         return str(Quantity.parse(text))
     except InputError as problem:
@@ -112,7 +117,7 @@ def canonical_quantity(text: str) -> str:
 
 
 def read_int_or_string(value: object) -> object:
-    """Return a 32-bit integer or a string."""
+    """Return a 32-bit integer or string unchanged."""
     if type(value) is str:
         return value
     if type(value) is int:
@@ -124,14 +129,14 @@ def read_int_or_string(value: object) -> object:
 
 
 def read_time(value: object) -> object:
-    """Return a time truncated to seconds, in UTC, or None for an empty one."""
+    """Return a time in UTC, truncated to seconds; None for an empty string."""
     if type(value) is not str:
         raise DecodeError(value=go_kind(value), go_type="string")
     return _time(value, micro=False)
 
 
 def read_micro_time(value: object) -> object:
-    """Return a time with exactly six digits of a second, in UTC."""
+    """Return a time in UTC with exactly six fractional digits."""
     if type(value) is not str:
         raise DecodeError(value=go_kind(value), go_type="string")
     return _time(value, micro=True)

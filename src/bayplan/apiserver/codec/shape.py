@@ -1,8 +1,8 @@
-"""The shape of a Go type: decodes a document as Go would, and returns the document that Go would encode.
+"""The shape of a Go type: decodes a JSON value as Go would, and returns the value that Go would encode again.
 
-One pass does what decoding into Go's struct and encoding it does: it checks types, drops unknown fields, drops null and
-the values that `omitempty` omits, writes quantities and times in canonical form, and adds the empty values that Go encodes
-(`status: {}`, `containers: null`). Each type is compiled once from `bayplan.apiserver.schema.facts`.
+A single pass does what decoding into a Go struct and encoding it does: it checks types, drops unknown fields and nulls,
+drops values that `omitempty` omits, writes quantities and times in canonical form, and adds the empty values that Go
+encodes (`status: {}`, `containers: null`). Each type is compiled once from `bayplan.apiserver.schema.facts`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _DROPPED = object()
 
 
 class Emptied(dict[str, object]):
-    """A struct with lists or maps that were sent empty: Go omits them from its output, but shows them in messages.
+    """A struct that was sent with empty lists or maps: Go omits these from its output, but shows them in messages.
 
     Attributes:
-        empties: the empty values, by field.
+        empties: the empty values, by field name.
     """
 
     def __init__(self, document: Plain, empties: Plain) -> None:
@@ -54,10 +54,10 @@ class Emptied(dict[str, object]):
 
 
 class Unknown:
-    """Whether a decoded document has fields that its types don't have.
+    """Receives whether a decoded value has unknown fields.
 
     Attributes:
-        found: set by `Reader.read`.
+        found: set by `Reader.read` if there are any.
     """
 
     def __init__(self) -> None:
@@ -65,14 +65,14 @@ class Unknown:
 
 
 class Reader:
-    """Decodes the values of a type."""
+    """Decodes the JSON values of a type."""
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the value that Go would encode for a JSON value other than null.
+        """Return the value that Go would encode after decoding a JSON value other than null.
 
         Args:
             value: the JSON value.
-            unknown: gets a mark if the value has unknown fields.
+            unknown: receives whether the value has unknown fields.
 
         Raises:
             DecodeError: the value does not fit the type.
@@ -81,7 +81,7 @@ class Reader:
 
 
 class ScalarReader(Reader):
-    """Reads values with a function.
+    """Decodes values with a function.
 
     Args:
         function: see `bayplan.apiserver.codec.scalars`.
@@ -91,24 +91,24 @@ class ScalarReader(Reader):
         self._function = function
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the value that Go would encode."""
+        """Return the value as Go would encode it after decoding."""
         return self._function(value)
 
 
 class ListReader(Reader):
-    """Reads lists.
+    """Decodes lists.
 
     Args:
-        item: reads the items.
+        item: decodes the items.
         go_type: the type of the list in errors.
-        zero: makes the value of a null item.
+        zero: returns the value for a null item.
     """
 
     def __init__(self, item: Reader, go_type: str, zero: Callable[[], object]) -> None:
         self._item, self._go_type, self._zero = item, go_type, zero
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the list that Go would encode."""
+        """Return the list as Go would encode it after decoding."""
         if type(value) is not list:
             raise DecodeError(value=go_kind(value), go_type=self._go_type)
         reader, found = self._item, []
@@ -118,20 +118,20 @@ class ListReader(Reader):
 
 
 class MapReader(Reader):
-    """Reads maps.
+    """Decodes maps.
 
     Args:
-        item: reads the values.
-        exact: the type of the values that it returns unchanged, or None.
+        item: decodes the values.
+        exact: the Python type of values that `item` would return unchanged, or None.
         go_type: the type of the map in errors.
-        zero: makes the value of a null value.
+        zero: returns the value for a null value.
     """
 
     def __init__(self, item: Reader, exact: type | None, go_type: str, zero: Callable[[], object]) -> None:
         self._item, self._exact, self._go_type, self._zero = item, exact, go_type, zero
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the map that Go would encode."""
+        """Return the map as Go would encode it after decoding."""
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self._go_type)
         out: Plain = {}
@@ -145,16 +145,16 @@ class MapReader(Reader):
 
 
 class FieldShape:
-    """Decoder of one field.
+    """The decoder of one field.
 
     Attributes:
         reader: decodes values other than null.
-        exact: the type of the values that the reader returns unchanged, or None.
+        exact: the Python type of values that the reader would return unchanged, or None.
         empty: the value to omit, or a marker that equals nothing.
-        nil_when_empty: whether storage does not distinguish an empty list from none.
-        inner: the shape of the innermost structs, if there are any.
-        containers: the ``list`` and ``map`` types around them.
-        path: the name in errors, with the embedded structs before it: ``VolumeSource.configMap``.
+        nil_when_empty: whether storage returns an empty list as null.
+        inner: the shape of the innermost structs; None if there are none.
+        containers: the ``list`` and ``map`` types around the innermost type.
+        path: the name in errors, including embedded structs: ``VolumeSource.configMap``.
     """
 
     def __init__(self, reader: Reader, facts: GoField, inner: Shape | None, struct: str, path: str) -> None:
@@ -175,13 +175,13 @@ class FieldShape:
 
 
 class Shape(Reader):
-    """A struct: its fields by JSON name, and the empty values that are shown.
+    """The decoder of a struct.
 
     Attributes:
-        name: the name of the Go type without package, as in error messages.
+        name: the name of the Go type without package, for error messages.
         go_type: the name with package, e.g. ``v1.PodSpec``.
-        fields: the fields by JSON name, with embedded structs flattened.
-        shown: functions that create the shown values of absent fields, by field.
+        fields: the fields by JSON name, including those of embedded structs.
+        shown: functions that return the values to add for absent fields, by JSON name.
     """
 
     def __init__(self, type_name: str) -> None:
@@ -192,7 +192,7 @@ class Shape(Reader):
         self.shown: dict[str, Callable[[], object]] = {}
 
     def read(self, value: object, unknown: Unknown | None = None) -> object:
-        """Return the struct that Go would encode."""
+        """Return the struct as Go would encode it after decoding: without unknown fields, nulls and omitted values."""
         if type(value) is not dict:
             raise DecodeError(value=go_kind(value), go_type=self.go_type)
         out: Plain = {}
@@ -225,11 +225,11 @@ class Shape(Reader):
         return out if empties is None else Emptied(out, empties)
 
     def zero(self) -> Plain:
-        """Return the value that Go encodes for the zero value."""
+        """Return what Go encodes for the zero value of the struct."""
         return {name: make() for name, make in self.shown.items()}
 
     def unknown_fields(self, value: Plain, path: str = "") -> list[str]:
-        """Return the paths of unknown fields, in document order: ``spec.containers[0].nope``."""
+        """Return the paths of unknown fields in document order, such as ``spec.containers[0].nope``."""
         found: list[str] = []
         for name, item in value.items():
             here = f"{path}.{name}" if path else name
@@ -242,7 +242,7 @@ class Shape(Reader):
 
 
 def drop_empty_lists(shape: Shape, document: Plain) -> None:
-    """Replace the empty lists of a document in place by null, as storage returns them."""
+    """Replace the empty lists of an object by null in place, if upstream's storage would return null."""
     for name, field, inner in _lists_of(shape.type_name):
         value = document.get(name)
         if value == [] and field.nil_when_empty:
@@ -262,7 +262,10 @@ def _drop_inside(field: FieldShape, value: object, containers: tuple[str, ...]) 
 
 @cache
 def _lists_of(type_name: str) -> tuple[tuple[str, FieldShape, bool], ...]:
-    """Return the fields of a type that may be such lists, or contain types with them; a recursive type has none."""
+    """Return the fields of a type that may be such lists or contain types with such lists; a recursive type has none.
+
+    Each field has its name, its decoder, and whether it contains such types.
+    """
     return _find_lists(shape_of(type_name), ())
 
 
@@ -291,12 +294,12 @@ def _unknown_inside(shape: Shape, value: object, containers: tuple[str, ...], pa
 
 @cache
 def shape_of(type_name: str) -> Shape:
-    """Return the shape of a type, by OpenAPI's name, e.g. ``io.k8s.api.core.v1.Pod``."""
+    """Return the shape of a type by its name in OpenAPI, e.g. ``io.k8s.api.core.v1.Pod``."""
     return _make(type_name, {})
 
 
 def _make(type_name: str, made: dict[str, Shape]) -> Shape:
-    """Compile a shape; `made` has the shapes so far, because types may refer to themselves."""
+    """Return a compiled shape. `made` contains the shapes so far, because types can be recursive."""
     if type_name in made:
         return made[type_name]
     shape = made[type_name] = Shape(type_name)
@@ -305,7 +308,7 @@ def _make(type_name: str, made: dict[str, Shape]) -> Shape:
 
 
 def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: str = "") -> None:
-    # Errors name the struct around embedded ones.
+    # Errors name the outer struct of an embedded one.
     struct = shape.name
     for facts in api_facts().types.get(type_name, ()):
         if facts.inline:
@@ -322,7 +325,7 @@ def _is_struct(type_name: str) -> bool:
 
 
 def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
-    """Record the value shown for an absent field, if any."""
+    """Record the value to add if the field is absent, if there is one."""
     if facts.omit_zero or (facts.omit_empty and (facts.containers or facts.type in _ZEROS)):
         return
     if facts.containers:
@@ -334,12 +337,17 @@ def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
 
 
 def zero_value(facts: GoField) -> object:
-    """Return Go's value of an absent field, or None for pointers, lists and maps."""
+    """Return Go's zero value of a field; None for pointers, lists and maps."""
     return None if facts.containers else _ZEROS.get(facts.type)
 
 
 def _read_schema_or(value: object, other: str) -> object:
-    """Return the value that Go would encode for a schema that may also be a boolean, a list of schemas or a list of names."""
+    """Return a decoded JSON schema, or a value of the other type that the field allows.
+
+    Args:
+        value: the JSON value.
+        other: the other type: "array" (of schemas), "strings" or "bool".
+    """
     schema = shape_of(_EXTENSIONS + "JSONSchemaProps")
     if type(value) is dict:
         return schema.read(value)
@@ -355,7 +363,7 @@ def _read_schema_or(value: object, other: str) -> object:
 
 
 def _zero_of(type_name: str) -> object:
-    """Return Go's zero value of a type other than a struct."""
+    """Return Go's zero value of a type that is not a struct."""
     return _ZEROS.get(type_name, _ZERO_LEAVES.get(type_name))
 
 
@@ -363,7 +371,7 @@ def _reader(facts: GoField, inner: Shape | None) -> Reader:
     core: Reader = inner if inner is not None else ScalarReader(_LEAVES.get(facts.type) or _scalar_reader(facts))
     wrapped = [each for each in facts.containers if each != "pointer"]
     go_types = [_element_type(facts.go_type, depth) for depth in range(len(wrapped))]
-    # Null bytes in a map become empty bytes in storage.
+    # In storage, null becomes empty bytes in a map of bytes.
     zero: Callable[[], object] = (
         inner.zero if inner is not None else lambda: "" if facts.type == "[]uint8" else _zero_of(facts.type)
     )

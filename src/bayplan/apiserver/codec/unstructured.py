@@ -1,4 +1,4 @@
-"""Errors of Go's converter of unstructured objects, through which strategic merge patches decode a document to a type."""
+"""Errors of Go's converter of unstructured objects, by which strategic merge patches decode the patched object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GO_NUMBERS = ("int32", "int64", "float64")
 
 
 def unstructured_problem(type_name: str, document: Document) -> str:
-    """Return why a document cannot be converted to a type, or an empty string."""
+    """Return the converter's error for an object that does not fit a type, or an empty string."""
     return _struct_problem(type_name, document)
 
 
@@ -31,7 +31,7 @@ def _struct_problem(type_name: str, value: object) -> str:
     if not isinstance(value, dict):
         return f"cannot restore struct from: {_kind(value)}"
     fields = placed_fields(type_name)
-    # The first problem is that of the type's first field, regardless of the order in the document.
+    # The converter visits fields in the order of the type, so it reports the error of the first one.
     found, at = "", len(fields)
     for name, item in value.items():
         field = fields.get(name)
@@ -66,7 +66,7 @@ def _field_problem(field: PlacedField, containers: tuple[str, ...], value: objec
     if facts.containers:
         return ""
     try:
-        # Types with their own decoder: quantities, times, bytes.
+        # Quantities, times and bytes have their own decoder.
         shape_of(field.owner).fields[facts.name].reader.read(value)
     except DecodeError as problem:
         return str(problem)
@@ -89,7 +89,7 @@ _INT32 = 2**32
 
 
 def wrapped(type_name: str, value: object) -> object:
-    """Return a document whose numbers of 32 bits wrap around: Go's converter of unstructured objects cuts them off."""
+    """Return an object in which 32-bit integers have wrapped around, because Go's converter truncates them."""
     if not isinstance(value, dict):
         return value
     fields = placed_fields(type_name)

@@ -1,4 +1,6 @@
-"""YAML text of plain data, as go-yaml writes it: the emitter is libyaml's, which both share; key order and quoting are Go's.
+"""Encoding of JSON values as YAML, exactly as go-yaml writes it.
+
+PyYAML and go-yaml share libyaml's emitter; this module adds Go's order of keys and its quoting.
 
 Source: go.yaml.in/yaml/v2 (encode.go, resolve.go, sorter.go), which sigs.k8s.io/yaml uses.
 """
@@ -27,13 +29,13 @@ _NUMBER = re.compile(r"[0-9]*")
 
 
 def encode_yaml(value: object) -> bytes:
-    """Return a document of plain data (what JSON can hold) as YAML."""
+    """Return a JSON value as YAML."""
     text: str = yaml.serialize(_node(value), Dumper=cast("Any", _Dumper), allow_unicode=True)
     return text.encode()
 
 
 class _Dumper(getattr(yaml, "CDumper", yaml.Dumper)):  # type: ignore[misc]
-    """A dumper for which all scalars are text, so that none gets a tag, and that writes no anchors."""
+    """A dumper that treats all scalars as text, so that none gets a tag, and that writes no anchors."""
 
     def resolve(self, kind: type, value: object, implicit: object) -> str:
         if kind is ScalarNode:
@@ -56,7 +58,7 @@ def _node(value: object) -> Node:
 
 
 def _scalar(text: str) -> ScalarNode:
-    """Return text in the style of Go: literal if it has lines, quoted if it would mean something else without quotes."""
+    """Return text in Go's style: literal if it has several lines, quoted if it would not be read as a string."""
     return ScalarNode(_TEXT, text, style="|" if "\n" in text else '"' if _is_ambiguous(text) else None)
 
 
@@ -67,7 +69,7 @@ def _is_ambiguous(text: str) -> bool:
 
 
 def _compare_keys(one: str, two: str) -> int:
-    """Order keys as Go does: letters after other characters, runs of digits by their number."""
+    """Compare keys as Go does: letters sort after other characters, and runs of digits by their value."""
     for at, (left, right) in enumerate(zip(one, two, strict=False)):
         if left == right:
             continue
@@ -82,10 +84,10 @@ def _compare_keys(one: str, two: str) -> int:
 def _compare_numbers(one: str, two: str, at: int) -> int:
     first, second = (cast("re.Match[str]", _NUMBER.match(each, at))[0] for each in (one, two))
     before = one[:at][len(one[:at].rstrip(_DIGITS)) :]
-    # Digits in common before a zero make the zero count.
+    # A leading zero counts if common nonzero digits precede it.
     if not ("0" in (one[at], two[at]) and before.strip("0")):
         first, second = first.lstrip("0"), second.lstrip("0")
-    # Compared as texts: runs of digits may be longer than `int` reads.
+    # Compare as texts: `int` limits the number of digits.
     if (len(first), first) != (len(second), second):
         return -1 if (len(first), first) < (len(second), second) else 1
     first, second = (cast("re.Match[str]", _NUMBER.match(each, at))[0] for each in (one, two))

@@ -1,1 +1,1 @@
-"""Field ownership: field sets, comparison of documents, server-side apply, managedFields."""
+"""Field ownership: field sets, comparison of objects, merging, server-side apply and managedFields."""

@@ -1,4 +1,7 @@
-"""Comparison of two documents of a type as field sets (added, modified, removed), and the field set of a document."""
+"""Comparison of two objects of a type: the sets of added, modified and removed fields.
+
+Also the field set of one object.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _encode = msgspec.json.encode
 
 
 class Comparison(NamedTuple):
-    """The fields that the newer document adds, modifies and removes."""
+    """The field sets that the newer object adds, modifies and removes."""
 
     added: Node
     modified: Node
@@ -30,7 +33,7 @@ class Comparison(NamedTuple):
 
 
 def compare(kind: FieldType, old: dict[str, object], new: dict[str, object]) -> Comparison:
-    """Compare two documents of a type."""
+    """Return the field sets by which two objects of a type differ."""
     added: Node = {}
     modified: Node = {}
     removed: Node = {}
@@ -39,7 +42,7 @@ def compare(kind: FieldType, old: dict[str, object], new: dict[str, object]) -> 
 
 
 def element_of(kind: FieldType, item: object) -> str:
-    """Return the path element of a list item: its keys or its value."""
+    """Return the path element of an item in a keyed list or set, such as ``k:{"name":"c"}`` or ``v:"x"``."""
     if kind.merge is _KEYED and isinstance(item, dict):
         if len(kind.keys) == 1 and kind.keys[0] in item:
             (key,) = kind.keys
@@ -54,13 +57,13 @@ def element_of(kind: FieldType, item: object) -> str:
 
 
 def whole(kind: FieldType, value: object) -> Node:
-    """Return the field set of a whole value, with both containers and leaves."""
+    """Return the field set of a value: all leaves, and all containers including the value itself."""
     children = _inside(kind, value, {".": LEAF_NODE})
     return children if len(children) > 1 else LEAF_NODE
 
 
 def _inside(kind: FieldType, value: object, children: Node) -> Node:
-    """Add the field set of everything inside a value to a node, which is returned."""
+    """Add the field set of everything inside a value to `children`, and return it."""
     merge = kind.merge
     if merge is _LEAF or not value:
         return children
@@ -77,13 +80,16 @@ def _inside(kind: FieldType, value: object, children: Node) -> Node:
         inner = kind.item
         for item in value:
             element_name = element_of(kind, item)
-            # Repeated items count as one value.
+            # Repeated items are compared as one value, so their fields are not tracked.
             children[element_name] = LEAF_NODE if element_name in children else whole(inner, item)
     return children
 
 
 def deduced(kind: FieldType, value: object) -> FieldType:
-    """Return the type; for an untyped value, the type derived from it: a map of untyped values, or a leaf."""
+    """Return the type.
+
+    For the untyped type, return the type that the value suggests: a map of untyped values, or a leaf.
+    """
     if kind.merge is not _UNTYPED:
         return kind
     return _UNTYPED_MAP if isinstance(value, dict) else LEAF
@@ -144,7 +150,7 @@ def _compare_items(kind: FieldType, old: list[object], new: list[object], out: t
     for element, item in after.items():
         earlier = before.get(element, _ABSENT)
         if isinstance(item, _Repeated) or isinstance(earlier, _Repeated):
-            # Repeated items have no identity; they count as one value.
+            # Repeated items cannot be told apart, so compare all of them as one value.
             if earlier is _ABSENT:
                 out[0][element] = LEAF_NODE
             elif item != earlier:
@@ -157,7 +163,10 @@ def _compare_items(kind: FieldType, old: list[object], new: list[object], out: t
 
 
 class _Repeated(list[object]):
-    """The items of a list with the same path element."""
+    """The items of a list that have the same path element.
+
+    Two instances are equal if their items are, in the same order.
+    """
 
     def __eq__(self, other: object) -> bool:
         return list(self) == (list(other) if isinstance(other, _Repeated) else [other])
@@ -169,7 +178,7 @@ class _Repeated(list[object]):
 
 
 def _by_element(kind: FieldType, items: list[object]) -> dict[str, object]:
-    """Return the items by path element."""
+    """Return the items by path element; several items with the same element become a `_Repeated`."""
     elements = [element_of(kind, item) for item in items]
     found: dict[str, object] = dict(zip(elements, items, strict=True))
     if len(found) == len(items):
@@ -181,7 +190,7 @@ def _by_element(kind: FieldType, items: list[object]) -> dict[str, object]:
 
 
 def fields_of(kind: FieldType, value: object) -> Node:
-    """Return the field set of a document: leaves, empty maps and items, but not the maps around them."""
+    """Return the field set of an object: leaves, empty maps and list items, but not the maps that contain them."""
     kind = deduced(kind, value)
     merge = kind.merge
     children: Node = {}

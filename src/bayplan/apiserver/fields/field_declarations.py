@@ -1,4 +1,4 @@
-"""Whether an applied configuration fits its type, in the words of structured merge: fields, types, items of lists.
+"""Checks that an applied configuration fits its type, with structured merge's error messages.
 
 Source: the validating walker of sigs.k8s.io/structured-merge-diff/v6 (typed/validate.go).
 """
@@ -26,12 +26,13 @@ _GO_TYPES: Mapping[type, str] = {
 
 
 def configuration_problem(type_name: str, kind: FieldType, config: dict[str, object]) -> str:
-    """Return the problem of a configuration, or an empty string.
+    """Return structured merge's message about a configuration that does not fit its type, or an empty string.
 
     Args:
-        type_name: OpenAPI's name of the type; custom resources have none, and only their fields and lists are checked.
-        kind: how the type merges.
-        config: the configuration, of that type.
+        type_name: the name of the type in OpenAPI; empty for custom resources, of which only fields and lists are
+            checked.
+        kind: the merge type.
+        config: the configuration.
     """
     found = _struct(placed_fields(type_name), config, kind)
     if len(found) < 2:
@@ -40,9 +41,10 @@ def configuration_problem(type_name: str, kind: FieldType, config: dict[str, obj
 
 
 def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: FieldType) -> Problems:
-    """Return the problems of an object, after its path.
+    """Return the problems of an object, each starting with its path.
 
-    Structured merge stops at an undeclared field. It reads fields in the order of a Go map; this function reads them by name.
+    Structured merge stops at the first undeclared field. It iterates over fields in the random order of a Go map; this
+    function sorts them by name.
     """
     merge, own = kind.merge, kind.fields
     element = kind.element or (UNTYPED if merge is not _STRUCT else None)
@@ -67,7 +69,7 @@ def _struct(fields: Mapping[str, PlacedField], value: dict[str, object], kind: F
 
 
 def _by_name(wrong: dict[str, Problems]) -> list[str]:
-    """Return the problems of fields up to the first undeclared field, excluding that one."""
+    """Return the problems of fields, sorted by field name, up to and including the first undeclared field."""
     found: list[str] = []
     for name in sorted(wrong):
         if not wrong[name]:
@@ -81,7 +83,7 @@ def _after(path: str, found: Problems) -> Problems:
 
 
 def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind: FieldType) -> Problems:
-    """Return the problems of a field's value, after its path."""
+    """Return the problems of a field's value, each starting with its path."""
     if containers:
         if not isinstance(value, list if containers[0] == "list" else dict):
             return [f": expected {containers[0]}, got &{{{_printed(value)}}}"]
@@ -106,7 +108,7 @@ def _typed(field: PlacedField, containers: tuple[str, ...], value: object, kind:
 
 
 def _untyped(value: dict[str, object] | list[object], kind: FieldType) -> Problems:
-    """Return the problems of a value of which only is known how it merges."""
+    """Return the problems of a value whose OpenAPI type is unknown: only fields and list items are checked."""
     if isinstance(value, list):
         return _items(None, (), value, kind)
     return _struct(_NO_FIELDS, value, kind) if kind.merge is _STRUCT or kind.merge is _MAP else _NONE
@@ -131,7 +133,7 @@ def _members(field: PlacedField, containers: tuple[str, ...], value: dict[str, o
 
 
 def _items(field: PlacedField | None, containers: tuple[str, ...], value: list[object], kind: FieldType) -> Problems:
-    """Return the problems of a list: of its items, and of their keys if the list is merged item by item."""
+    """Return the problems of a list: of its items, and of their identities if the list is merged item by item."""
     found: list[str] = []
     element, seen = kind.element or UNTYPED, set()
     merges, checks = kind.merge is _KEYED or kind.merge is _SET, field is not None or element is not LEAF
@@ -151,7 +153,7 @@ def _items(field: PlacedField | None, containers: tuple[str, ...], value: list[o
 
 
 def _anonymous(kind: FieldType, item: object) -> str:
-    """Return why an item of a merged list has no identity, or an empty string."""
+    """Return why an item cannot be identified in a merged list, or an empty string."""
     if kind.merge is _SET:
         if isinstance(item, dict):
             return "associative list without keys has an element that's a map type"
@@ -170,7 +172,7 @@ def _anonymous(kind: FieldType, item: object) -> str:
 
 
 def _element(kind: FieldType, item: object, index: int) -> str:
-    """Return the path element of an item in the form used in errors."""
+    """Return the path element of an item in the form used in errors, such as ``[name="c"]``."""
     if kind.merge is _KEYED and isinstance(item, dict):
         keys = [(key, item.get(key, kind.key_defaults.get(key))) for key in kind.keys]
         return "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in keys if value is not None) + "]"
@@ -178,7 +180,7 @@ def _element(kind: FieldType, item: object, index: int) -> str:
 
 
 def _printed(value: object) -> str:
-    """Return a value as Go prints it."""
+    """Return a value as Go's verb ``%v`` prints it."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{name}:{_printed(item)}' for name, item in sorted(value.items()))}]"
     if isinstance(value, list):
@@ -189,7 +191,7 @@ def _printed(value: object) -> str:
 
 
 def _literal(value: object) -> str:
-    """Return a value as Go writes it in source text."""
+    """Return a value as Go's verb ``%#v`` prints it."""
     if isinstance(value, dict):
         members = ", ".join(f"{json.dumps(name)}:{_literal(item)}" for name, item in sorted(value.items()))
         return f"map[string]interface {{}}{{{members}}}"

@@ -1,8 +1,8 @@
-"""Field sets in the format of FieldsV1, with the operations that ownership requires.
+"""Field sets in the format of FieldsV1, and the operations that field ownership needs.
 
-A node is a dict from path element to node: ``f:name`` is a field, ``k:{"name":"c"}`` an item by its keys, ``v:"x"`` an
-item by its value. A node that is empty, or contains ``.``, is itself a member of the set. Nodes are immutable once
-they are part of a set; operations share nodes where possible.
+A node is a dict from path element to node: ``f:name`` is a field, ``k:{"name":"c"}`` an item identified by its keys,
+``v:"x"`` an item identified by its value. A node that is empty or contains ``.`` is itself a member of the set. Nodes
+are immutable once they are part of a set, and operations share nodes where possible.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ LEAF_NODE: Node = {}
 
 
 def is_member(node: Node) -> bool:
-    """Return whether a node is itself in the set."""
+    """Return whether a node is itself a member of the set."""
     return not node or "." in node
 
 
 def make_node(member: bool, children: Node) -> Node | None:
-    """Return a node, or None if it would be empty."""
+    """Return a node with these children, or None if it has none and is not a member."""
     if not children:
         return LEAF_NODE if member else None
     return {".": LEAF_NODE, **children} if member else children
 
 
 def children_of(node: Node) -> Node:
-    """Return the children of a node without the node's own mark."""
+    """Return the children of a node without ``.``, which marks the node as a member."""
     return {name: child for name, child in node.items() if name != "."} if "." in node else node
 
 
 def union(left: Node, right: Node) -> Node:
-    """Return the union of two sets. The roots are not members."""
+    """Return the union of two sets, whose roots do not count as members."""
     if not left or not right:
         return left or right
     out = dict(left)
@@ -50,7 +50,7 @@ def _union_nodes(left: Node, right: Node) -> Node:
 
 
 def difference(left: Node, right: Node) -> Node:
-    """Return the members of the left set that are not in the right one. The roots are not members."""
+    """Return the members of the left set that are not in the right one. The roots do not count as members."""
     if not right and "." not in left:
         return left
     out: Node = {}
@@ -75,7 +75,7 @@ def difference(left: Node, right: Node) -> Node:
 
 
 def without(left: Node, right: Node) -> Node:
-    """Return a set without the members of another set and everything below them."""
+    """Return the left set without the members of the right set and everything below them."""
     if not right:
         return left
     out: Node = {}
@@ -91,7 +91,7 @@ def without(left: Node, right: Node) -> Node:
 
 
 def intersection(left: Node, right: Node) -> Node:
-    """Return the members that two sets share."""
+    """Return the members that both sets contain."""
     if not left or not right:
         return {}
     out: Node = {}
@@ -106,7 +106,7 @@ def intersection(left: Node, right: Node) -> Node:
 
 
 def paths(node: Node, prefix: str = "") -> list[str]:
-    """Return the members as paths in the form used in conflicts, e.g. ``.spec.containers[name="c"].image``, sorted."""
+    """Return the members as sorted paths in the form used in conflicts, e.g. ``.spec.containers[name="c"].image``."""
     found: list[str] = []
     for name in sorted(children_of(node)):
         child = node[name]

@@ -1,7 +1,7 @@
-"""Types in structured merge: structs and maps that merge by key; lists that merge by key, as sets or not at all; leaves.
+"""Types in structured merge: structs, maps, lists (merged by keys, as sets or not at all), and leaves.
 
-Each type is compiled once from `bayplan.formats.schema`. A type without a schema (custom resources, raw extensions)
-is untyped: its maps merge by key, its lists and other values are leaves.
+Each type is compiled once from `bayplan.formats.schema`. A type without a schema (custom resources, raw extensions) is
+untyped: its maps merge by key, and its lists and other values are leaves.
 
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy
 """
@@ -18,7 +18,7 @@ from bayplan.formats.schema import FieldFacts, TypeFacts, schema
 
 
 class Merge(IntEnum):
-    """Merge strategy of a type."""
+    """The merge strategy of a type."""
 
     LEAF = 0
     STRUCT = 1
@@ -29,15 +29,15 @@ class Merge(IntEnum):
 
 
 class FieldType:
-    """One type.
+    """A type as structured merge sees it.
 
     Attributes:
         merge: the merge strategy.
-        fields: the fields of a struct.
-        element: the type of a map's values or a list's items.
-        keys: the keys of a keyed list, in alphabetic order.
-        key_defaults: the default values of absent keys.
-        is_list: whether a leaf is an atomic list, not a scalar.
+        fields: the types of a struct's fields, by name.
+        element: the type of a map's values or a list's items; None means untyped.
+        keys: the names of the fields that identify a keyed list's items, in alphabetic order.
+        key_defaults: the default values of these fields.
+        is_list: whether the type is a list; a leaf that is a list is replaced as a whole.
     """
 
     def __init__(self, merge: Merge) -> None:
@@ -49,7 +49,7 @@ class FieldType:
         self.is_list = False
 
     def child(self, name: str) -> FieldType:
-        """Return the type of a field or of a map's value."""
+        """Return the type of a struct's field or of a map's value."""
         found = self.fields.get(name)
         return found if found is not None else self.element or UNTYPED
 
@@ -60,14 +60,14 @@ class FieldType:
 
 
 _RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
-"""An object of any kind, which merges as one value."""
+"""The type of an embedded object of any kind, which is replaced as a whole."""
 LEAF = FieldType(Merge.LEAF)
 UNTYPED = FieldType(Merge.UNTYPED)
 
 
 @cache
 def field_type(type_name: str) -> FieldType:
-    """Return the type with a name of OpenAPI; untyped if the pinned release has no such type."""
+    """Return the type with this name in OpenAPI; untyped if the pinned release has no such type."""
     return _named(type_name, {})
 
 
@@ -96,7 +96,7 @@ def _of_field(
 ) -> FieldType:
     if not containers:
         if outermost and facts.map_type == "granular":
-            # A field may merge by parts although its type is atomic everywhere else.
+            # The field is declared granular although its type is atomic everywhere else.
             return _struct(facts.type, {})
         return LEAF if outermost and facts.map_type == "atomic" else _named(facts.type, made)
     element = _of_field(facts, containers[1:], made, outermost=False)

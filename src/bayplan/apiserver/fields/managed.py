@@ -1,7 +1,7 @@
-"""The managers of a document's fields: read and write ``metadata.managedFields``, track updates, apply.
+"""Field managers of an object: decode and encode ``metadata.managedFields``, track updates, and apply configurations.
 
-Times follow the API server's rules: an entry gets a new time when its manager acquired or set a field. Entries of another API
-version are not changed.
+Times follow kube-apiserver's rules: an entry gets a new time when its manager acquires or sets a field. Entries in
+other versions of the same API group do not change.
 
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
@@ -27,7 +27,7 @@ _OLD_UPDATES = "ancient-changes"
 _BEFORE_FIRST_APPLY = "before-first-apply"
 
 _HEAD = {"f:apiVersion", "f:kind"}
-"""Maximum number of fields of a configuration that a stored document lacks."""
+"""Fields of a configuration that stored objects lack, so they do not count as a change."""
 _NEVER_OWNED: Node = {
     "f:apiVersion": {},
     "f:kind": {},
@@ -45,7 +45,14 @@ _NEVER_OWNED: Node = {
 
 
 class Manager(msgspec.Struct, frozen=True):
-    """A field manager: name, operation, and for updates the API version."""
+    """The key of an entry in managedFields.
+
+    Attributes:
+        name: the name of the manager.
+        operation: ``Apply`` or ``Update``.
+        api_version: the API version of an update; empty for an apply.
+        subresource: the subresource of the write, or empty.
+    """
 
     name: str
     operation: str
@@ -60,7 +67,13 @@ class Manager(msgspec.Struct, frozen=True):
 
 
 class Owned(msgspec.Struct, frozen=True):
-    """The fields of one manager, the version in which they are named, and the time of its last change."""
+    """The fields that one manager owns.
+
+    Attributes:
+        fields: the field set.
+        api_version: the API version that names the fields.
+        time: the timestamp of the manager's last change, or empty.
+    """
 
     fields: Node
     api_version: str
@@ -68,15 +81,15 @@ class Owned(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct):
-    """A write request, as field management needs it.
+    """A write, as field management needs it.
 
     Attributes:
         manager: the name of the manager.
-        api_version: the version of the documents.
-        kind: the kind of the documents.
-        time: the time of the write, as a timestamp.
+        api_version: the API version of the objects.
+        kind: the merge type of the objects.
+        time: the timestamp of the write.
         subresource: the subresource of the request, or empty.
-        reset_fields: fields that no writer can own through the endpoint.
+        reset_fields: the fields that the endpoint ignores, so that no writer can own them through it.
     """
 
     manager: str
@@ -88,7 +101,11 @@ class Request(msgspec.Struct):
 
 
 class ApplyConflict(Exception):
-    """Other managers own fields of an apply configuration, with different values."""
+    """Other managers own fields that an apply configuration sets to different values.
+
+    Attributes:
+        conflicts: pairs of the other manager and the path of the field.
+    """
 
     def __init__(self, conflicts: list[tuple[Manager, str]]) -> None:
         self.conflicts = conflicts
@@ -109,7 +126,7 @@ Managers = dict[Manager, Owned]
 
 
 def decode(entries: object) -> Managers:
-    """Return the managers of a list of entries; an entry that cannot be decoded makes all of them unknown."""
+    """Return the managers in a list of entries; no managers at all if an entry has no valid operation."""
     managers: Managers = {}
     for entry in entries if isinstance(entries, list) else []:
         if not isinstance(entry, dict) or entry.get("operation") not in (APPLY, UPDATE):
@@ -130,7 +147,7 @@ def decode(entries: object) -> Managers:
 
 
 def encode(managers: Managers) -> list[object]:
-    """Return the entries of managers, in the order of the API server: applied ones first, then by time."""
+    """Return the entries of managers in kube-apiserver's order: applies before updates, then by time."""
     order = sorted(
         managers.items(),
         key=lambda each: (each[0].operation, each[1].time, each[0].name, each[1].api_version, each[0].subresource),
@@ -162,11 +179,12 @@ def after_update(
 
     Args:
         request: the write.
-        live: the document before the write; for a create the zero document of the kind.
-        new: the document to store, without managedFields.
-        managers: the managers before the write. Objects that never had managers are not tracked later.
+        live: the object before the write; for a create, the zero object of the kind.
+        new: the object to store.
+        managers: the managers before the write. If an existing object has none, upstream does not start to track it.
         is_create: whether the object is new.
-        known: by name of a part of a new object, the fields added in it; these need not be compared.
+        known: the known field sets of some top-level fields of a new object, by field name. These fields are not
+            compared.
     """
     if not managers and not is_create:
         return {}
@@ -187,7 +205,7 @@ def after_update(
 
 
 def _bare(document: Document) -> Document:
-    """Return a document without its managedFields, which no manager owns."""
+    """Return a copy of the object without managedFields, which no manager owns."""
     metadata = document.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
         return {**document, "metadata": {name: item for name, item in metadata.items() if name != "managedFields"}}
@@ -201,14 +219,15 @@ def _filtered(found: Comparison, reset_fields: Node) -> Comparison:
 
 
 def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, spare: Manager | None) -> Managers:
-    """Return the managers without the fields that the request changed or removed."""
+    """Return the managers without the fields that the request changed or removed; the manager `spare` loses none."""
     left: Managers = {}
     for who, owned in managers.items():
         if who == spare:
             left[who] = owned
             continue
         if owned.api_version != request.api_version:
-            # The core group and the named ones know only their own types: entries of others are dropped.
+            # Upstream converts between the versions of a group, but drops an entry if only one version is in the core
+            # group.
             if ("/" in owned.api_version) == ("/" in request.api_version):
                 left[who] = owned
             continue
@@ -219,7 +238,7 @@ def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, s
 
 
 def _capped(managers: Managers) -> Managers:
-    """Merge the oldest updaters into one entry if there are too many."""
+    """Return the managers; if there are more than `MAX_UPDATE_MANAGERS` updaters, merge the oldest into one entry."""
     if len(managers) <= MAX_UPDATE_MANAGERS:
         return managers
     updaters = sorted(
@@ -242,18 +261,18 @@ def _capped(managers: Managers) -> Managers:
 def apply(
     request: Request, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
 ) -> tuple[Document, Managers]:
-    """Return a document with a configuration applied, and its managers.
+    """Return the object with a configuration applied, and its managers.
 
     Args:
         request: the apply request.
-        zero: the zero document of the kind.
-        live: the document before; the zero document for a create.
+        zero: the zero object of the kind.
+        live: the current object; for a create, the zero object.
         config: the applied configuration; its lists must not contain an item twice.
-        managers: before.
-        force: take ownership of conflicting fields.
+        managers: the current managers.
+        force: whether to take ownership of conflicting fields.
 
     Raises:
-        ApplyConflict: other managers have set a field to a different value, and `force` is off.
+        ApplyConflict: other managers own fields that the configuration changes, and `force` is off.
     """
     live = _bare(live)
     if not managers and live != zero:
@@ -265,7 +284,7 @@ def apply(
     mine = without(fields_of(kind, config), request.reset_fields)
     managers = {**managers, who: Owned(mine, request.api_version, last.time if last else "")}
     merged = cast("Document", merge(kind, live, config))
-    # Nothing is pruned if the configuration still names every field that it named before, which is the usual case.
+    # Usually the configuration still contains every field that it had before, and nothing has to be removed.
     if last is not None and last.fields != difference(mine, _NEVER_OWNED) and difference(last.fields, mine):
         merged = _prune(kind, merged, managers, last.fields, request.api_version)
     found = _filtered(compare(kind, live, merged), request.reset_fields)
@@ -294,7 +313,7 @@ def _refuse_conflicts(managers: Managers, request: Request, who: Manager, took: 
 
 
 def _prune(kind: FieldType, merged: Document, managers: Managers, last: Node, api_version: str) -> Document:
-    """Remove fields that the manager applied before but no longer applies, and that no other manager owns."""
+    """Return the object without the fields that the manager no longer applies and that no other manager owns."""
     pruned = cast("Document", remove(kind, merged, with_named_fields(kind, last)) or {})
     owned: Node = {}
     for each in managers.values():

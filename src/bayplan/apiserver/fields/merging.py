@@ -1,4 +1,4 @@
-"""Merging of an apply configuration into a document, and removal of fields from one, as structured merge does."""
+"""Structured merge: merge an apply configuration into an object, and remove fields from an object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _LEAF, _STRUCT, _MAP = Merge.LEAF, Merge.STRUCT, Merge.MAP
 
 
 def merge(kind: FieldType, live: object, config: object) -> object:
-    """Return a document with a configuration merged into it; neither is changed. The configuration's lists have no duplicates."""
+    """Return a new value with a configuration merged into the current one.
+
+    Lists in the configuration have no duplicates.
+    """
     if live is None:
         return config
     kind = deduced(kind, config if config is not None else live)
@@ -37,7 +40,8 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
     if not live:
         return config
     if _encode(live) == _encode(config):
-        # The list is applied again: 0.48 s instead of 0.83 s for 1.5 MB. Encoded, because Python finds 1 equal to True.
+        # The same list is applied again: this takes 0.48 s instead of 0.83 s for 1.5 MB. Encode first, because Python
+        # treats 1 and True as equal.
         return live
     left = [(element_of(kind, item), item) for item in live]
     right = [(element_of(kind, item), item) for item in config]
@@ -47,7 +51,7 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
     merged: set[str] = set()
     out: list[object] = []
     at = to = 0
-    # Items are in the order of the configuration; items that are not in it keep their positions relative to the others.
+    # The result has the order of the configuration; other items stay where they are relative to their neighbors.
     while at < len(left) or to < len(right):
         if at < len(left):
             element, item = left[at]
@@ -77,7 +81,7 @@ def _merge_items(kind: FieldType, live: list[object], config: list[object]) -> l
 
 
 def remove(kind: FieldType, value: object, fields: Node) -> object:
-    """Return a document without the members of a set; values that become empty are null."""
+    """Return a value without the members of a set, or None if nothing remains."""
     kind = deduced(kind, value)
     if not value:
         return None

@@ -1,1 +1,1 @@
-"""HTTP: the API as an ASGI application, and the server that carries it."""
+"""HTTP: the API as an ASGI application, and the server that runs it."""

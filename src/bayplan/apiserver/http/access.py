@@ -1,4 +1,4 @@
-"""Access to the server: tokens, host names, and web pages of other origins."""
+"""Access control of the server: tokens, host names, and requests from web pages of other origins."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from bayplan.base.web_origin import FORM_TYPES, SAFE_METHODS, foreign_origin, fo
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
-"""Paths that need no token: those that upstream's ClusterRole `system:public-info-viewer` allows everyone to get."""
+"""Paths that can be read without a token, as upstream's ClusterRole `system:public-info-viewer` allows."""
 
 WEBSOCKET = "WEBSOCKET"
-"""The method of WebSockets: browsers let any page open one and read from it, so its origin counts as that of a write."""
+"""The method to pass for a WebSocket.
+
+Browsers let any page open one and read from it, so its origin is checked like that of a write.
+"""
 
 
 class Access:
-    """The check of every request.
+    """Checks every request.
 
     Args:
         token: the token that clients must send; empty allows every client on this machine.
@@ -37,15 +40,15 @@ class Access:
         """Raise unless a request is allowed.
 
         Args:
-            headers: the headers of the request, names in lower case.
+            headers: the headers of the request, with names in lower case.
             method: the method of the request, or `WEBSOCKET`.
-            path: the path of the request, because some need no token.
-            shown: a token that was not sent in the header ``Authorization``.
-            forms: whether content types that a form can send are left to the caller.
+            path: the path of the request: some paths need no token.
+            shown: a token that the client sent in another place than the header ``Authorization``.
+            forms: whether to accept content types that HTML forms can send, because the caller checks them.
 
         Raises:
-            ApiError: the token is missing or wrong; without a token, the request is for a different host name; or it is a
-                write that a web page of another origin may have sent.
+            ApiError: the token is missing or wrong; without a token, the request names a different host; or a web page
+                of another origin may have sent a write.
         """
         if self._token:
             self._check_token(headers, method, path, shown)
@@ -55,7 +58,7 @@ class Access:
             self._check_write(headers, forms=forms)
 
     def allows_origin(self, origin: str) -> bool:
-        """Return whether the user allowed pages of an origin to write and to read responses."""
+        """Return whether the option `allowed_origins` contains this origin of a web page."""
         return origin in self.allowed_origins
 
     def _check_token(self, headers: Mapping[str, str], method: str, path: str, shown: str) -> None:
@@ -67,7 +70,7 @@ class Access:
             raise ApiError(401, "Unauthorized")
 
     def _check_is_local(self, headers: Mapping[str, str]) -> None:
-        """Reject requests that a web page could send through the browser, as requests from this machine need no token."""
+        """Raise if a web page may have sent the request through a browser on this machine, which needs no token."""
         host, origin = headers.get("host"), headers.get("origin")
         foreign = origin is not None and not _is_local(origin) and origin not in self.allowed_origins
         if (host and not _is_local(f"//{host}")) or foreign:
@@ -84,10 +87,10 @@ class Access:
 
 
 def check_content_type(headers: Mapping[str, str]) -> None:
-    """Reject a content type that an HTML form can send.
+    """Raise if an HTML form could have sent the request, judging by its content type.
 
     Raises:
-        ApiError: it is such a type, or a browser sent a body without a content type.
+        ApiError: forms can send the content type, or a browser sent a body without one.
     """
     media_type = form_type(headers)
     if media_type:

@@ -1,4 +1,4 @@
-"""The API as a plain ASGI application: size limits for bodies, tokens, durable responses, and streams that end cleanly."""
+"""The API as an ASGI application: body size limits, access control, durable responses, and streams that end cleanly."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _log = logging.getLogger("bayplan.apiserver")
 
 
 class Mount(Protocol):
-    """An application that handles some of the paths."""
+    """An ASGI application that handles some of the requests."""
 
     def answers(self, scope: Scope) -> bool:
-        """Return whether it handles a request or WebSocket."""
+        """Return whether this application handles a request or WebSocket."""
         ...
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -41,7 +41,7 @@ class Mount(Protocol):
 
 
 class Application:
-    """The ASGI application.
+    """The ASGI application of the API.
 
     Args:
         api: the API that handles the requests.
@@ -51,8 +51,8 @@ class Application:
         rate_limit: the rate limit of each client; None for no limit.
 
     Attributes:
-        mounts: additional applications, which are tried first; they check access themselves.
-        on_end: the function to call when streams must end; mounted applications have their own streams.
+        mounts: other applications, which get each request first; they check access themselves.
+        on_end: functions to call when streams must end, for the streams of mounted applications.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Application:
         self._ending: set[asyncio.Future[None]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle the request of one connection, or the lifespan protocol of the server."""
+        """Handle a request or WebSocket, or the server's lifespan protocol."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
@@ -90,13 +90,13 @@ class Application:
             await self._refuse_upgrade(scope, send)
 
     async def _refuse_upgrade(self, scope: Scope, send: Send) -> None:
-        """Answer a request for a WebSocket (exec, attach, port-forward) like a plain one, with its error."""
+        """Respond to a WebSocket request (exec, attach, port-forward) with the error of the equivalent GET request."""
         if "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})
             return
         answer = await self._answer(RequestHead.of({**scope, "method": "GET"}), b"")
         status, body = (answer.status, answer.body) if isinstance(answer, Response) else (400, b"")
-        # A status of success would mean that the connection is upgraded.
+        # Never send a status of success: the client would take the connection as upgraded.
         fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         start = {"type": "websocket.http.response.start", "status": max(status, 400), "headers": fields}
         await send(start)
@@ -144,11 +144,11 @@ class Application:
         return answer
 
     def settled(self, response: Response) -> asyncio.Future[None] | None:
-        """Return a future until the revision of a response is durable, or None if it is."""
+        """Return a future that is done when the revision of a response is durable, or None if it already is."""
         return None if self._recorder is None else self._recorder.settled(response.revision)
 
     def unsettled(self, problem: BaseException) -> Response:
-        """Return the response to a write that did not become durable."""
+        """Return the response 500 to a write that did not become durable."""
         refused = ApiError(500, f"the write was not stored: {problem}", details={})
         return Response(500, render_error(refused, PLAIN))
 
@@ -193,7 +193,7 @@ class Application:
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
         if _is_compressed(answer, headers):
-            # The response to a write is sent before controllers react to it, so nothing is awaited.
+            # A write must not await: its response has to be sent before controllers react.
             body = await asyncio.to_thread(gzip.compress, body, 1) if method == "GET" else gzip.compress(body, 1)
             fields.append((b"content-encoding", b"gzip"))
         if answer.content_type:
@@ -210,7 +210,7 @@ class Application:
         await send({"type": "http.response.body", "body": body[at:] if at else body})
 
     async def _stream(self, answer: Stream, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send a watch until it ends, its client disconnects, or the server stops."""
+        """Send a watch until the watch ends, its client disconnects, or the server stops."""
         sending = asyncio.ensure_future(self._send_frames(answer, send))
         gone = asyncio.ensure_future(_disconnected(receive))
         ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -223,7 +223,7 @@ class Application:
             if sending.done():
                 sending.result()
             elif answer.cut_off is not None and answer.cut_off.done():
-                # Data for a client that does not read would wait forever.
+                # The client does not read, so a regular close would wait forever.
                 cast("Callable[[], None]", scope.get(ABORT, _nothing))()
         finally:
             self._ending.discard(ending)
@@ -231,7 +231,7 @@ class Application:
                 each.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
         if ending.done():
-            # The server is stopping: the stream ends as it would at its timeout.
+            # The server is stopping: end the stream as at its timeout.
             await send({"type": "http.response.body", "body": b""})
 
     async def _send_frames(self, answer: Stream, send: Send) -> None:
@@ -250,7 +250,7 @@ class Application:
                 await close()
 
     def end_streams(self) -> None:
-        """End all watches, so that a server can stop without waiting for them."""
+        """End all watches, so that the server can stop without waiting for them."""
         for end in self.on_end:
             end()
         for ending in list(self._ending):
@@ -259,12 +259,12 @@ class Application:
 
 
 def _is_compressed(answer: Response, headers: Mapping[str, str]) -> bool:
-    """Return whether a response is sent compressed."""
+    """Return whether to compress a response: it is large, and the client accepts gzip."""
     return len(answer.body) >= _MIN_COMPRESSED_BYTES and "gzip" in headers.get("accept-encoding", "")
 
 
 async def _refuse_for_now(scope: Scope, send: Send) -> None:
-    """Return kube-apiserver's response to too many requests."""
+    """Send kube-apiserver's response 429 for too many requests."""
     if scope["type"] != "http":
         await send({"type": "websocket.close", "code": 1013})
         return
@@ -276,11 +276,11 @@ async def _refuse_for_now(scope: Scope, send: Send) -> None:
 
 
 class _ClientGone(Exception):
-    """The client disconnected before sending its whole body; a partial body is discarded."""
+    """The client disconnected before it had sent the whole body."""
 
 
 def _nothing() -> None:
-    """Do nothing: other ASGI servers offer no way to close a connection at once."""
+    """Do nothing. Used with ASGI servers that cannot close a connection immediately."""
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -291,11 +291,11 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
-    """Return the whole body.
+    """Return the whole body of a request.
 
     Raises:
-        ApiError: the body is too large, or its compression is invalid.
-        _ClientGone: the client disconnected before the end.
+        ApiError: the body is too large or compressed.
+        _ClientGone: the client disconnected before the end of the body.
     """
     length = headers.get("content-length", "")
     if length.isdigit() and int(length) > MAX_BODY_BYTES:

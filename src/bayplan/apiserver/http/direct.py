@@ -1,8 +1,8 @@
-"""Small writes, answered as soon as their last byte is received: without a task, an event, and messages of ASGI.
+"""Small writes that are answered as soon as their last byte arrives, without an asyncio task or ASGI messages.
 
-A write waits for nothing but the disk, unless webhooks are called. Uvicorn's task and events take as much as a third of the
-time of a create. All other requests use them: reads (large lists are sent in pieces), watches, long, chunked or YAML bodies,
-other applications, and clients that do not read their responses.
+Unless it calls webhooks, a write waits only for the disk. Uvicorn's task and events take up to a third of the time of a
+create. All other requests use them: reads (large lists are sent in pieces), watches, long, chunked or YAML bodies,
+mounted applications, and clients that do not read their responses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bayplan.apiserver.rest.messages import Response
 from bayplan.base.errors import InvariantError
 
 MAX_DIRECT_BYTES = 60_000
-"""Maximum size of a body. Uvicorn stops reading at 64 KiB, until the application asks for more."""
+"""Maximum size of a body. At 64 KiB, uvicorn stops reading until the application receives."""
 
 METHODS = frozenset((b"POST", b"PUT", b"PATCH", b"DELETE"))
 _BODIES = (b"application/json", b"application/merge-patch+json", b"application/strategic-merge-patch+json",
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class DirectApplication(Protocol):
-    """An application that answers some requests without waiting."""
+    """An application that can answer some requests without waiting."""
 
     @property
     def answers_now(self) -> bool:
@@ -45,21 +45,21 @@ class DirectApplication(Protocol):
         """Return the response to a request; the coroutine must not wait."""
 
     def settled(self, response: Response) -> asyncio.Future[None] | None:
-        """Return a future until a response may be sent, or None if it may be sent at once."""
+        """Return a future that is done when the response may be sent, or None if it already may."""
 
     def unsettled(self, problem: BaseException) -> Response:
         """Return the response to a write that did not become durable."""
 
 
 class _NoEvent:
-    """Takes the place of an event that no task awaits."""
+    """Stands in for uvicorn's event, which no task awaits for a direct request."""
 
     def set(self) -> None:
         """Do nothing."""
 
 
 class DirectCycle:
-    """One request that is answered directly. It has the attributes that uvicorn's protocol uses.
+    """One request that is answered directly. It has the attributes that uvicorn's protocol expects of a cycle.
 
     Args:
         head: the head of the request.
@@ -67,7 +67,7 @@ class DirectCycle:
         application: the application that answers.
         default_headers: headers of all responses.
         keep_alive: whether the connection stays open after the response.
-        on_response: the function to call after the response.
+        on_response: called after the response is sent.
     """
 
     message_event = _NoEvent()
@@ -94,9 +94,9 @@ class DirectCycle:
         self._application = application
 
     def answer(self) -> None:
-        """Answer the request, now or when its write is durable. Its body is complete.
+        """Answer the request, whose body is complete, now or when its write is durable.
 
-        If that fails, the connection ends: the parser would take an exception for a bad request.
+        On failure, close the connection: uvicorn's parser would treat an exception as a malformed request.
         """
         self.more_body = False
         try:

@@ -1,4 +1,6 @@
-"""Uvicorn's server with graceful shutdown: SIGTERM and SIGINT close it, requests get a grace period, and the exit code is 0."""
+"""Uvicorn's server with graceful shutdown on SIGTERM and SIGINT: requests in progress may finish, and the exit code is
+0.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ import uvicorn
 from bayplan.apiserver.http.limits import DescriptorWatch, descriptor_limit
 
 GRACE_S = 5.0
-"""Grace period for requests in progress after the signal."""
+"""Time that requests in progress get to finish after the signal."""
 
 EXIT_S = 20.0
 """Time from the signal to the end of the process, even if a thread hangs; less than the 30 s that a kubelet waits."""
@@ -38,10 +40,10 @@ class GracefulServer(uvicorn.Server):
 
     Args:
         config: the configuration of uvicorn.
-        on_ready: the function to call when the server accepts requests.
-        on_end: the function to call when the shutdown begins; ends streams.
-        on_closed: the function to call when no request is in progress any more; closes the stores that requests write to.
-        grace_s: the grace period for requests after the signal.
+        on_ready: called when the server accepts requests.
+        on_end: called when the shutdown begins, to end streams.
+        on_closed: called when no request is in progress any longer, to close stores.
+        grace_s: the time in seconds that requests in progress get to finish.
     """
 
     def __init__(
@@ -62,19 +64,19 @@ class GracefulServer(uvicorn.Server):
         self._is_closed = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start accepting requests."""
+        """Start to accept requests, then call `on_ready`."""
         await super().startup(sockets)
         if self._on_ready is not None:
             self._on_ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """Run the periodic work, ten times a second; return whether to stop."""
+        """Run the periodic work, which uvicorn calls ten times a second; return whether to stop."""
         if counter % _DESCRIPTOR_TICKS == 0:
             self._descriptors.check(len(self.server_state.connections))
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more connections, end streams, let requests end within the grace period, and cancel the rest."""
+        """Stop accepting connections, end streams, wait up to the grace period for requests, and cancel the rest."""
         if self._on_end is not None:
             self._on_end()
         await asyncio.sleep(0)
@@ -102,11 +104,11 @@ class GracefulServer(uvicorn.Server):
             _log.warning("%d requests were not answered within %g s and are given up", len(tasks), self._grace_s)
         for connection in list(state.connections):
             connection.transport.abort()
-        # Mark the clients of requests as disconnected first, so that nothing is reported to them.
+        # Let the requests see that their clients have disconnected, so that they send nothing when cancelled.
         await asyncio.sleep(_POLL_S)
         if not tasks:
             return
-        # Uvicorn logs a cancelled request as an exception of the application.
+        # Uvicorn would log each cancelled request as an exception of the application.
         errors = logging.getLogger("uvicorn.error")
         errors.addFilter(_is_no_cancellation)
         try:
@@ -118,7 +120,10 @@ class GracefulServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let SIGINT and SIGTERM stop the server; unlike uvicorn's, they are not raised again afterwards."""
+        """Within the context, let SIGINT and SIGTERM stop the server.
+
+        Unlike uvicorn, do not raise them again afterwards.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -130,7 +135,7 @@ class GracefulServer(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Start the shutdown; a second Ctrl-C does not wait for requests."""
+        """Start the shutdown. On a second Ctrl-C, do not wait for requests."""
         if self.should_exit and sig == signal.SIGINT:
             self.force_exit = True
         if not self.should_exit:
@@ -140,7 +145,7 @@ class GracefulServer(uvicorn.Server):
         self.should_exit = True
 
     def _exit(self) -> None:
-        """End the process although one of its threads hangs."""
+        """End the process even though a thread hangs."""
         print(f"bayplan: a thread did not end within {EXIT_S:g} s; the process ends without it", file=sys.stderr)
         sys.stderr.flush()
         os._exit(0 if self._is_closed else 1)

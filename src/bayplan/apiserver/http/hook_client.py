@@ -1,6 +1,6 @@
-"""Webhook calls over HTTPS: one connection each, with a deadline and a size limit, to allowed targets only.
+"""Webhook calls over HTTPS: a connection for each call, with a timeout and a size limit, only to allowed targets.
 
-Redirects are not followed, proxies are not used, and no credentials are sent. Errors have the wording of Go's client.
+The client follows no redirects, uses no proxies and sends no credentials. Errors have the wording of Go's client.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 MAX_RESPONSE_BYTES = 3 * 1024 * 1024
-"""Maximum size of one response: the same as that of a request."""
+"""Maximum size of one response, equal to that of a request to the API."""
 MAX_CONCURRENT_CALLS = 64
 _ABORTS_TLS = sys.version_info < (3, 12, 7)
-"""Whether cancelled connections must be aborted, because asyncio waits for the other side to close them."""
+"""Whether aiohttp must abort cancelled TLS connections, because asyncio would wait for the peer to close them."""
 _UNKNOWN_AUTHORITY, _EXPIRED = frozenset((2, 18, 19, 20, 21)), frozenset((9, 10))
-"""Codes of OpenSSL's verification errors (X509_V_ERR_...)."""
+"""OpenSSL's codes (X509_V_ERR_...) of certificate errors with a message of their own in Go."""
 _KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _REFUSALS = {
     400: "the server rejected our request for an unknown reason",
@@ -41,10 +41,10 @@ _REFUSALS = {
 
 
 class HookClient:
-    """Makes the calls of one server. Belongs to one event loop.
+    """Calls the webhooks of one server. Belongs to one event loop.
 
     Args:
-        outgoing: the allowed targets, and the store of responses for controllers.
+        outgoing: the allowed targets; also stores the responses to calls of controllers.
     """
 
     def __init__(self, outgoing: Outgoing) -> None:
@@ -54,18 +54,18 @@ class HookClient:
         outgoing.caller = self
 
     def close(self) -> None:
-        """Cancel calls in progress."""
+        """Cancel the background calls in progress."""
         self._outgoing.caller = None
         for task in self._tasks:
             task.cancel()
 
     async def make(self, session: Session, calls: Sequence[Call]) -> None:
-        """Make the webhook calls that a request needs, in parallel, and store the responses."""
+        """Make the calls that a request needs in parallel, and store the responses in its session."""
         for call, answer in zip(calls, await asyncio.gather(*map(self._make, calls)), strict=True):
             session.answers[call.digest()] = answer
 
     def send(self, call: Call, endpoint: Endpoint) -> None:
-        """Make a call in the background and pass the response to `Outgoing.store`."""
+        """Make a call in the background, and pass the response to `Outgoing.store`."""
         task = asyncio.get_running_loop().create_task(self._send(call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -91,16 +91,16 @@ class HookClient:
 
 
 def _with_uid(body: Document, path: tuple[str, ...], uid: str) -> Document:
-    """Return a copy of a review with its uid before the rest of the request."""
+    """Return a copy of a review with a uid as the first field of its request."""
     inner = cast("Document", body[path[0]])
     return {**body, path[0]: {path[1]: uid, **inner}}
 
 
 async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, str, bytes]:
-    """Send a review and return the status, media type and body of the response.
+    """Send a review, and return the status, media type and body of the response.
 
     Raises:
-        ValueError: the response is too long.
+        ValueError: the response is too long, or the CA bundle is invalid.
     """
     context = _context(str(call.client.get("caBundle") or ""))
     url = URL.build(
@@ -129,11 +129,15 @@ async def _post(endpoint: Endpoint, call: Call, body: bytes) -> tuple[int, str, 
 
 
 def _context(bundle: str) -> ssl.SSLContext:
-    """Return the TLS context of a server: with the bundle of the configuration (base64 of PEM), or the system's authorities."""
+    """Return a TLS context that trusts the configured CA bundle (base64 of PEM), or the system's CAs if it is empty.
+
+    Raises:
+        ValueError: the bundle is invalid.
+    """
     if not bundle:
         return ssl.create_default_context()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Many webhooks have self-signed certificates without the CA flag, and Go accepts them.
+    # Accept self-signed certificates without the CA flag, as Go does: many webhooks have such certificates.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     try:
         context.load_verify_locations(cadata=msgspec.json.decode(json.dumps(bundle), type=bytes).decode("ascii"))
@@ -143,7 +147,7 @@ def _context(bundle: str) -> ssl.SSLContext:
 
 
 def go_problem(problem: Exception, endpoint: Endpoint) -> str:
-    """Return the error of a failed connection in the words of Go's client."""
+    """Return the message of Go's client for a failed call."""
     cause: BaseException = problem
     while isinstance(cause, aiohttp.ClientConnectorError) or (
         isinstance(cause, aiohttp.ClientError) and isinstance(cause.__cause__, OSError)
@@ -189,7 +193,7 @@ def _answer(uid: str, sent: Document, status: int, body: bytes, media_type: str)
             return Answer(found, uid, sent)
         if not body:
             return Answer({}, uid, sent, f"0-length response with status code: {status} and content type: {media_type}")
-        # A body that is not JSON is parsed as YAML, in which almost anything is a string.
+        # Upstream parses a body that is not JSON as YAML, which reads almost any text as a string.
         kind = "array" if isinstance(found, list) else "number" if isinstance(found, int | float) else "string"
         text = f"couldn't get version/kind; json parse error: json: cannot unmarshal {kind} into Go value of type {_KIND_STRUCT}"
         return Answer({}, uid, sent, text)

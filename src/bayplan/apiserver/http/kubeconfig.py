@@ -1,4 +1,4 @@
-"""Writing of kubeconfig files: a new file, or an entry in an existing one."""
+"""Writing of kubeconfig files: create a file, or add an entry to an existing one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayplan.base.errors import InputError
 from bayplan.formats.yaml_text import YamlError, parse
 
 CONTEXT = "bayplan"
-"""Name of the cluster, user and context in the entry."""
+"""Name of the entry's cluster, user and context."""
 
 LOCK_TIMEOUT_S = 5.0
 _LOCK_POLL_S = 0.05
@@ -33,7 +33,7 @@ def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str
     Args:
         server: the URL of the API.
         token: the token of the user, or empty.
-        certificate_authority: the PEM file of the authority, or empty.
+        certificate_authority: the path of the CA's PEM file, or empty.
     """
     cluster = {"server": server}
     if certificate_authority:
@@ -51,16 +51,16 @@ def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str
 def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> bool:
     """Write a kubeconfig, or merge an entry into an existing one, as kind does.
 
-    Other clusters, users and contexts do not change, nor does the mode of the file; a new file has mode 0600. The file is replaced
-    atomically and links are never followed. Nothing is written to the null device.
+    Other clusters, users and contexts do not change, nor does the mode of the file. A new file has mode 0600. The file
+    is replaced atomically, and links are never followed. If the path is the null device, nothing is written.
 
     Args:
         path: the path of the file.
         entry: see `kubeconfig_entry`.
-        lock_timeout_s: how long to wait for another process's lock.
+        lock_timeout_s: how many seconds to wait for another process's lock.
 
     Returns:
-        True if the file has other entries as well.
+        Whether the file has other entries, too.
 
     Raises:
         InputError: the path is a link, not a regular file or not a kubeconfig; it is locked; or it cannot be written.
@@ -79,7 +79,7 @@ def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: fl
 
 
 class _Existing:
-    """An existing file: its text, and its permissions."""
+    """The text, mode and owner of an existing file."""
 
     def __init__(self, text: str, status: os.stat_result) -> None:
         self.text = text
@@ -96,7 +96,7 @@ def _is_null_device(path: Path) -> bool:
 
 @contextmanager
 def _locked(path: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the lock that kubectl and kind use: a file that its holder creates and removes."""
+    """Hold the lock file that kubectl and kind use: creating it takes the lock, removing it releases the lock."""
     lock = path.with_name(f"{path.name}.lock")
     deadline = time.monotonic() + timeout_s
     while True:
@@ -118,7 +118,10 @@ def _locked(path: Path, timeout_s: float) -> Iterator[None]:
 
 
 def _read(path: Path) -> _Existing | None:
-    """Return an existing file, or None if there is none. The checks apply to the opened file, not to the name."""
+    """Return the existing file, or None if there is none.
+
+    Checks use the open descriptor, as the name could be replaced meanwhile.
+    """
     wanted = "a new file, or a kubeconfig"
     try:
         descriptor = os.open(path, _READ)
@@ -146,7 +149,11 @@ def _read(path: Path) -> _Existing | None:
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
-    """Return the document of an existing file; an empty document for an empty file."""
+    """Return the kubeconfig in an existing file, an empty document for an empty file.
+
+    Raises:
+        InputError: the text is not a kubeconfig.
+    """
     hint = "another file"
     try:
         documents = [each.value for each in parse(text) if each.value is not None]
@@ -168,7 +175,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
 
 
 def _merge(document: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document with the entry in place of an earlier one with the same names, or at the end."""
+    """Return the kubeconfig with the parts of the entry added, replacing those with the same names."""
     merged = {"apiVersion": "v1", "kind": "Config", **document}
     for field in ("clusters", "users", "contexts"):
         entries = list(merged.get(field) or [])
@@ -184,7 +191,7 @@ def _merge(document: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _replace(path: Path, text: str, existing: _Existing | None) -> None:
-    """Replace a file in one step, through a new file with an unpredictable name."""
+    """Replace a file atomically, through a temporary file with an unpredictable name."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(partial, _CREATE, _NEW_MODE)
     try:

@@ -1,4 +1,4 @@
-"""HTTP limits that apply before authentication: header size and time, number of connections, rate of each client."""
+"""HTTP limits that apply before authentication: header size and time, number of connections, requests per client."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ import msgspec
 from bayplan.base.token_bucket import TokenBucket
 
 MAX_CONNECTIONS = 16_384
-"""Default maximum of open connections: each costs about 15 kB."""
+"""Default maximum number of open connections. Each takes about 15 kB."""
 
 RESERVED_DESCRIPTORS = 128
 """File descriptors reserved for the store, extenders, plugins and source clusters."""
 
 MAX_REFUSALS = 64
-"""Maximum number of connections that get a 503 response at the same time; further ones are closed without a response. They use half
-of the reserved descriptors."""
+"""Maximum number of connections that get a 503 response at the same time, which is half of the reserved descriptors.
+
+Others are closed without a response.
+"""
 
 _MIN_CONNECTIONS = 16
 _LOG_INTERVAL_S = 10.0
@@ -29,15 +31,17 @@ _log = logging.getLogger("bayplan.apiserver")
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits on unauthenticated clients. Defaults are kube-apiserver's, if it has such a limit.
+    """Limits on clients before they are authenticated. The defaults are those of kube-apiserver, if it has the limit.
 
     Attributes:
         header_bytes: the size limit of request line and header fields; Go's `DefaultMaxHeaderBytes`.
         header_seconds: the time limit of the header; upstream's `ReadHeaderTimeout`.
         body_seconds: the time limit of the body; upstream's `--request-timeout`.
-        body_bytes_per_second: this many received bytes extend the body's deadline by a second, for imports over slow connections.
-        unfinished_bytes: the size limit of all incomplete headers together.
-        connections: the maximum of open connections; 0 for as many as the file descriptors allow, up to `MAX_CONNECTIONS`.
+        body_bytes_per_second: the number of received bytes that extend the time limit of the body by one second, for
+            imports over slow connections.
+        unfinished_bytes: the total size limit of all incomplete headers.
+        connections: the maximum number of open connections; 0 for as many as file descriptors allow, up to
+            `MAX_CONNECTIONS`.
     """
 
     header_bytes: int = 1 << 20
@@ -49,10 +53,10 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Closable(Hashable, Protocol):
-    """A connection."""
+    """A connection that the table can close while it is idle."""
 
     def close_idle(self) -> None:
-        """Close the connection: it has no request in progress."""
+        """Close the connection, which has no request in progress."""
         ...
 
 
@@ -61,15 +65,16 @@ class ConnectionTable:
 
     Args:
         limits: the limits of connections and headers.
-        clock: the function that returns monotonic seconds.
+        clock: returns monotonic seconds.
 
     Attributes:
-        limits: the given limits, with the number of connections resolved.
-        open: the number of connections, including WebSockets and connections that are being rejected.
-        unfinished_bytes: the size of all incomplete headers.
-        closed: the number of connections closed to make room.
+        limits: the given limits.
+        max_connections: the maximum number of open connections.
+        open: the number of open connections, including WebSockets.
+        unfinished_bytes: the total size of all incomplete headers.
+        closed: the number of idle connections closed to make room.
         refused: the number of connections rejected for lack of room.
-        refusals: the number of rejected connections that are still open to send the response.
+        refusals: the number of rejected connections that are still open to receive the response.
         direct: the number of requests that were answered directly (`bayplan.apiserver.http.direct`).
         repeated_heads: the number of those with the same head as the one before (`bayplan.apiserver.http.request_head`).
     """
@@ -84,13 +89,16 @@ class ConnectionTable:
         self.refusals = 0
         self.direct = 0
         self.repeated_heads = 0
-        # In the order in which they became idle.
+        # Idle connections, in the order in which they became idle.
         self._waiting: dict[Closable, None] = {}
         self._clock = clock
         self._logged_at = -_LOG_INTERVAL_S
 
     def add(self, connection: Closable) -> bool:
-        """Add a connection; return whether there is room for it. If necessary, close the connection that is idle longest."""
+        """Add a connection, and return whether there is room for it.
+
+        If necessary, close the connection that has been idle longest.
+        """
         if self.open >= self.max_connections:
             oldest = next(iter(self._waiting), None)
             self._log_full()
@@ -105,18 +113,18 @@ class ConnectionTable:
         return True
 
     def begin_refusal(self) -> bool:
-        """Count a connection that gets a 503 response; return False if too many are getting one."""
+        """Count a rejected connection that gets a 503 response; return False if too many are getting one."""
         if self.refusals >= MAX_REFUSALS:
             return False
         self.refusals += 1
         return True
 
     def end_refusal(self) -> None:
-        """Remove a connection that was counted by `begin_refusal`."""
+        """Stop counting a connection that `begin_refusal` counted."""
         self.refusals -= 1
 
     def discard(self, connection: Closable) -> None:
-        """Remove a connection."""
+        """Remove a connection that was added."""
         self.open -= 1
         self._waiting.pop(connection, None)
 
@@ -141,7 +149,7 @@ class ConnectionTable:
 
 
 def default_connections() -> int:
-    """Return the number of connections that the file descriptor limit allows, up to `MAX_CONNECTIONS`."""
+    """Return the number of connections that the file descriptor limit allows, from 16 to `MAX_CONNECTIONS`."""
     limit = descriptor_limit()
     return (
         MAX_CONNECTIONS if limit is None else max(_MIN_CONNECTIONS, min(MAX_CONNECTIONS, limit - RESERVED_DESCRIPTORS))
@@ -149,7 +157,7 @@ def default_connections() -> int:
 
 
 def descriptor_limit() -> int | None:
-    """Return the process's limit of file descriptors, or None if there is no limit, or on systems without one."""
+    """Return the process's soft limit of file descriptors; None if it is unlimited, or the system has no such limit."""
     try:
         import resource
     except ImportError:
@@ -159,7 +167,7 @@ def descriptor_limit() -> int | None:
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the soft limit of file descriptors to the hard limit, as programs in Go do at start."""
+    """Raise the soft limit of file descriptors to the hard limit, as Go programs do when they start."""
     try:
         import resource
 
@@ -171,11 +179,11 @@ def raise_descriptor_limit() -> None:
 
 
 class DescriptorWatch:
-    """Logs when file descriptors run out: the kernel then drops new connections, and nothing else reports it.
+    """Logs when file descriptors run out. The kernel then drops new connections, and nothing else reports it.
 
     Args:
-        limit: the limit of the process.
-        count: the function that returns the number of open descriptors; raises OSError if none is left to count with.
+        limit: the file descriptor limit of the process; None for no limit.
+        count: returns the number of open descriptors; raises OSError if no descriptor is left to count with.
     """
 
     SHARE = 0.9
@@ -186,7 +194,7 @@ class DescriptorWatch:
         self._scarce = False
 
     def check(self, connections: int) -> bool:
-        """Log once when almost all are in use; return whether they are.
+        """Return whether at least 90 % of the descriptors are in use, and log when that changes.
 
         Args:
             connections: the number of client connections, for the message.
@@ -215,7 +223,11 @@ class DescriptorWatch:
 
 
 def open_descriptors() -> int:
-    """Return the number of file descriptors that the process has open."""
+    """Return the number of file descriptors that the process has open.
+
+    Raises:
+        FileNotFoundError: the system does not list them.
+    """
     folder = next((each for each in _DESCRIPTORS if os.path.isdir(each)), "")
     if not folder:
         raise FileNotFoundError(_DESCRIPTORS[0])
@@ -227,11 +239,11 @@ _BURST_SECONDS = 2.0
 
 
 class RateLimit:
-    """The rate limit of each client, as token buckets.
+    """Limits the request rate of each client with token buckets.
 
     Args:
         per_second: the number of requests per second of one client; a bucket holds the tokens of two seconds.
-        clock: the function that returns monotonic seconds.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, per_second: float, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -240,7 +252,7 @@ class RateLimit:
         self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, client: str) -> bool:
-        """Take a token from a client's bucket; return whether one was available."""
+        """Take a token from a client's bucket, and return whether one was available."""
         now = self._clock()
         bucket = self._buckets.get(client)
         if bucket is None:
@@ -250,6 +262,6 @@ class RateLimit:
         return bucket.take(now)
 
     def _forget_full(self, now: float) -> None:
-        """Remove clients with full buckets; if there are none, all clients."""
+        """Remove the clients whose buckets are full. If enough clients remain to fill the table, remove all."""
         kept = {client: bucket for client, bucket in self._buckets.items() if not bucket.is_full(now)}
         self._buckets = kept if len(kept) < _MAX_CLIENTS else {}

@@ -1,7 +1,8 @@
-"""Uvicorn's HTTP protocol with limits, and with the writes of one loop iteration sent together.
+"""Uvicorn's HTTP protocol with limits on clients, and with all data of one loop iteration sent in one system call.
 
-Uvicorn writes the head and the body of a response one after the other, and uvloop passes each to the kernel at once; a system
-call costs as much as a tenth of a create. Uvicorn has no limits of its own for headers, slow clients and trailers.
+Uvicorn writes the head and the body of a response separately, and uvloop passes each to the kernel immediately; a
+system call takes up to a tenth of the time of a create. Uvicorn itself does not limit headers, slow clients and
+trailers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from bayplan.base.asgi import Scope
 
 _MAX_WAITING = 64 * 1024
 _SLOP = 4096
-"""Number of bytes over the limit that Go accepts in a header."""
+"""Number of bytes by which Go lets a header exceed the limit."""
 
 _MAX_PARSED_URL = 60_000
 _CHUNK_OVERHEAD = 16
@@ -33,11 +34,11 @@ _TOO_LARGE = b"431 Request Header Fields Too Large"
 _REFUSAL_HEADER = b"\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
 _NONE, _HEADER, _BODY = 0, 1, 2  # The part of a request that is being received.
 ABORT = "bayplan.abort"
-"""Key in the scope of a request, with the function that closes its connection at once."""
+"""Key in the ASGI scope of the function that closes the request's connection immediately."""
 
 
 class GatheringTransport(asyncio.Transport):
-    """A transport that sends the data of one loop iteration at its end.
+    """A transport that collects the data written in one loop iteration, and sends it at the end of the iteration.
 
     Args:
         transport: the transport to the client.
@@ -52,7 +53,7 @@ class GatheringTransport(asyncio.Transport):
         self._size = 0
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        """Buffer data; send a large amount at once, so that a slow client is noticed."""
+        """Buffer data. Send it immediately if the buffer is large, so that flow control notices a slow client."""
         if not self._waiting:
             self._loop.call_soon(self._flush)
         self._waiting.append(data)
@@ -66,12 +67,12 @@ class GatheringTransport(asyncio.Transport):
             self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
 
     def close(self) -> None:
-        """Send buffered data, and close."""
+        """Send buffered data, and close the transport."""
         self._flush()
         self._transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close the transport immediately, without sending buffered data."""
         self._waiting, self._size = [], 0
         self._transport.abort()
 
@@ -80,7 +81,7 @@ class GatheringTransport(asyncio.Transport):
         return self._transport.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return information about the connection."""
+        """Return information about the connection, such as its peer."""
         return self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:
@@ -98,25 +99,25 @@ class GatheringTransport(asyncio.Transport):
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
-    """Uvicorn's WebSocket protocol that reports the end of its connection and does not log a rejection with a response as an error.
+    """Uvicorn's WebSocket protocol with a callback for lost connections; rejections are not logged as errors.
 
     Attributes:
-        on_lost: the function to call when the connection is lost.
+        on_lost: called when the connection is lost.
     """
 
     on_lost: Callable[[], None] | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Close a connection."""
+        """Close the connection, and call `on_lost`."""
         super().connection_lost(exc)
         if self.on_lost is not None:
             self.on_lost()
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send a message of the application."""
+        """Send an ASGI message of the application."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
-            # Uvicorn would log a missing handshake, but none is expected after a response.
+            # Uvicorn would log a missing handshake, but a rejected connection needs none.
             self.handshake_complete = True
 
 
@@ -124,8 +125,9 @@ class LimitedProtocol(HttpToolsProtocol):
     """Uvicorn's protocol over a buffering transport, with limits that apply before a request is authenticated.
 
     Args:
-        table: the server's connections and its limits.
-        direct: the application that answers some requests without waiting; None to disable this. Other arguments are uvicorn's.
+        args, options: uvicorn's arguments.
+        table: the server's connections and limits.
+        direct: the application that answers some requests without waiting; None for none.
     """
 
     def __init__(self, *args: Any, table: ConnectionTable, direct: DirectApplication | None, **options: Any) -> None:
@@ -149,7 +151,7 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- connections --------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection if the limits allow it; otherwise refuse or close it."""
+        """Accept a connection if the limits allow it; otherwise send a 503, or close it without a response."""
         super().connection_made(GatheringTransport(transport, self.loop))
         self._known = self._table.add(self)
         if not self._known:
@@ -164,7 +166,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(self._limits.header_seconds, self._check_time)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Close a connection."""
+        """Stop the timer, and remove the connection from the table."""
         self._end_request()
         self._leave_table()
         super().connection_lost(exc)
@@ -182,18 +184,18 @@ class LimitedProtocol(HttpToolsProtocol):
             self._table.end_refusal()
 
     def close_idle(self) -> None:
-        """Close the connection to make room for a new one."""
+        """Close the idle connection to make room for a new one."""
         self.transport.close()
 
     def shutdown(self) -> None:
-        """Close the connection: at once if its request is incomplete, else after the response."""
+        """Close the connection: immediately if its request is incomplete, else after the response."""
         if self._part != _NONE:
             self.transport.abort()
         else:
             super().shutdown()
 
     def handle_websocket_upgrade(self) -> None:
-        """Pass the connection to the WebSocket protocol. It counts towards the limit until it closes."""
+        """Pass the connection to the WebSocket protocol. It still counts towards the limit until it closes."""
         assert isinstance(self.transport, GatheringTransport)
         self._end_request()
         self._table.work(self)
@@ -208,14 +210,14 @@ class LimitedProtocol(HttpToolsProtocol):
     # --- receiving ----------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Receive a part of a request, and check the limits if the request is still incomplete."""
+        """Receive a piece of a request, and check the limits if the request is still incomplete."""
         if self._refused:
             return
         before = self._part
         self._received += len(data)
         super().data_received(data)
         if not isinstance(self.transport, GatheringTransport):
-            # The WebSocket protocol owns the connection now; a timer of this protocol would close it.
+            # The connection was passed to the WebSocket protocol, which a timer of this protocol would close.
             return
         if self._part == _NONE:
             if self._timer is None and before == _NONE and self._answering():
@@ -225,7 +227,7 @@ class LimitedProtocol(HttpToolsProtocol):
             if self._answering():
                 self._stop_timer()
             elif self._timer is None and self.timeout_keep_alive_task is None:
-                # Only line breaks were received, which are allowed before a request.
+                # Only line breaks have arrived, which are allowed before a request.
                 self._start_timer()
             return
         if self._timer is None or before == _NONE:
@@ -238,17 +240,17 @@ class LimitedProtocol(HttpToolsProtocol):
             if over or self._table.unfinished_bytes > self._limits.unfinished_bytes:
                 self._refuse(_TOO_LARGE if over else b"503 Service Unavailable")
         elif self._received - self._body_received - _CHUNK_OVERHEAD * self._chunks > 2 * self._limits.header_bytes:
-            # Endless trailers or chunk extensions.
+            # Trailers or chunk extensions are endless.
             self._refuse(b"400 Bad Request")
 
     def on_message_begin(self) -> None:
-        """Start a request."""
+        """Reset the counters for a new request."""
         super().on_message_begin()
         self._part = _HEADER
         self._body_received = self._chunks = 0
 
     def on_headers_complete(self) -> None:
-        """Start handling a request, or reject it for its header; the handler may close the connection at once."""
+        """Start to handle a request, or reject it if its header is too large."""
         cast("dict[str, object]", self.scope)[ABORT] = self.transport.abort
         self._part = _BODY
         self._table.work(self)
@@ -302,7 +304,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return head if direct.serves(head) else None
 
     def _with_long_url(self, complete: Callable[[], None]) -> None:
-        # The parser's positions have 16 bits, but Go allows URLs as long as the header.
+        # httptools stores positions in a URL with 16 bits, but Go allows URLs as long as the header.
         url, self.url = self.url, b"/"
         target = url if url.startswith(b"/") else b"/" + url.partition(b"://")[2].partition(b"/")[2]
         raw_path, _, query = target.partition(b"#")[0].partition(b"?")
@@ -315,19 +317,22 @@ class LimitedProtocol(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_chunk_header(self) -> None:
-        """Count a chunk; ignore trailers after the last one."""
+        """Count a chunk, and ignore the trailers after the last one."""
         if not self._chunks:
-            # The request has the list of headers already; collect trailers in a new one.
+            # The request already holds the list of headers, so collect trailers in a new list.
             self.headers = []
         self._chunks += 1
 
     def on_body(self, body: bytes) -> None:
-        """Receive a part of a body."""
+        """Receive a piece of the body."""
         self._body_received += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End a request; its response may still be in progress."""
+        """Note that the request is complete, and answer it if it is direct.
+
+        Otherwise its response may still be in progress.
+        """
         self._part = _NONE
         self._received = 0
         cycle, self._direct_cycle = self._direct_cycle, None
@@ -338,7 +343,7 @@ class LimitedProtocol(HttpToolsProtocol):
             cycle.answer()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Mark the connection as idle unless another request is in progress."""
         super().on_response_complete()
         if self._known and not self._answering():
             self._table.wait(self)
@@ -363,7 +368,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _check_time(self) -> None:
-        """Close the connection of a slow client; a body gets more time for each byte, and while reading is paused."""
+        """Close the connection of a slow client.
+
+        A body gets more time for each received byte, and while reading is paused.
+        """
         self._timer = None
         if self.transport.is_closing():
             return
@@ -377,7 +385,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _refuse(self, status: bytes) -> None:
-        """Send an error in Go's words, stop reading, and close the connection after a delay, so that it can be read."""
+        """Send an error with Go's text, stop reading, and close the connection half a second later.
+
+        If a response is in progress, close the connection immediately.
+        """
         self._refused = True
         self._end_request()
         self._table.work(self)
@@ -389,7 +400,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def limited_protocol(table: ConnectionTable, direct: DirectApplication | None = None) -> type[asyncio.Protocol]:
-    """Return a protocol class with the connections of one server, and its application if that answers some requests directly."""
+    """Return `LimitedProtocol` for uvicorn, with a server's connections and the application for direct requests."""
     return cast("type[asyncio.Protocol]", partial(LimitedProtocol, table=table, direct=direct))
 
 

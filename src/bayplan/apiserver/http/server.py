@@ -1,4 +1,4 @@
-"""The server: a store (in memory or durable), the API over it, and uvicorn in front."""
+"""The API server: a store (in memory or durable), the API over it, and uvicorn in front."""
 
 from __future__ import annotations
 
@@ -45,14 +45,15 @@ class ServerOptions:
     Attributes:
         listen: the address to listen on; one other than loopback requires a token.
         port: the port; 0 for a free port.
-        token: the token that clients must send; empty allows every client.
+        token: the token that clients must send; empty allows every client on this machine.
         certificate, key: the PEM files for TLS; both or neither.
-        store: the file of a durable store; None stores everything in memory.
-        rate_limit: the requests per second and client; 0 for no limit.
+        store: the file of a durable store; None for a store in memory.
+        rate_limit: the requests per second of each client; 0 for no limit.
         allowed_origins: the origins of web pages that may write, in addition to the server's own.
-        limits: the limits on unauthenticated clients.
+        limits: the limits on clients before they are authenticated.
         webhooks: the allowed targets of webhooks, see `Targets`; none by default.
-        admits_service_accounts: whether pods need their service account and mount its token.
+        admits_service_accounts: whether to run service account admission: a pod's service account must exist, and its
+            token is mounted.
     """
 
     listen: str = "127.0.0.1"
@@ -69,10 +70,10 @@ class ServerOptions:
 
 
 def check_options(options: ServerOptions) -> None:
-    """Raise if options conflict, or allow access to other hosts without protection.
+    """Raise if options are invalid, conflict, or would give other hosts access without a token.
 
     Raises:
-        InputError: the options conflict, or would allow unprotected access.
+        InputError: an option is invalid or unsafe.
     """
     check_port(options.port)
     check_origins(options.allowed_origins, "--allow-origin")
@@ -94,20 +95,20 @@ def check_options(options: ServerOptions) -> None:
 
 
 class ApiServer:
-    """An assembled server, not yet running.
+    """An assembled server. `run` serves requests.
 
     Args:
-        options: the checked options.
-        clock: the function that returns the server's time in seconds since 1970.
+        options: the options.
+        clock: returns the server's time in seconds since 1970.
 
     Attributes:
-        backend: the backend, for loading documents before the server runs.
+        backend: the backend, for loading objects before the server runs.
         api: the API that handles requests, for callers in this process.
         connections: the open connections.
-        url: the URL of the server; known from the start, because the socket is bound at once.
+        url: the URL of the server. The constructor binds the socket, so the URL is known before the server runs.
 
     Raises:
-        InputError: the options are invalid, the address is in use, or the file is not a store.
+        InputError: the options are invalid, the address is in use, or the file is not a usable store.
     """
 
     def __init__(self, options: ServerOptions, *, clock: Callable[[], float] = time.time) -> None:
@@ -140,18 +141,18 @@ class ApiServer:
         self._failure: Exception | None = None
 
     def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
-        """Serve an application next to the API; of several, the first that accepts a request handles it.
+        """Serve another application in addition to the API. The first one that accepts a request handles it.
 
         Args:
             application: the application.
-            on_end: the function that ends its streams when the server stops.
+            on_end: ends the application's streams when the server stops.
         """
         self._application.mounts.append(application)
         if on_end is not None:
             self._application.on_end.append(on_end)
 
     def settled(self, revision: int) -> asyncio.Future[None] | None:
-        """Return a future to await before acknowledging a revision; None if it is already durable. For in-process writers."""
+        """Return a future that is done when a revision is durable, or None if it already is. For in-process writers."""
         return None if self._recorder is None else self._recorder.settled(revision)
 
     def _url(self) -> str:
@@ -166,10 +167,10 @@ class ApiServer:
             self._server.should_exit = True
 
     def run(self, on_ready: Callable[[], None] | None = None) -> None:
-        """Serve until SIGINT or SIGTERM.
+        """Serve requests until SIGINT, SIGTERM or `stop`, then close the server.
 
         Args:
-            on_ready: the function to call once requests are accepted.
+            on_ready: called when the server accepts requests.
 
         Raises:
             InputError: a write of a durable store to disk failed.
@@ -193,7 +194,7 @@ class ApiServer:
         self._server = GracefulServer(
             config, on_ready=partial(self._begin, on_ready), on_end=self._end, on_closed=self._close_store
         )
-        # Loaded objects live as long as the server, so the garbage collector need not scan them repeatedly.
+        # Loaded objects live as long as the server, so exempt them from repeated garbage collection.
         gc.collect()
         gc.freeze()
         thresholds = gc.get_threshold()
@@ -211,7 +212,7 @@ class ApiServer:
             raise InputError(f"--store: {self._failure}", where=str(self.options.store), wanted="a disk that works")
 
     def _begin(self, on_ready: Callable[[], None] | None) -> None:
-        """Run the periodic work on the loop while the server runs."""
+        """Create the webhook client on the event loop if webhooks are allowed, then call `on_ready`."""
         if self.backend.outgoing.is_on:
             self._hooks = self.api.calls = HookClient(self.backend.outgoing)
         if on_ready is not None:
@@ -223,7 +224,7 @@ class ApiServer:
         self._application.end_streams()
 
     def stop(self) -> None:
-        """Stop a running server; may be called from any thread."""
+        """Stop a running server. Any thread may call this."""
         if self._server is not None:
             self._server.should_exit = True
 

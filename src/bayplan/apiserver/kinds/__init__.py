@@ -1,1 +1,1 @@
-"""Behavior of individual kinds beyond the table of facts: defaults, admission, preparation, validation, subresources."""
+"""The behavior of individual kinds: defaults, admission, preparation, validation, subresources."""

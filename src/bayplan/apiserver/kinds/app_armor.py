@@ -1,17 +1,17 @@
-"""AppArmor profiles of containers: the field, and the older annotation, from which the field of a pod is set."""
+"""AppArmor profiles of containers: set the field from the older annotation."""
 
 from __future__ import annotations
 
 from bayplan.base.plain_data import Document, part, parts
 
 ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
-"""The annotation of a container's profile, without the container's name."""
+"""The prefix of the annotation key; the name of the container follows."""
 _LOCALHOST = "localhost/"
 _MAX_PATH_BYTES = 4095
 
 
 def profile_of(annotation: str) -> Document | None:
-    """Return the profile for an annotation, or None if the annotation is invalid."""
+    """Return the value of `appArmorProfile` that an annotation stands for, or None if the annotation is invalid."""
     if annotation == "unconfined":
         return {"type": "Unconfined"}
     if annotation == "runtime/default":
@@ -23,12 +23,12 @@ def profile_of(annotation: str) -> Document | None:
 
 
 def repeats_pod(spec: Document, annotation: str) -> bool:
-    """Return whether an annotation means the pod's own profile, so that the container needs none."""
+    """Return whether an annotation stands for the pod's own profile, so that the container needs no field."""
     return part(spec, "securityContext").get("appArmorProfile") == (profile_of(annotation) or {})
 
 
 def set_app_armor_profiles(pod: Document) -> None:
-    """Set the AppArmor profiles of containers that have one only in an annotation."""
+    """Set the AppArmor profile of those containers that declare it only in an annotation."""
     annotations = part(pod, "metadata", "annotations")
     spec = part(pod, "spec")
     if not any(name.startswith(ANNOTATION) for name in annotations) or part(spec, "os").get("name") == "windows":

@@ -1,7 +1,7 @@
-"""HorizontalPodAutoscalers in autoscaling/v1: stored as v2; fields that v1 lacks are in annotations.
+"""HorizontalPodAutoscalers in autoscaling/v1: stored as v2; annotations hold the fields that v1 lacks.
 
-v1 has one target, the CPU utilization. Other metrics, behavior, conditions and current metrics are JSON in annotations that
-exist only in v1, in upstream's format.
+The only metric with a field in v1 is CPU utilization. Other metrics, the behavior, conditions and current metrics are
+JSON in annotations, in upstream's format. The stored object does not have these annotations.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INTERNAL_RULES = ("StabilizationWindowSeconds", "SelectPolicy", "Policies", "To
 
 
 def autoscaler_to_v2(autoscaler: Document) -> Document:
-    """Return the v2 form of a v1 autoscaler, with the default metric if it has no metrics."""
+    """Return the v2 form of a v1 autoscaler. Without any metrics, add the default metric."""
     spec, status = _part(autoscaler, "spec"), _part(autoscaler, "status")
     annotations = _part(_part(autoscaler, "metadata"), "annotations")
     stored = {name: spec[name] for name in _SPEC if name in spec}
@@ -99,7 +99,7 @@ def autoscaler_from_v2(autoscaler: Document) -> Document:
 
 
 def _without(autoscaler: Document) -> Document:
-    """Return the metadata of an autoscaler without the annotations that exist only in v1."""
+    """Return a copy of an autoscaler's metadata without the annotations that only v1 has."""
     metadata = dict(_part(autoscaler, "metadata"))
     annotations = _part(metadata, "annotations")
     if any(name in annotations for name in V1_ANNOTATIONS):
@@ -121,7 +121,8 @@ def _cpu_metric(name: str, utilization: object) -> Document:
     return {"type": "Resource", "resource": {"name": _CPU, name: value}}
 
 
-# Fields of v1 and their place in v2: value and average below the target (or the current value), the rest below the metric.
+# Names of a metric's values in v1 and in v2. In v1 they are fields of the metric; in v2, fields of its target or
+# current value.
 _VALUES = {
     "pods": {"AverageValue": "averageValue"},
     "object": {"Value": "value", "averageValue": "averageValue"},
@@ -162,7 +163,10 @@ def _metric_to_v2(metric: Document, *, current: bool = False) -> Document:
 
 
 def _canonical(name: str, amount: object) -> object:
-    """Return the quantity of a metric in canonical form; text that is not a quantity is unchanged, and validation rejects it."""
+    """Return a metric's quantity in canonical form.
+
+    Text that is not a quantity is returned unchanged; validation rejects it later.
+    """
     if name == "averageUtilization":
         return amount
     try:
@@ -223,12 +227,12 @@ def _lower(name: str) -> str:
 
 
 def _text(order: tuple[str, ...], values: list[Document]) -> str:
-    """Return a list as Go encodes it: fields in the order of the struct."""
+    """Return a list as Go encodes it in JSON: with fields in the order of the struct."""
     return _compact([{name: each[name] for name in order if name in each} for each in values])
 
 
 def _metric_text(metrics: list[Document], *, current: bool = False) -> str:
-    """Return metrics as Go encodes them, with the amounts that its structs always include."""
+    """Return metrics as Go encodes them in JSON, including the values that its structs never omit."""
     prefix, ordered = "current" if current else "target", []
     for metric in metrics:
         source = _SOURCES.get(str(metric.get("type")), "")
@@ -241,7 +245,7 @@ def _metric_text(metrics: list[Document], *, current: bool = False) -> str:
     return _compact(ordered)
 
 
-# Capitals begin with "target" or "current".
+# Fields of v1 metrics in Go's order. Capitalized names have the prefix "target" or "current".
 _ORDER = {
     "object": ("target", "metricName", "Value", "selector", "averageValue"),
     "pods": ("metricName", "AverageValue", "selector"),
@@ -263,14 +267,14 @@ _STRUCTS = {
     "selector": ("matchLabels", "matchExpressions"),
     "metricSelector": ("matchLabels", "matchExpressions"),
 }
-"""Fields of the structs inside of metrics, in Go's order."""
+"""Fields of the structs within metrics, in Go's order."""
 _OMITTED = ("apiVersion", "matchLabels", "matchExpressions", "values")
 _EXPRESSION = ("key", "operator", "values")
 _CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
 
 
 def _ordered(struct: Document, order: tuple[str, ...]) -> Document:
-    """Return a struct with its fields in Go's order, the keys of its maps sorted, and without the empty fields that Go omits."""
+    """Return a struct as Go encodes it: fields in Go's order, sorted map keys, no empty optional fields."""
     found: Document = {name: struct.get(name) or "" for name in order if name not in _OMITTED or struct.get(name)}
     labels = found.get("matchLabels")
     if isinstance(labels, dict):

@@ -1,4 +1,7 @@
-"""Kinds that are served in two versions and stored in one: events of two groups, autoscalers of two versions."""
+"""Conversion between the served and the stored version of an object, both built-in and by webhooks.
+
+Two built-in kinds are served in two versions and stored in one: events and HorizontalPodAutoscalers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
     from bayplan.apiserver.model.resources import Resource
 
 
-# events.k8s.io/v1 to core/v1; all other fields have the same name in both.
+# Field names of events.k8s.io/v1 and core/v1, where they differ.
 _EVENT_FIELDS = {
     "regarding": "involvedObject",
     "note": "message",
@@ -22,39 +25,45 @@ _EVENT_FIELDS = {
     "reportingController": "reportingComponent",
 }
 _STORED_EVENT_FIELDS = {stored: served for served, stored in _EVENT_FIELDS.items()}
-# Fields that core/v1 includes when empty and events.k8s.io/v1 omits, and vice versa.
+# Fields that core/v1 includes when they are empty, and events.k8s.io/v1 omits.
 _SHOWN_IN_CORE: Document = {"reportingComponent": "", "reportingInstance": "", "involvedObject": {}}
 
 
 def is_converted(resource: Resource) -> bool:
-    """Return whether objects of a resource are stored in a different version."""
+    """Return whether the objects of a resource are stored in a different version."""
     return resource.converter is not None or (resource.group, resource.version, resource.name) in _CONVERTERS
 
 
 def is_renamed(resource: Resource) -> bool:
-    """Return whether a built-in kind is stored under the names of another version."""
+    """Return whether a built-in kind is stored in a different version, whose fields have other names."""
     return (resource.group, resource.version, resource.name) in _CONVERTERS
 
 
 def to_storage(resource: Resource, document: Document) -> Document:
-    """Return a document in the version that is processed internally; for custom resources, the version of the request."""
+    """Return an object in the version that strategies and validation process, as far as that needs no webhook.
+
+    Built-in kinds are converted to the stored version. Custom resources stay in the version of the request.
+    """
     converters = _CONVERTERS.get((resource.group, resource.version, resource.name))
     return document if converters is None else converters[0](document)
 
 
 def from_storage(resource: Resource, document: Document) -> Document:
-    """Return a document in the version of a resource again."""
+    """Return an object in the version of a resource: the inverse of `to_storage`."""
     converters = _CONVERTERS.get((resource.group, resource.version, resource.name))
     return document if converters is None else converters[1](document)
 
 
 def stored_form(resource: Resource, document: Document) -> Document:
-    """Return the stored form of a document; raise `CallsNeededError` if a webhook must convert it first."""
+    """Return an object in the stored version. Raise `CallsNeededError` if a webhook must convert it first."""
     return to_storage(resource, document) if resource.converter is None else resource.converter.to_storage(document)
 
 
 def served_form(resource: Resource, document: Document) -> Document:
-    """Return a stored document in the version of a resource; raise `CallsNeededError` if a webhook must convert it first."""
+    """Return a stored object in the version of a resource.
+
+    Raise `CallsNeededError` if a webhook must convert it first.
+    """
     return from_storage(resource, document) if resource.converter is None else resource.converter.from_storage(document)
 
 

@@ -1,4 +1,4 @@
-"""Strategies of nodes, namespaces, services, volumes and claims, events and leases."""
+"""Strategies of the core group's kinds, and of endpoint slices and leases."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class NodeStrategy(Strategy):
-    """Nodes: a new node is tainted until it is ready, and keeps the status with which it was created."""
+    """Nodes: admission taints a new node until it is ready. A create may set the status."""
 
     keeps_status_on_create = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Drop the source of a kubelet configuration, which kubelets no longer read; synchronize the fields for pod CIDRs."""
+        """Drop `configSource`, which kubelets no longer read, and make `podCIDR` and `podCIDRs` agree."""
         super().prepare_create(context, document)
         part(document, "spec").pop("configSource", None)
         _unify_pod_cidrs(document)
 
     def admit(self, context: Context, document: Document) -> None:
-        """Taint a new node as not ready (the plugin TaintNodesByCondition)."""
+        """Add the taint not-ready to a new node (the plugin TaintNodesByCondition)."""
         spec = document.setdefault("spec", {})
         assert isinstance(spec, dict)
         taints = parts(spec, "taints")
@@ -34,24 +34,30 @@ class NodeStrategy(Strategy):
             spec["taints"] = [*taints, {"key": _NOT_READY, "effect": "NoSchedule"}]
 
     def admit_whole(self, context: Context, document: Document) -> None:
-        """Keep the taints of a node with a known readiness: its source cluster has derived them from it."""
+        """Add the taint only if the status has no condition Ready.
+
+        Otherwise the source cluster has already set the taints.
+        """
         if all(each.get("type") != "Ready" for each in parts(part(document, "status"), "conditions")):
             self.admit(context, document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Synchronize the two fields for pod CIDRs."""
+        """Restore the status, and make `podCIDR` and `podCIDRs` agree."""
         super().prepare_update(context, new, old)
         _unify_pod_cidrs(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Drop the reported kubelet configuration, which kubelets no longer read."""
+        """Restore everything except the status.
+
+        Drop the reported kubelet configuration unless the node already has one.
+        """
         super().prepare_status(context, new, old)
         if "config" not in part(old, "status"):
             part(new, "status").pop("config", None)
 
 
 def _unify_pod_cidrs(node: Document) -> None:
-    """Set ``podCIDR`` and the first of ``podCIDRs`` to the same value; if they differ, ``podCIDR`` wins."""
+    """Make `podCIDR` and the first of `podCIDRs` agree; if they differ, `podCIDR` wins."""
     spec = part(node, "spec")
     first, every = spec.get("podCIDR"), texts(spec, "podCIDRs")
     if first and (not every or every[0] != first):
@@ -61,25 +67,25 @@ def _unify_pod_cidrs(node: Document) -> None:
 
 
 class LimitRangeStrategy(Strategy):
-    """Limit ranges; a limit range without a name gets a uid as its name."""
+    """Limit ranges: a new one without a name gets a uid as its name."""
 
     create_on_update = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the name of a limit range without one."""
+        """Set the name if it is missing."""
         super().prepare_create(context, document)
         metadata = part(document, "metadata")
         metadata["name"] = metadata.get("name") or context.cluster.new_uid()
 
 
 class NamespaceStrategy(Strategy):
-    """Namespaces: active with a finalizer; terminating until the finalizer is removed."""
+    """Namespaces: a new one is active and has a finalizer; a deleted one is terminating until it has no finalizer."""
 
     name_check = "label"
     returns_deleted = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the phase Active, the name label, and the finalizer of namespaces."""
+        """Set the phase Active, the label with the name, and the finalizer `kubernetes`."""
         metadata = part(document, "metadata")
         labels = dict(part(metadata, "labels"))
         labels["kubernetes.io/metadata.name"] = metadata.get("name")
@@ -91,13 +97,13 @@ class NamespaceStrategy(Strategy):
         document["status"] = {"phase": "Active"}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Keep status and finalizers of the spec; finalizers change through their own endpoint."""
+        """Restore the status, and the finalizers in the spec unless the request uses the subresource `finalize`."""
         copy_part(new, old, "status")
         if context.subresource != "finalize":
             copy_part(new, old, "spec")
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of an update; through the finalizers endpoint, only those about finalizers."""
+        """Return the errors of an update; with the subresource `finalize`, only those of the finalizers."""
         if context.subresource != "finalize":
             return super().validate_update(context, new, old)
         causes: list[Cause] = []
@@ -106,43 +112,43 @@ class NamespaceStrategy(Strategy):
         return causes
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
-        """Return the checks of metadata: the endpoint of finalizers has fewer."""
+        """Return the additional metadata checks; the subresource `finalize` has fewer."""
         return ("change",) if context.subresource == "finalize" else super().metadata_steps(context)
 
 
 class ServiceStrategy(Strategy):
-    """Services: cluster addresses are allocated once, and do not change."""
+    """Services: cluster addresses are allocated once and do not change."""
 
     returns_deleted = True
     create_on_update = True
     name_check = "label"
 
     def allocate(self, context: Context, document: Document, before: Document | None) -> None:
-        """Allocate cluster addresses and node ports."""
+        """Allocate missing cluster addresses and node ports."""
         if context.subresource != "status":
             allocate(context, document, before)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Drop fields that the new type does not need."""
+        """Restore the status, and drop fields that the new type does not use."""
         super().prepare_update(context, new, old)
         spec = part(new, "spec")
         drop_unused(spec, part(old, "spec"))
         if spec.get("type") == "ExternalName":
-            # Upstream stores it and never returns it.
+            # Upstream stores this field but never returns it.
             spec.pop("internalTrafficPolicy", None)
 
 
 class VolumeStrategy(Strategy):
-    """Persistent volumes: protected, pending until bound, with an immutable source."""
+    """Persistent volumes: protected by a finalizer, and pending until bound."""
 
     returns_deleted = True
 
     def admit(self, context: Context, document: Document) -> None:
-        """Protect a new volume (the plugin StorageObjectInUseProtection)."""
+        """Add the protection finalizer (the plugin StorageObjectInUseProtection)."""
         add_finalizer(document, "kubernetes.io/pv-protection")
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the phase Pending."""
+        """Set the phase Pending, and the time of this change."""
         document["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.cluster.now()}
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
@@ -158,12 +164,12 @@ class VolumeStrategy(Strategy):
 
 
 class ClaimStrategy(Strategy):
-    """Persistent volume claims: protected, pending until bound, with an immutable spec."""
+    """Persistent volume claims: protected by a finalizer, and pending until bound. A bound claim may grow."""
 
     returns_deleted = True
 
     def admit(self, context: Context, document: Document) -> None:
-        """Add the protection finalizer to a new claim, and set the default storage class if it has none."""
+        """Add the protection finalizer, and set the default storage class if the claim names no class."""
         add_finalizer(document, "kubernetes.io/pvc-protection")
         spec = part(document, "spec")
         if spec.get("storageClassName") is None:
@@ -172,24 +178,35 @@ class ClaimStrategy(Strategy):
                 spec["storageClassName"] = default
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the phase Pending, and set both fields of the data source."""
+        """Set the phase Pending, and make `dataSource` and `dataSourceRef` agree."""
         document["status"] = {"phase": "Pending"}
         _unify_data_sources(part(document, "spec"), {})
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Set both fields of the data source, because some clients know only the older one."""
+        """Restore the status, and make `dataSource` and `dataSourceRef` agree: some clients know only the older
+        field.
+        """
         super().prepare_update(context, new, old)
         _unify_data_sources(part(new, "spec"), part(old, "spec"))
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check a new claim, also against limit ranges."""
+        """Return the errors of a new claim.
+
+        Raises:
+            ApiError: the claim is valid, but exceeds a limit range.
+        """
         causes = super().validate(context, document)
         if not causes:
             check_claim_limits(context, document)
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check a change; a bound claim may grow if its class allows it (the plugin PersistentVolumeClaimResize)."""
+        """Return the errors of an update.
+
+        Raises:
+            ApiError: the request grows, but the claim is not bound or its class does not allow that (the plugin
+                PersistentVolumeClaimResize).
+        """
         causes = super().validate_update(context, new, old)
         if not causes and not context.subresource and _requested_storage(new) > _requested_storage(old):
             why = ""
@@ -220,14 +237,14 @@ def _class_allows_growth(context: Context, new: Document, old: Document) -> bool
 
 
 _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
-"""Groups and kinds that `dataSource` has always supported."""
+"""Groups and kinds that the older field `dataSource` supports."""
 
 
 def _unify_data_sources(spec: Document, before: Document) -> None:
-    """Set `dataSource` or `dataSourceRef` from the other (KEP 1495); drop unsupported sources."""
+    """Set `dataSource` or `dataSourceRef` from the other one (KEP-1495), and drop unsupported sources."""
     reference = spec.get("dataSourceRef")
     if isinstance(reference, dict) and reference.get("namespace") and before.get("dataSourceRef") is None:
-        # The gate CrossNamespaceVolumeDataSource is off.
+        # The feature gate CrossNamespaceVolumeDataSource is disabled.
         spec.pop("dataSourceRef")
         reference = None
     source = spec.get("dataSource")
@@ -243,17 +260,17 @@ def _unify_data_sources(spec: Document, before: Document) -> None:
 
 
 class ServiceAccountStrategy(Strategy):
-    """Service accounts; of their secrets, only the names are stored."""
+    """Service accounts: references to secrets are reduced to their names."""
 
     returns_deleted = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Reduce the secrets to their names."""
+        """Reduce the references to secrets to their names."""
         super().prepare_create(context, document)
         _name_secrets(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Reduce the secrets to their names."""
+        """Reduce the references to secrets to their names."""
         super().prepare_update(context, new, old)
         _name_secrets(new)
 
@@ -264,17 +281,19 @@ def _name_secrets(account: Document) -> None:
 
 
 class EndpointSliceStrategy(Strategy):
-    """Endpoint slices: every change except of metadata counts as a generation, and of labels too; the old topology is dropped."""
+    """Endpoint slices: changes of labels, and all changes outside the metadata, increment the generation."""
 
     counts_generations = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Drop the old topology."""
+        """Set the generation, and drop the deprecated topology of endpoints."""
         super().prepare_create(context, document)
         _drop_topology(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Count changes, and drop the old topology."""
+        """Increment the generation if labels or anything outside the metadata changed; drop the topology of changed
+        endpoints.
+        """
         super().prepare_update(context, new, old)
         rest, before = ({name: item for name, item in each.items() if name not in _HEAD} for each in (new, old))
         labels, labels_before = (part(each, "metadata", "labels") for each in (new, old))
@@ -297,7 +316,7 @@ def _drop_topology(endpoint_slice: Document) -> None:
 
 
 def _default_class(context: Context) -> object:
-    """Return the name of the default storage class: the newest of those that are marked."""
+    """Return the name of the default storage class: the newest one with the annotation, or None if there is none."""
     mark = "storageclass.kubernetes.io/is-default-class"
     found = [
         part(each, "metadata")
@@ -309,26 +328,26 @@ def _default_class(context: Context) -> object:
 
 
 class EventStrategy(Strategy):
-    """Events of both groups, stored in the core group. The group of the request determines which rules apply."""
+    """Events of both API groups, stored in core/v1. The group of the request determines the validation rules."""
 
     create_on_update = True
     name_check = "path"
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check a new event."""
+        """Return the errors of a new event."""
         return check_event(document, is_core=context.resource.group == "")
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
-        """Check changes of metadata, except through the core group."""
+        """Return the additional metadata checks, of which the core group has none."""
         return () if context.resource.group == "" else ("change",)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check a change."""
+        """Return the errors of an update."""
         return check_event_update(new, old, is_core=context.resource.group == "")
 
 
 class LeaseStrategy(Strategy):
-    """Leases: an update must have the resource version, and creates a missing lease."""
+    """Leases: an update requires the resource version, and creates the lease if it does not exist."""
 
     create_on_update = True
     unconditional_update = False

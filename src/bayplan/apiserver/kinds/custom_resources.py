@@ -1,4 +1,4 @@
-"""Custom resources: served from the moment their definition is stored; objects pruned, defaulted and checked by its schema."""
+"""Custom resources: served once their definition is stored. The schema prunes, defaults and validates their objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _META_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 def serve(registry: ResourceRegistry, definition: Document) -> None:
-    """Serve the versions of a definition."""
+    """Serve the served versions of a CustomResourceDefinition, replacing those of an earlier definition."""
     spec = part(definition, "spec")
     names, group = part(spec, "names"), str(spec.get("group"))
     stop_serving(registry, definition)
@@ -31,7 +31,7 @@ def serve(registry: ResourceRegistry, definition: Document) -> None:
 
 
 def stop_serving(registry: ResourceRegistry, definition: Document) -> None:
-    """Stop serving the versions of a definition."""
+    """Stop serving all versions of a CustomResourceDefinition."""
     spec = part(definition, "spec")
     plural = str(part(spec, "names").get("plural"))
     for resource in registry.all():
@@ -73,7 +73,10 @@ def _resource(group: str, spec: Document, names: Document, version: Document) ->
 
 
 def _deprecation(group: str, spec: Document, version: Document, kind: str) -> str:
-    """Return the warning about a deprecated version: the definition's own, or a warning that names the best other version."""
+    """Return the warning about a deprecated version, or "" for other versions.
+
+    Without the definition's own text, the warning names the best newer version.
+    """
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning"):
@@ -90,12 +93,15 @@ def _deprecation(group: str, spec: Document, version: Document, kind: str) -> st
 
 
 def _version_hash(group: str, version: str, kind: str) -> str:
-    """Return the hash of a storage version, which clients compare to notice that it has changed."""
+    """Return the hash of a storage version for discovery, by which clients notice that it has changed."""
     return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
 
 
 def _rules(schema: Document) -> SchemaRules | None:
-    """Return the rules of a schema. The CEL package is imported on demand: it is slow to import, and most schemas have no rules."""
+    """Return the CEL rules in a schema, or None if it has none.
+
+    The CEL package is imported on demand: importing it is slow, and most schemas have no rules.
+    """
     if not has_rules(schema):
         return None
     from bayplan.apiserver.validation import schema_rules
@@ -104,7 +110,7 @@ def _rules(schema: Document) -> SchemaRules | None:
 
 
 def _object_type(schema: Document) -> FieldType:
-    """Return the merge type of objects: that of their schema, with the standard metadata."""
+    """Return the merge type of a custom resource's objects, including the standard metadata."""
     result = _field_type(schema) if schema else FieldType(Merge.STRUCT)
     result.fields["apiVersion"] = result.fields["kind"] = LEAF
     result.fields["metadata"] = field_type(_OBJECT_META)
@@ -112,7 +118,7 @@ def _object_type(schema: Document) -> FieldType:
 
 
 def _field_type(schema: Document) -> FieldType:
-    """Return the merge type of a structural schema's values."""
+    """Return the merge type of the values that a structural schema describes."""
     kind = schema.get("type")
     if schema.get("x-kubernetes-map-type") == "atomic":
         return FieldType(Merge.LEAF)
@@ -136,7 +142,10 @@ def _field_type(schema: Document) -> FieldType:
 
 
 def prune(resource: Resource | None, value: Document) -> tuple[Document, list[str]]:
-    """Return an object without unknown fields and with defaults, and the paths of the dropped fields."""
+    """Return an object without unknown fields and with defaults, and the paths of the dropped fields.
+
+    Without a schema, the object is returned unchanged.
+    """
     schema: Document = {}
     if resource is not None and resource.custom is not None:
         schema = part(resource.custom, "schema", "openAPIV3Schema")
@@ -150,11 +159,11 @@ def prune(resource: Resource | None, value: Document) -> tuple[Document, list[st
 
 
 MAX_DEFAULTS = 500_000
-"""Maximum number of defaults of one object. A schema of 1 MB could give each of 100,000 items 10,000 of them."""
+"""Maximum number of defaults set in one object. A schema of 1 MB could set 10,000 defaults in each of 100,000 items."""
 
 
 class _Defaults:
-    """The properties with a default, determined once per schema."""
+    """The properties with a default, determined once per schema, and the number of defaults that may still be set."""
 
     __slots__ = ("_known", "_left")
 
@@ -163,10 +172,10 @@ class _Defaults:
         self._left = MAX_DEFAULTS
 
     def of(self, schema: Document) -> list[tuple[str, Document]]:
-        """Return the properties of a schema that have a default.
+        """Return the properties of a schema that have a default, as names and schemas, and count them.
 
         Raises:
-            ApiError: the object has too many.
+            ApiError: the object gets too many defaults.
         """
         found = self._known.get(id(schema))
         if found is None:
@@ -204,17 +213,20 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
 
 
 MANAGER = "kube-apiserver"
-"""Manager name of the status of definitions."""
+"""The field manager of a definition's status."""
 
 
 class DefinitionStrategy(Strategy):
-    """Definitions: a new one is accepted by a separate write, as by upstream's controllers, but at once."""
+    """CustomResourceDefinitions.
+
+    A second write immediately after the create accepts the names; see `accepted_status`.
+    """
 
     counts_generations = True
     unconditional_update = False
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Fill in names and the condition that they are accepted."""
+        """Set missing names, and a status without conditions and accepted names."""
         super().prepare_create(context, document)
         _fill_in(document)
         document["status"] = {
@@ -224,7 +236,7 @@ class DefinitionStrategy(Strategy):
         }
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Update the status after changes of names and versions."""
+        """Set missing names and the accepted names, and add the storage version to the stored versions."""
         super().prepare_update(context, new, old)
         _fill_in(new)
         status = {**part(new, "status")}
@@ -235,7 +247,7 @@ class DefinitionStrategy(Strategy):
 
 
 def accepted_status(definition: Document, now: str) -> Document | None:
-    """Return the status of an accepted definition, or None if it is already set."""
+    """Return the status of a definition whose names are accepted, or None if the definition is already established."""
     status = part(definition, "status")
     if any(each.get("type") == "Established" for each in parts(status, "conditions")):
         return None
@@ -268,7 +280,7 @@ def _condition(name: str, reason: str, message: str, now: str) -> Document:
 BLOCKING = frozenset(
     ("FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid")
 )
-"""Reasons of errors after which rules are not run, because expressions would fail on such values."""
+"""Reasons of schema errors that prevent the CEL rules from running, because expressions could fail on such values."""
 _ENVELOPE = ("apiVersion", "kind", "metadata")
 
 
@@ -279,19 +291,19 @@ class CustomStrategy(Strategy):
     unconditional_update = False
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check a new object."""
+        """Return the errors of a new object: those of the schema and those of its CEL rules."""
         return _with_rules(context, document, None, validate_custom(_schema(context), _body(document)))
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check a change."""
+        """Return the errors of an update: those of the schema and those of its CEL rules."""
         return _with_rules(context, new, old, validate_custom(_schema(context), _body(new), _body(old)))
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check a status change; the status is part of the same schema."""
+        """Return the errors of a status update. The same schema describes the status."""
         return self.validate_update(context, new, old)
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return warnings about rules that an unchanged value violates, in addition to those of all kinds."""
+        """Return the warnings about an object, including those about violated rules whose value did not change."""
         found = super().warnings(context, document, before)
         rules = context.resource.rules
         return found if rules is None or before is None else [*found, *rules.check(document, before)[1]]
@@ -302,7 +314,7 @@ _NOT_CHECKED += "correct the existing errors to complete validation"
 
 
 def _with_rules(context: Context, new: Document, old: Document | None, causes: list[Cause]) -> list[Cause]:
-    """Return the errors of an object with those of its schema's rules, unless the errors prevent the rules from running."""
+    """Return the schema errors of an object, and the errors of its CEL rules if the schema errors let them run."""
     rules = context.resource.rules
     if rules is None:
         return causes

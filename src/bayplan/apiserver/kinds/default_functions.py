@@ -1,4 +1,7 @@
-"""Defaults that depend on an image tag, another field, or a missing one. See `bayplan.apiserver.kinds.defaults`."""
+"""Defaults that depend on other values, such as an image tag or another field. See `bayplan.apiserver.kinds.defaults`.
+
+Each function sets defaults in place, in the object or part of an object that it receives.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _DEFAULT_REPOSITORY = "library/"
 
 
 def image_tag(image: str) -> str:
-    """Return the tag of an image: ``latest`` if it has neither tag nor digest, empty if it is not an image name."""
+    """Return the tag of an image: ``latest`` if it has neither tag nor digest, "" if the name is invalid."""
     if _IDENTIFIER.fullmatch(image):
         return ""
     domain, slash, rest = image.partition("/")
@@ -58,7 +61,7 @@ def _parts(document: Document, name: str) -> list[Document]:
 
 
 def default_pod(pod: Document) -> None:
-    """Set requests from limits, host ports of a pod in the host network, and service links."""
+    """Set requests from limits, host ports of pods in the host network, service links, and pod-level requests."""
     spec = _part(pod, "spec")
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
@@ -80,7 +83,7 @@ _POD_LEVEL = ("cpu", "memory")
 
 
 def _default_pod_requests(spec: Document) -> None:
-    """Set the pod-level requests to the sum of its containers' requests, else to its limits."""
+    """Set missing pod-level requests: the sum of the containers' requests, else the pod-level limit."""
     resources = _part(spec, "resources")
     requests, limits = dict(_part(resources, "requests")), _part(resources, "limits")
     containers: Document = {name: spec.get(name) for name in ("containers", "initContainers")}
@@ -99,20 +102,20 @@ def _default_pod_requests(spec: Document) -> None:
 
 
 def default_pod_spec(spec: Document) -> None:
-    """Set the deprecated field of the service account, too."""
+    """Set `serviceAccountName` and its deprecated alias `serviceAccount` to the same value."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if name:
         spec["serviceAccountName"] = spec["serviceAccount"] = name
 
 
 def default_image_pull_policy(container: Document) -> None:
-    """Set the pull policy Always if the tag is ``latest`` or absent."""
+    """Set the pull policy: Always if the tag of the image is ``latest`` or missing, else IfNotPresent."""
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = _pull_policy(str(container.get("image") or ""))
 
 
 def default_image_volume(source: Document) -> None:
-    """Set the pull policy of an image volume as for a container."""
+    """Set the pull policy of an image volume by the same rule as for containers."""
     if not source.get("pullPolicy"):
         source["pullPolicy"] = _pull_policy(str(source.get("reference") or ""))
 
@@ -122,13 +125,13 @@ def _pull_policy(image: str) -> str:
 
 
 def default_volume(volume: Document) -> None:
-    """Set the source of a volume without one to an empty directory."""
+    """Make a volume without a source an emptyDir."""
     if set(volume) <= {"name"}:
         volume[_SOURCELESS] = {}
 
 
 def default_namespace(namespace: Document) -> None:
-    """Label a namespace with its name."""
+    """Set the label that contains the namespace's name."""
     metadata = _part(namespace, "metadata")
     if metadata.get("name"):
         labels = dict(_part(metadata, "labels"))
@@ -137,13 +140,13 @@ def default_namespace(namespace: Document) -> None:
 
 
 def default_node_status(status: Document) -> None:
-    """Set the allocatable resources to the capacity."""
+    """Set missing allocatable resources to the capacity."""
     if not status.get("allocatable") and status.get("capacity"):
         status["allocatable"] = dict(_part(status, "capacity"))
 
 
 def default_node_spec(spec: Document) -> None:
-    """Set `podCIDR` and the first of `podCIDRs` to the same value; `podCIDR` wins."""
+    """Make `podCIDR` and the first of `podCIDRs` agree; if they differ, `podCIDR` wins."""
     first, listed = spec.get("podCIDR"), spec.get("podCIDRs")
     networks = listed if isinstance(listed, list) else []
     if first and (not networks or networks[0] != first):
@@ -153,7 +156,7 @@ def default_node_spec(spec: Document) -> None:
 
 
 def default_service(spec: Document) -> None:
-    """Set type, affinity, traffic policies and target ports."""
+    """Set type, session affinity, traffic policies and target ports of a Service's spec."""
     spec.setdefault("sessionAffinity", "None")
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
@@ -174,7 +177,7 @@ def default_service(spec: Document) -> None:
 
 
 def default_service_object(service: Document) -> None:
-    """Set the IP mode of a load balancer's addresses."""
+    """Set the IP mode VIP for a load balancer's addresses."""
     if _part(service, "spec").get("type") == "LoadBalancer":
         for ingress in _parts(_part(_part(service, "status"), "loadBalancer"), "ingress"):
             if ingress.get("ip") and ingress.get("ipMode") is None:
@@ -182,7 +185,7 @@ def default_service_object(service: Document) -> None:
 
 
 def default_replication_controller(controller: Document) -> None:
-    """Set selector and labels from the template."""
+    """Set missing selector and labels to the labels of the template."""
     metadata, spec = _part(controller, "metadata"), _part(controller, "spec")
     labels = _part(_part(_part(spec, "template"), "metadata"), "labels")
     if labels:
@@ -193,7 +196,7 @@ def default_replication_controller(controller: Document) -> None:
 
 
 def default_limit_range_item(item: Document) -> None:
-    """Set default limits of containers to the maximum, requests to the limit, else to the minimum."""
+    """Set default limits of containers to the maximum; default requests to the default limit, else the minimum."""
     if item.get("type") != "Container":
         return
     default = {**_part(item, "max"), **_part(item, "default")}
@@ -205,7 +208,7 @@ def default_limit_range_item(item: Document) -> None:
 
 
 def default_deployment(deployment: Document) -> None:
-    """Set a rolling update with 25 % surge and 25 % unavailable."""
+    """Set a rolling update with 25 % surge and 25 % unavailable pods."""
     spec = _part(deployment, "spec")
     strategy = spec["strategy"] = dict(_part(spec, "strategy"))
     if not strategy.get("type"):
@@ -217,7 +220,7 @@ def default_deployment(deployment: Document) -> None:
 
 
 def default_stateful_set(spec: Document) -> None:
-    """Set a rolling update of all pods, and retention of claims."""
+    """Set a rolling update of all pods, the policy to retain claims, and the kind of claim templates."""
     default_claim_template(spec)
     strategy = spec["updateStrategy"] = dict(_part(spec, "updateStrategy"))
     if not strategy.get("type"):
@@ -240,25 +243,25 @@ def default_daemon_set(spec: Document) -> None:
         rolling.setdefault("maxUnavailable", 1)
         rolling.setdefault("maxSurge", 0)
     elif isinstance(strategy.get("rollingUpdate"), dict):
-        # Both are numbers inside the server, and zero if absent.
+        # Upstream's internal type has numbers instead of pointers, so absent fields become zero.
         strategy["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0} | _part(strategy, "rollingUpdate")
 
 
 def default_daemon_set_object(daemon_set: Document) -> None:
-    """Write the generation of the template as an annotation, for older clients."""
+    """Set the annotation with the template generation, for older clients."""
     metadata = _part(daemon_set, "metadata")
     metadata["annotations"] = {TEMPLATE_GENERATION: "0"} | _part(metadata, "annotations")
 
 
 def default_claim_template(spec: Document) -> None:
-    """Set kind and version of claim templates."""
+    """Set kind and apiVersion of claim templates."""
     for claim in _parts(spec, "volumeClaimTemplates"):
         if not claim.get("kind"):
             claim |= {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
 
 
 def default_definition_spec(spec: Document) -> None:
-    """Set the names of one object and of lists from the kind."""
+    """Set the singular name and the kind of lists from the kind."""
     names = _part(spec, "names")
     kind = str(names.get("kind") or "")
     names["singular"] = names.get("singular") or kind.lower()
@@ -269,7 +272,7 @@ def default_definition_spec(spec: Document) -> None:
 
 
 def default_job(job: Document) -> None:
-    """Set one completion and a parallelism of one, unless the job sets them."""
+    """Set completions, parallelism, backoff limit, labels and policies of a Job."""
     metadata, spec = _part(job, "metadata"), _part(job, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
@@ -280,7 +283,7 @@ def default_job(job: Document) -> None:
     if not metadata.get("labels"):
         labels = _part(_part(_part(spec, "template"), "metadata"), "labels")
         if labels:
-            # The same map: labels that are generated for the pods become the Job's as well.
+            # Share the map, as upstream does: labels that are generated for the pods then become the Job's, too.
             metadata["labels"] = labels
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
@@ -290,25 +293,25 @@ def default_job(job: Document) -> None:
 
 
 def default_network_policy(spec: Document) -> None:
-    """Set the policy types: ingress, and egress if the policy has rules for it."""
+    """Set the policy types: Ingress, and also Egress if the policy has egress rules."""
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
 def default_subject(subject: Document) -> None:
-    """Set the API group of subjects: the RBAC group for users and groups, the core group for service accounts."""
+    """Set the API group of users and groups; that of service accounts stays empty."""
     if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
         subject["apiGroup"] = "rbac.authorization.k8s.io"
 
 
 def default_device_count(request: Document) -> None:
-    """Request one device."""
+    """Set the number of devices of an exact request to 1."""
     if request.get("allocationMode") == "ExactCount" and not request.get("count"):
         request["count"] = 1
 
 
 def default_autoscaler(spec: Document) -> None:
-    """Set the metric CPU utilization with a target of 80 %."""
+    """Set the metric CPU utilization with a target of 80 %, and missing rules of the behavior."""
     if not spec.get("metrics"):
         target: Document = {"type": "Utilization", "averageUtilization": 80}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
@@ -316,7 +319,7 @@ def default_autoscaler(spec: Document) -> None:
     if isinstance(behavior, dict):
         for name, rules in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
             sent = _part(behavior, name)
-            # Policies that were sent empty are not filled in: validation rejects the change.
+            # Do not replace policies that were sent as an empty list: validation rejects them.
             empties = sent.empties if isinstance(sent, Emptied) else {}
             filled = {key: item for key, item in rules.items() if key not in empties}
             behavior[name] = Emptied(filled | sent, empties)

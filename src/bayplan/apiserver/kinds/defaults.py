@@ -1,7 +1,8 @@
 """Defaults of the versioned types, which the API server sets before it processes an object.
 
-OpenAPI has next to none of them, so they are listed here: constants for each type, and functions if a default depends on
-other values. The types inside a kind are determined once from their shapes, and branches without defaults are skipped.
+OpenAPI declares hardly any of them, so this module lists them: constants for each type, and functions for defaults that
+depend on other values. The types within a kind are determined once from their shapes, and branches without defaults are
+skipped.
 
 Source: the API reference of the release (https://kubernetes.io/docs/reference/kubernetes-api/) and recorded responses.
 """
@@ -116,7 +117,7 @@ CONSTANTS: dict[str, Document] = {
         "timeoutSeconds": 10, "reinvocationPolicy": "Never",
     },
 }  # fmt: skip
-"""By type: fields and their values if absent, null, or (unless the field is a pointer) Go's zero value."""
+"""By type: the values of fields that are absent, null, or (unless the field is a pointer) Go's zero value."""
 
 FUNCTIONS: dict[str, Callable[[Document], None]] = {
     _CORE + "Pod": functions.default_pod,
@@ -144,11 +145,11 @@ FUNCTIONS: dict[str, Callable[[Document], None]] = {
     _RESOURCE + "DeviceSubRequest": functions.default_device_count,
     "io.k8s.api.autoscaling.v2.HorizontalPodAutoscalerSpec": functions.default_autoscaler,
 }
-"""By type: defaults that depend on other values. Run after the constants."""
+"""By type: the function that sets defaults that depend on other values. It runs after the constants are set."""
 
 
 class _Plan:
-    """The defaults of a type and of its fields; branches without defaults are absent."""
+    """The defaults of a type and of the types within it; branches without defaults are omitted."""
 
     def __init__(self, type_name: str) -> None:
         zeros = {facts.name: zero_value(facts) for facts in api_facts().types.get(type_name, ())}
@@ -185,11 +186,11 @@ def _apply_inside(plan: _Plan, value: object, containers: tuple[str, ...]) -> No
 
 
 def apply_defaults(type_name: str, document: Document) -> None:
-    """Set the defaults of an object, in place.
+    """Set the defaults of an object in place.
 
     Args:
-        type_name: the name of its type in OpenAPI.
-        document: the document as returned by its shape.
+        type_name: the name of the object's type in OpenAPI.
+        document: the object as returned by its shape.
     """
     plan = _plan(type_name)
     if plan is not None:
@@ -202,7 +203,7 @@ def _plan(type_name: str) -> _Plan | None:
 
 
 def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
-    """Return the defaults of a type, or None if it has none. Recursive types have none."""
+    """Return the defaults of a type, or None if it has none. A type gets no defaults where it is nested in itself."""
     if shape.type_name in above:
         return None
     plan = _Plan(shape.type_name)
@@ -210,7 +211,7 @@ def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
     for name, field in shape.fields.items():
         inner = _make(field.inner, above) if field.inner is not None else None
         if inner is not None and name == "inlineVolumeSpec":
-            inner.constants = ()  # Defaults apply only inside a volume.
+            inner.constants = ()  # An inline spec only gets the defaults of its volume source.
         if inner is not None:
             plan.children[name] = (field.containers, inner)
     return plan if plan.constants or plan.function or plan.children else None

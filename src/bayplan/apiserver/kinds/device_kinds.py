@@ -1,4 +1,4 @@
-"""The strategy of device classes, claims and their templates."""
+"""Strategies of device classes, resource claims, claim templates and resource slices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ADMIN = "resource.kubernetes.io/admin-access"
 
 
 class DeviceStrategy(Strategy):
-    """Device classes, claims, and templates of claims."""
+    """Device classes, resource claims, and claim templates."""
 
     returns_deleted = True
     keeps_metadata_of_status = True
@@ -20,7 +20,7 @@ class DeviceStrategy(Strategy):
         self.name_check = name_check
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Drop the status of devices that are not allocated any more."""
+        """Restore everything except the status, and drop the status of devices that are no longer allocated."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
         gone = [each for each in _allocated(before) if each not in _allocated(status)]
@@ -30,7 +30,7 @@ class DeviceStrategy(Strategy):
                 del status["devices"]
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check a new object; admin access is allowed only in namespaces with the label for it."""
+        """Return the errors of a new object. Admin access requires a label of the namespace."""
         causes = super().validate(context, document)
         spec = part(document, "spec")
         requests = parts(part(spec, "devices") or part(spec, "spec", "devices"), "requests")
@@ -51,18 +51,18 @@ def _allocated(status: Document) -> list[tuple[object, ...]]:
 
 
 class DeviceSliceStrategy(Strategy):
-    """Resource slices, with the time when each taint was added."""
+    """Resource slices: the server sets the time at which each taint was added."""
 
     counts_generations = True
     returns_deleted = True
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the time of new taints."""
+        """Set `timeAdded` of the taints that have none to the current time."""
         super().prepare_create(context, document)
         _date_taints(context, document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Set the time of new taints."""
+        """Set `timeAdded` of the taints that have none to the current time."""
         _date_taints(context, new)
         super().prepare_update(context, new, old)
 

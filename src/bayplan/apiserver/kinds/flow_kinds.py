@@ -1,4 +1,4 @@
-"""The condition Dangling of FlowSchemas: whether the priority level that each references exists."""
+"""The condition Dangling of FlowSchemas, which reports whether the referenced priority level is missing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ CONDITION_MANAGER = "api-priority-and-fairness-config-consumer-v1"
 _BUILT_IN = frozenset(
     ("exempt", "catch-all", "system", "node-high", "leader-election", "workload-high", "workload-low", "global-default")
 )
-"""Levels that every kube-apiserver has."""
+"""Priority levels that every kube-apiserver creates."""
 
 
 def refresh_dangling(cluster: Cluster, schema: Document) -> bool:
-    """Update the condition of a FlowSchema; return whether it changed."""
+    """Update the condition Dangling in a FlowSchema, and return whether it changed."""
     status = {**part(schema, "status")}
     conditions = parts(status, "conditions")
     wanted = dangling_condition(cluster, schema)
@@ -28,7 +28,7 @@ def refresh_dangling(cluster: Cluster, schema: Document) -> bool:
 
 
 def dangling_condition(cluster: Cluster, schema: Document) -> Document:
-    """Return the condition Dangling of a FlowSchema."""
+    """Return the current condition Dangling of a FlowSchema."""
     name = str(part(schema, "spec", "priorityLevelConfiguration").get("name") or "")
     found = name in _BUILT_IN or cluster.find(LEVELS, "", name) is not None
     what = f'This FlowSchema references the PriorityLevelConfiguration object named "{name}"'

@@ -1,4 +1,4 @@
-"""Fields behind feature gates that are off: the API server drops them from new values, unless the old object has them.
+"""Fields behind disabled feature gates: the API server drops them, unless the old object already uses them.
 
 Source: the functions dropDisabledFields and the strategies of v1.36.3, and the defaults of its feature gates.
 """
@@ -29,7 +29,7 @@ _TEMPLATES = {
 _PATHS: dict[str, tuple[str, ...]] = {
     "apps/statefulsets": ("spec.updateStrategy.rollingUpdate.maxUnavailable",),  # MaxUnavailableStatefulSet
     "coordination.k8s.io/leases": ("spec.strategy", "spec.preferredHolder"),  # CoordinatedLeaderElection
-    "nodes": ("spec.configSource",),  # DynamicKubeletConfig, gone since v1.26
+    "nodes": ("spec.configSource",),  # DynamicKubeletConfig, removed in v1.26
     "resource.k8s.io/resourceslices": (
         "spec.devices[].nodeAllocatableResourceMappings",  # DRANodeAllocatableResources
         *(
@@ -52,15 +52,15 @@ _TOKENS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
-    """Drop disabled fields from an object before it is stored, in place.
+    """Drop the fields of an object whose feature gate is disabled, in place, unless the current object has them.
 
     Args:
         table: the table of the object.
-        new: the object as sent; changed parts are copied.
-        old: the stored object, None for a create.
+        new: the new object; changed parts are copied first.
+        old: the current object, None for a create.
     """
     if isinstance(new.get("spec"), RememberedSpec):
-        return  # A spec with such fields is not cached.
+        return  # Specs with such fields are never cached.
     for path in _TOKENS.get(table, ()):
         if _holds(new, path) and (old is None or not _holds(old, path)):
             changed = _without(new, path)
@@ -84,7 +84,7 @@ def _holds(value: object, path: tuple[str, ...]) -> bool:
 
 
 def _without(value: object, path: tuple[str, ...]) -> object:
-    """Return a value without the field at a path; parts without it are shared."""
+    """Return a copy of a value without the field at a path. Parts without the field are shared."""
     name, *rest = path
     if name == "[]" and isinstance(value, list):
         return [_without(each, tuple(rest)) for each in value]

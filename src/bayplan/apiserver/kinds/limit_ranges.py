@@ -1,4 +1,4 @@
-"""Admission by limit ranges: applies the rules of `bayplan.objects.limit_ranges` to documents of pods and claims."""
+"""Admission by limit ranges: applies the rules of `bayplan.objects.limit_ranges` to pods and claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 def _limits(context: Context) -> list[Limit]:
-    """Return the limits of the namespace's limit ranges, sorted by the name of the range."""
+    """Return the limits of all limit ranges of the namespace, sorted by the name of the range."""
     found = [
         each
         for each in context.cluster.all("limitranges")
@@ -26,14 +26,14 @@ def _limits(context: Context) -> list[Limit]:
 
 
 def admit_limits(context: Context, pod: Document) -> None:
-    """Set default requests and limits of containers without their own."""
+    """Set the default requests and limits of containers that have none, and an annotation that lists them."""
     limits = _limits(context)
     if not any(each.type == CONTAINER and (each.default or each.default_request) for each in limits):
         return
     filled = fill_in(limits, pod_amounts(pod))
     if not filled.notes:
         return
-    # Cached facts apply to the spec as sent, so this pod gets its own copy.
+    # A cached spec must not change, so copy the spec of this pod.
     spec = pod["spec"] = msgspec.json.decode(msgspec.json.encode(part(pod, "spec")))
     for field, containers in (
         ("containers", filled.pod.containers),
@@ -51,10 +51,10 @@ def admit_limits(context: Context, pod: Document) -> None:
 
 
 def check_pod_limits(context: Context, pod: Document) -> None:
-    """Reject a pod with less or more than limit ranges allow.
+    """Raise if a pod requests less or more than limit ranges allow.
 
     Raises:
-        ApiError: it is outside the limits.
+        ApiError: the pod violates a limit range.
     """
     limits = _limits(context)
     if limits:
@@ -62,10 +62,10 @@ def check_pod_limits(context: Context, pod: Document) -> None:
 
 
 def check_claim_limits(context: Context, claim: Document) -> None:
-    """Reject a claim with less or more than limit ranges allow.
+    """Raise if a claim requests less or more than limit ranges allow.
 
     Raises:
-        ApiError: it is outside the limits.
+        ApiError: the claim violates a limit range.
     """
     limits = _limits(context)
     if limits:

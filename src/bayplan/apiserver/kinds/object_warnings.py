@@ -1,4 +1,6 @@
-"""Warnings for clients about kinds other than pods: one function per table; workloads include those of their templates.
+"""Warnings for clients about objects, one function per table.
+
+Warnings about workloads include those about their pod template.
 
 Source: the functions GetWarningsFor... and WarningsOnCreate of v1.36.3.
 """
@@ -59,8 +61,8 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
 
     Args:
         table: the table of the object.
-        document: the stored document.
-        before: the previous object, None for a create; workloads only warn when their spec has changed.
+        document: the object in the stored version.
+        before: the previous object, None for a create. Workloads only get warnings when their generation has changed.
     """
     if before is not None and table in _TEMPLATES and _generation(document) == _generation(before):
         return []
@@ -86,7 +88,7 @@ def pod_warnings(pod: Document) -> list[str]:
 
 
 def host_name_warnings(pod: Document) -> list[str]:
-    """Return the warning about the name of a pod as a host name."""
+    """Return a warning if the name of a pod is not a valid host name, else an empty list."""
     name = str(part(pod, "metadata").get("name") or "")
     problems = check_dns1123_label(name)
     if not problems:
@@ -156,7 +158,7 @@ def _service(document: Document) -> Iterator[str]:
 
 
 def _address(value: object, field: str) -> Iterator[str]:
-    """Yield warnings about addresses in non-standard notation."""
+    """Yield a warning if an IP address is not in its standard notation."""
     text = str(value or "")
     if not text:
         return
@@ -174,7 +176,7 @@ def _address(value: object, field: str) -> Iterator[str]:
 
 
 def _network(text: str, field: str) -> Iterator[str]:
-    """Yield warnings about CIDRs in non-standard notation."""
+    """Yield warnings if a CIDR is ambiguous or not in its standard notation."""
     network, address = parse_cidr(text.strip()), parse_ip(text.strip().partition("/")[0])
     if network is None or address is None:
         return
@@ -232,7 +234,7 @@ def _endpoint_slice(document: Document) -> Iterator[str]:
 
 
 _FIRST_HAND = ("endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io")
-"""Controllers that correct the addresses that they write."""
+"""Controllers whose endpoint slices get no warnings about addresses, because they write them in standard notation."""
 
 
 def _endpoint_addresses(document: Document) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Admission of pods: the plugins Priority, DefaultTolerationSeconds and RuntimeClass."""
+"""Admission of pods: the plugins Priority, PodTopologyLabels, DefaultTolerationSeconds and RuntimeClass."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PREEMPTS = "PreemptLowerPriority"
 
 
 def admit_priority(context: Context, pod: Document) -> None:
-    """Set priority and preemption policy from the pod's class, or from the default one.
+    """Set the priority and preemption policy of a pod from its priority class, or from the global default.
 
     Raises:
-        ApiError: there is no such class, or the pod sets different values.
+        ApiError: the class does not exist, or the pod sets different values.
     """
     spec, name = part(pod, "spec"), str(part(pod, "metadata").get("name") or "")
     class_name = spec.get("priorityClassName")
@@ -47,7 +47,10 @@ def admit_priority(context: Context, pod: Document) -> None:
 
 
 def _default_class(context: Context) -> Document | None:
-    """Return the global default; of several, the one with the lowest value, as upstream does."""
+    """Return the priority class that is the global default, or None.
+
+    If there are several, return the one with the lowest value, as upstream.
+    """
     found = [each for each in context.cluster.all(_CLASSES) if each.get("globalDefault")]
     return min(found, key=_value) if found else None
 
@@ -61,7 +64,7 @@ TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone
 
 
 def admit_topology(context: Context, pod: Document) -> None:
-    """Copy the topology labels of its node to a pod that is created with one (the plugin PodTopologyLabels)."""
+    """Copy the topology labels of the node to a pod that is created with `nodeName` (the plugin PodTopologyLabels)."""
     node_name = part(pod, "spec").get("nodeName")
     if not node_name or context.imported:
         return
@@ -76,7 +79,7 @@ def admit_topology(context: Context, pod: Document) -> None:
 
 
 def admit_tolerations(pod: Document) -> None:
-    """Tolerate nodes that are not ready or not reachable for five minutes, unless the pod has tolerations for that."""
+    """Tolerate not-ready and unreachable nodes for five minutes, unless the pod has its own tolerations for them."""
     spec = part(pod, "spec")
     tolerations = list(parts(spec, "tolerations"))
     for taint in _TAINTS:
@@ -91,10 +94,10 @@ def _covers(toleration: Document, taint: str) -> bool:
 
 
 def admit_runtime(context: Context, pod: Document) -> None:
-    """Set the overhead and scheduling constraints of the pod's runtime class.
+    """Set the overhead, node selector and tolerations of a pod from its runtime class.
 
     Raises:
-        ApiError: there is no such class, or the pod sets different values.
+        ApiError: the class does not exist, or the pod sets different values.
     """
     spec = part(pod, "spec")
     class_name, given = spec.get("runtimeClassName"), spec.get("overhead") or None
@@ -133,7 +136,7 @@ def _admit_scheduling(pod: Document, spec: Document, scheduling: Document) -> No
 
 
 def _includes(wide: Document, narrow: Document) -> bool:
-    """Return whether one toleration tolerates everything that a second one tolerates."""
+    """Return whether the toleration `wide` covers everything that `narrow` tolerates."""
     if wide == narrow:
         return True
     exists = wide.get("operator") == "Exists"

@@ -1,4 +1,4 @@
-"""Conversion of documents to amounts, for limit ranges, quotas and the quality-of-service class."""
+"""Conversion of resource amounts in objects to quantities, for limit ranges, quotas and the QoS class."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _TERMS = ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSche
 
 
 def amounts_of(resources: Document) -> dict[str, Quantity]:
-    """Return a list of resources as amounts."""
+    """Return the quantities of a resource list, by resource name."""
     return {name: amount_of(str(amount)) for name, amount in resources.items()}
 
 
 def pod_amounts(pod: Document) -> PodAmounts:
-    """Return the requests of a pod."""
+    """Return the requests, limits and other facts about a pod that limit ranges and quotas need."""
     spec, status = part(pod, "spec"), part(pod, "status")
     stated = part(spec, "resources")
     deadline = spec.get("activeDeadlineSeconds")
@@ -58,7 +58,7 @@ def _looks_at_other_namespaces(affinity: Document) -> bool:
 
 
 def limits_of(limit_range: Document) -> list[Limit]:
-    """Return the entries of a limit range."""
+    """Return the limits in a limit range."""
     names = ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
     return [
         Limit(str(each.get("type") or ""), *(amounts_of(part(each, name)) for name in names))
@@ -67,7 +67,7 @@ def limits_of(limit_range: Document) -> list[Limit]:
 
 
 def quota_of(quota: Document) -> Quota:
-    """Return a quota with the amounts in its status, which admission compares with."""
+    """Return a quota with `hard` and `used` from its status, with which admission compares."""
     spec, status = part(quota, "spec"), part(quota, "status")
     scopes = [Scope(name) for name in texts(spec, "scopes")]
     scopes += [
@@ -82,7 +82,7 @@ _COUNTED = ("cpu", "memory")
 
 
 def quality_of_service(pod: Document) -> str:
-    """Return ``Guaranteed``, ``Burstable`` or ``BestEffort``."""
+    """Return the QoS class of a pod: ``Guaranteed``, ``Burstable`` or ``BestEffort``."""
     spec = part(pod, "spec")
     owners = [part(each, "resources") for each in (*parts(spec, "containers"), *parts(spec, "initContainers"))]
     if part(spec, "resources"):
@@ -100,6 +100,6 @@ def quality_of_service(pod: Document) -> str:
 
 
 def _amounts(resources: Document) -> dict[str, Quantity]:
-    """Return the requests of CPU and memory, without zeros."""
+    """Return the amounts of CPU and memory in a resource list, without zeros."""
     found = {name: amount_of(str(resources[name])) for name in _COUNTED if name in resources}
     return {name: amount for name, amount in found.items() if amount.sign() > 0}

@@ -1,4 +1,4 @@
-"""Rules of the ``resize`` and ``ephemeralcontainers`` subresources of pods: allowed changes and errors."""
+"""Rules of the pod subresources ``resize`` and ``ephemeralcontainers``: which changes they allow, and the errors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _LISTS = ("containers", "initContainers")
 
 
 def keep_the_rest(new: Document, old: Document, subresource: str) -> None:
-    """Restore the parts that an endpoint does not change."""
+    """Restore everything in the new pod that the subresource must not change."""
     spec, before = part(new, "spec"), part(old, "spec")
     kept = dict(before)
     if subresource == EPHEMERAL:
         copy_part(kept, spec, "ephemeralContainers")
     elif any(len(parts(spec, name)) != len(parts(before, name)) for name in _LISTS):
-        return  # Validation reports it.
+        return  # Validation reports the changed number of containers.
     else:
         copy_part(kept, spec, "resources")
         for name in _LISTS:
@@ -55,7 +55,7 @@ def _resized(new: list[Document], old: list[Document]) -> list[Document]:
 
 
 def check_resize(new: Document, old: Document) -> list[Cause]:
-    """Check that only amounts of CPU and memory have changed, and that the quality of service stays the same."""
+    """Return the errors of a resize: only CPU and memory amounts may change, and the QoS class must stay the same."""
     spec, before = part(new, "spec"), part(old, "spec")
     if MIRROR in part(old, "metadata", "annotations"):
         return [forbidden_value("[]", "static pods cannot be resized")]
@@ -97,7 +97,7 @@ def _is_set(spec: Document) -> bool:
 
 
 def _check_pod_level(new: object, old: object) -> list[Cause]:
-    """Check a change of the pod-level resources, which also may change only in amounts of CPU and memory."""
+    """Return the errors of changed pod-level resources: only amounts of CPU and memory may change."""
     resources, before = part({"": new}, ""), part({"": old}, "")
     if not any(part(each, what) for each in (resources, before) for what in _AMOUNTS):
         return []
@@ -139,7 +139,7 @@ def _check_removed(new: Document, old: Document, path: str, name: str) -> list[C
 
 
 def _masked(new: Document, old: Document) -> Document:
-    """Return new amounts with the old ones of CPU and memory."""
+    """Return the new amounts with CPU and memory replaced by the old ones."""
     kept: Document = {name: amount for name, amount in new.items() if name not in _SIZED}
     return kept | {name: old[name] for name in _SIZED if name in old}
 
@@ -147,7 +147,7 @@ def _masked(new: Document, old: Document) -> Document:
 def _differs_in_sizes_only(new: Document, old: Document) -> bool:
     """Return whether a container equals the old one except for CPU and memory.
 
-    A container that had claims never does: upstream drops the claims of the new one before it compares.
+    Always false if the old container has claims: upstream drops the claims of the new one before it compares.
     """
     resources, before = part(new, "resources"), part(old, "resources")
     return (
@@ -158,7 +158,7 @@ def _differs_in_sizes_only(new: Document, old: Document) -> bool:
 
 
 def check_ephemeral(new: Document, old: Document) -> list[Cause]:
-    """Check that ephemeral containers have only been added."""
+    """Return the errors of an update of ephemeral containers, which may only be added."""
     name = "ephemeralContainers"
     causes: list[Cause] = []
     check_pod_spec(part(new, "spec"), "spec", causes)

@@ -1,4 +1,4 @@
-"""Warnings for clients about pods and pod templates: deprecated labels, annotations and volumes, duplicates, unusual amounts.
+"""Warnings for clients about pods and pod templates: deprecated fields, duplicates and unusual amounts.
 
 Source: pkg/api/pod/warnings.go v1.36.3.
 """
@@ -23,7 +23,7 @@ DEPRECATED_LABELS = {
     "scheduler.alpha.kubernetes.io/preferAvoidPods": "deprecated since v1.22; use Taints and Tolerations instead",
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
-"""Deprecated node labels, and their replacements."""
+"""Deprecated node labels, each with the text of its warning."""
 _VOLUMES = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
@@ -52,11 +52,11 @@ _NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
 def template_warnings(template: Document, field: str) -> list[str]:
-    """Return the warnings about a pod template.
+    """Return the warnings about a pod or pod template.
 
     Args:
         template: the pod or pod template, with metadata and spec.
-        field: the path of the template, with a dot at its end; empty for a pod.
+        field: the path of the template, ending with a dot; empty for a pod.
     """
     spec, annotations = part(template, "spec"), part(template, "metadata", "annotations")
     found = list(_selector_warnings(spec, f"{field}spec"))
@@ -82,7 +82,7 @@ def template_warnings(template: Document, field: str) -> list[str]:
 
 
 def selector_term_warnings(term: Document, field: str, *, values: bool = False) -> Iterator[str]:
-    """Yield the deprecated labels in a node selector term and, with `values`, invalid label values."""
+    """Yield warnings about deprecated labels in a node selector term and, if `values`, about invalid label values."""
     for index, expression in enumerate(parts(term, "matchExpressions")):
         here, key = f"{field}.matchExpressions[{index}]", str(expression.get("key"))
         if key in DEPRECATED_LABELS:
@@ -123,7 +123,7 @@ def _annotation_warnings(spec: Document, annotations: Document, field: str) -> I
         name, own = str(container.get("name")), part(container, "securityContext")
         if _SECCOMP_CONTAINER + name in annotations and not own.get("seccompProfile"):
             yield f"{field}[{_SECCOMP_CONTAINER}{name}]: {seccomp}"
-        # The field of a pod has already been set from its annotation, unless it only repeats the pod's profile.
+        # A pod's field has already been set from the annotation, unless the annotation repeats the pod's own profile.
         profile, key = own.get("appArmorProfile"), app_armor.ANNOTATION + name
         if key not in annotations or (profile and field != "metadata.annotations"):
             continue
@@ -151,7 +151,7 @@ def _list_warnings(spec: Document, field: str) -> Iterator[str]:
 
 
 def _overlaps(spec: Document) -> Iterator[str]:
-    """Yield warnings about conflicting paths within projected volumes."""
+    """Yield warnings about conflicting paths within one volume."""
     for volume in parts(spec, "volumes"):
         name = quote(str(volume.get("name")))
         for kind, label in (
@@ -170,7 +170,7 @@ def _overlaps(spec: Document) -> Iterator[str]:
 
 
 def _projected_paths(source: Document) -> list[tuple[str, str]]:
-    """Return the paths that a source of a projected volume writes, each with the source."""
+    """Return the paths that a source of a projected volume writes, each with the name of the source."""
     for kind, label in (("configMap", "ConfigMap"), ("secret", "Secret")):
         if source.get(kind) is not None:
             named = f"{label} {quote(str(part(source, kind).get('name') or ''))}"
@@ -183,7 +183,7 @@ def _projected_paths(source: Document) -> list[tuple[str, str]]:
 
 
 def _clashing(placed: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield pairs of paths that are the same, or of which one is below the other."""
+    """Yield the pairs of paths that are equal, or of which one is below the other, as texts."""
 
     def text(each: tuple[str, str]) -> str:
         return f"{quote(each[0])} ({each[1]})" if each[1] else quote(each[0])
@@ -209,7 +209,7 @@ def _repeated(items: Iterable[Document], name: str, field: str) -> Iterator[str]
 
 
 def byte_warnings(amounts: Document, field: str, names: Iterable[str] = _BYTES) -> Iterator[str]:
-    """Yield the amounts with a fraction of a byte."""
+    """Yield warnings about amounts that contain a fraction of a byte."""
     for name in names:
         amount = str(amounts.get(name) or "0")
         if amount.endswith(("m", "u", "n")) and amount_of(amount).milli_value() % 1000:
@@ -273,7 +273,7 @@ def _port_warnings(spec: Document, field: str) -> Iterator[str]:
 
 
 def _clash(port: Document, other: Document) -> str:
-    """Return how two ports with the same number and protocol conflict."""
+    """Return how two ports with the same number and protocol conflict, or "" if they do not."""
     (address, number), (address2, number2) = (
         (each.get("hostIP") or "", each.get("hostPort") or 0) for each in (port, other)
     )

@@ -1,4 +1,4 @@
-"""Pods: admission, quality of service, gates, graceful deletion, and the fields that may change."""
+"""The strategy of pods: admission, QoS class, scheduling gates, graceful deletion, and allowed changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 def settle_addresses(pod: Document) -> None:
-    """Make both fields of a pod's addresses agree, as conversion does: the older one wins, as for kubelets that know only that."""
+    """Make `podIP` and the first of `podIPs` agree, as upstream's conversion does; if they differ, `podIP` wins."""
     status = pod.get("status")
     if not isinstance(status, dict):
         return
@@ -43,7 +43,7 @@ class PodStrategy(Strategy):
     status_reset: ClassVar[Node] = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 
     def admit(self, context: Context, document: Document) -> None:
-        """Apply limit ranges, the service account, priority, default tolerations, and the runtime class."""
+        """Apply limit ranges, service account, priority, default tolerations, runtime class and topology labels."""
         admit_limits(context, document)
         if context.cluster.admits_service_accounts and not context.imported:
             admit_service_account(context, document)
@@ -53,7 +53,10 @@ class PodStrategy(Strategy):
         admit_topology(context, document)
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the phase Pending, the quality of service, and the condition for scheduling gates."""
+        """Set generation, phase, QoS class, AppArmor profiles, and the condition of a pod with scheduling gates.
+
+        Also replace a negative grace period by 1, and merge label keys into selectors.
+        """
         part(document, "metadata")["generation"] = 1
         spec = part(document, "spec")
         seconds = spec.get("terminationGracePeriodSeconds")
@@ -78,7 +81,7 @@ class PodStrategy(Strategy):
             _merge_label_keys(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Keep the status, and count changes of the spec."""
+        """Restore what the endpoint must not change, and increment the generation if the spec changed."""
         if context.subresource in (RESIZE, EPHEMERAL):
             keep_the_rest(new, old, context.subresource)
         copy_part(new, old, "status")
@@ -91,7 +94,7 @@ class PodStrategy(Strategy):
             raise_generation(new, old)
 
     def _admit_update(self, new: Document, old: Document) -> None:
-        """Set the fields again that admission set on creation, because manifests for a replace lack them."""
+        """Set the fields that admission set on creation, because the manifest of a replace does not contain them."""
         spec, before = part(new, "spec"), part(old, "spec")
         for name in ("priority", "preemptionPolicy"):
             if spec.get(name) is None:
@@ -99,14 +102,18 @@ class PodStrategy(Strategy):
         admit_tolerations(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Keep spec, owners and quality of service."""
+        """Restore spec, owner references and, if it is missing, the QoS class."""
         super().prepare_status(context, new, old)
         status, before = part(new, "status"), part(old, "status")
         if not status.get("qosClass") and before.get("qosClass"):
             status["qosClass"] = before["qosClass"]
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check a new pod; a spec that is known to be valid is not checked again."""
+        """Return the errors of a new pod. A cached spec that is known to be valid is not checked again.
+
+        Raises:
+            ApiError: the pod is valid, but violates a limit range.
+        """
         spec = part(document, "spec")
         metadata = part(document, "metadata")
         if isinstance(spec, RememberedSpec) and not metadata.get("annotations") and not _depends_on_name(spec):
@@ -122,14 +129,18 @@ class PodStrategy(Strategy):
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check that only mutable fields have changed."""
+        """Return the errors of an update: only some fields are mutable.
+
+        Raises:
+            ApiError: a resize is for a pod on a node that does not exist.
+        """
         if context.subresource == EPHEMERAL:
             return check_ephemeral(new, old) if new.get("spec") != old.get("spec") else []
         if context.subresource == RESIZE:
             causes = check_resize(new, old)
             node = part(new, "spec").get("nodeName") if new.get("spec") != old.get("spec") else None
             if not causes and node and context.cluster.find("nodes", "", str(node)) is None:
-                # The plugin NodeDeclaredFeatureValidator requires features of the node.
+                # The plugin NodeDeclaredFeatureValidator looks up the features of the node.
                 raise forbidden(
                     "pods", "", str(part(new, "metadata").get("name")), f"node {quote(str(node))} not found"
                 )
@@ -137,7 +148,7 @@ class PodStrategy(Strategy):
         return super().validate_update(context, new, old)
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return warnings about a new pod; updates get none because there are too many."""
+        """Return the warnings about a new pod. Updates get none, as upstream omits them because of their number."""
         if before is not None:
             return []
         spec = document.get("spec")
@@ -148,7 +159,10 @@ class PodStrategy(Strategy):
         return [*host_name_warnings(document), *spec.facts.warnings]
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return the requested grace period, or the pod's; 0 for one that is not running."""
+        """Return the requested grace period, else the pod's; 0 for a pod that is not on a node or has ended.
+
+        A negative grace period becomes 1.
+        """
         spec = part(document, "spec")
         grace = wanted
         if grace is None:
@@ -160,7 +174,7 @@ class PodStrategy(Strategy):
 
 
 def _depends_on_name(spec: Document) -> bool:
-    """Return whether the rules for a spec depend on the pod's name: claims are named after it."""
+    """Return whether validation of a spec depends on the pod's name, which is part of the names of generated claims."""
     return any("ephemeral" in volume for volume in parts(spec, "volumes"))
 
 
@@ -174,7 +188,7 @@ def _quality(pod: Document) -> str:
 
 
 def _merge_label_keys(pod: Document) -> None:
-    """Turn matchLabelKeys and mismatchLabelKeys into requirements on this pod's labels."""
+    """Convert matchLabelKeys and mismatchLabelKeys to selector requirements with the values of the pod's labels."""
     labels, spec = part(pod, "metadata", "labels"), part(pod, "spec")
     for name in ("podAffinity", "podAntiAffinity"):
         affinity = part(spec, "affinity", name)

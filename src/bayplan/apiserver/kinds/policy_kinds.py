@@ -10,7 +10,7 @@ _CLASSES = "scheduling.k8s.io/priorityclasses"
 
 
 class BudgetStrategy(Strategy):
-    """Pod disruption budgets."""
+    """Pod disruption budgets: an update requires the resource version."""
 
     counts_generations = True
     unconditional_update = False
@@ -18,16 +18,16 @@ class BudgetStrategy(Strategy):
 
 
 class PriorityClassStrategy(Strategy):
-    """Priority classes: one global default, and immutable values."""
+    """Priority classes: at most one is the global default, and their values are immutable."""
 
     counts_generations = True
     generation_fields = ()
 
     def admit(self, context: Context, document: Document) -> None:
-        """Refuse a second global default.
+        """Raise if a second class would be the global default.
 
         Raises:
-            ApiError: one exists.
+            ApiError: another class is the global default.
         """
         self._refuse_second_default(context, document)
 
@@ -42,12 +42,16 @@ class PriorityClassStrategy(Strategy):
                 raise forbidden("priorityclasses", "scheduling.k8s.io", str(name), why)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Reject a second global default, and changes of immutable fields."""
+        """Return the errors of an update.
+
+        Raises:
+            ApiError: another class is the global default.
+        """
         self._refuse_second_default(context, new)
         return super().validate_update(context, new, old)
 
 
 class StorageClassStrategy(Strategy):
-    """Storage classes: everything except labels and volume expansion is immutable."""
+    """Storage classes: only labels, annotations and volume expansion can change."""
 
     returns_deleted = True

@@ -1,4 +1,4 @@
-"""Strategies of resources, by table."""
+"""The strategy of each resource, by table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.base.plain_data import Document, part, parts
 
 USER_GROUPS = ("system:masters", "system:authenticated")
-"""Groups of every client: there are no other groups."""
+"""The groups of every client."""
 
 
 class _Plain(Strategy):
-    """A kind with default rules, configured by facts."""
+    """A kind without special rules, configured by attributes of `Strategy`, and by two further arguments.
+
+    Args:
+        finalizer: the protection finalizer of new objects, or empty.
+        labels_count: whether changes of labels increment the generation.
+    """
 
     def __init__(
         self,
@@ -42,7 +47,7 @@ class _Plain(Strategy):
         self._labels_count = labels_count
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Count changes of labels, too, if the kind does."""
+        """Restore the status, and increment the generation if the labels changed and the kind counts that."""
         super().prepare_update(context, new, old)
         if self._labels_count and part(new, "metadata").get("generation") == part(old, "metadata").get("generation"):
             now, before = (part(each, "metadata", "labels") for each in (new, old))
@@ -50,30 +55,34 @@ class _Plain(Strategy):
                 raise_generation(new, old)
 
     def admit(self, context: Context, document: Document) -> None:
-        """Protect a new object (the plugin StorageObjectInUseProtection)."""
+        """Add the protection finalizer, if the kind has one (the plugin StorageObjectInUseProtection)."""
         if self._finalizer:
             add_finalizer(document, self._finalizer)
 
 
 class SigningRequestStrategy(Strategy):
-    """Certificate signing requests, which record the user who created them."""
+    """Certificate signing requests: the server records the user who created them, and decisions cannot be changed."""
 
     name_check = "any"
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Record the user of the request."""
+        """Record the user of the request in the spec."""
         super().prepare_create(context, document)
         spec = part(document, "spec")
         document["spec"] = spec
         spec |= {"username": context.user, "uid": context.user, "groups": list(USER_GROUPS)}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Keep the spec: it never changes."""
+        """Restore the spec, which is immutable."""
         super().prepare_update(context, new, old)
         copy_part(new, old, "spec")
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Keep the spec, and the decision or the certificate; set the times of conditions."""
+        """Restore what the endpoint must not change, and set the times of conditions.
+
+        The subresource `approval` changes only conditions. The subresource `status` changes everything except
+        decisions.
+        """
         copy_part(new, old, "spec")
         status, before = part(new, "status"), part(old, "status")
         conditions = [dict(each) for each in parts(status, "conditions")]
@@ -91,7 +100,7 @@ class SigningRequestStrategy(Strategy):
         new["status"] = status
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
-        """Return the spec, which has no field manager because it never changes."""
+        """Return the fields that cannot be owned through the endpoint, which always include the spec."""
         spec: Node = {"f:spec": {}}
         if subresource == "status":
             return {**spec, "f:status": {"f:conditions": {}}}
@@ -102,7 +111,7 @@ _DECISIONS = ("Approved", "Denied")
 
 
 def _keep_decision(conditions: list[Document], before: list[Document], kind: str) -> None:
-    """Undo changes of an existing decision; validation rejects one that was added or removed."""
+    """Restore decisions of this type that were changed. Validation rejects decisions that were added or removed."""
     known = [each for each in before if each.get("type") == kind]
     places = [place for place, each in enumerate(conditions) if each.get("type") == kind]
     if len(known) == len(places):
@@ -111,7 +120,7 @@ def _keep_decision(conditions: list[Document], before: list[Document], kind: str
 
 
 def _date(condition: Document, before: list[Document], now: str) -> None:
-    """Set the times at which a condition changed and was last updated."""
+    """Set missing times of a condition; the transition time of an unchanged condition stays."""
     condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
     if not condition.get("lastTransitionTime"):
         same = [each for each in before if all(each.get(name) == condition.get(name) for name in ("type", "status"))]
@@ -192,5 +201,8 @@ _STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_of(table: str, *, custom: bool = False) -> Strategy:
-    """Return the strategy of a resource; kinds without special rules share one."""
+    """Return the strategy of a table; `custom`: whether it contains custom resources.
+
+    Kinds without special rules share one.
+    """
     return _CUSTOM if custom else _STRATEGIES.get(table, _DEFAULT)

@@ -1,4 +1,4 @@
-"""Selectable fields of lists and watches, in addition to name and namespace, and how to read them from documents."""
+"""Fields that field selectors support in addition to name and namespace, and their values in objects."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _OF_OTHER_WORDS = frozenset((
 _WITHOUT_NAMESPACE = ("nodes", "namespaces", "certificates.k8s.io/certificatesigningrequests")
 _BOOLEANS = frozenset(("spec.hostNetwork", "spec.unschedulable"))
 _NUMBERS = frozenset(("status.replicas", "status.successful"))
-# Older names, and those of events.k8s.io/v1, for the same field.
+# Alternative names of fields: older ones, and those of events.k8s.io/v1.
 ALIASES = {
     "pods": {"spec.host": "spec.nodeName"},
     "events": {
@@ -68,7 +68,7 @@ ALIASES = {
 
 
 def field_problem(resource: Resource, field: str) -> str:
-    """Return the error for a field that cannot be selected, or None."""
+    """Return upstream's error for a field that selectors do not support, or "" if it is supported."""
     table = resource.table
     if field == "metadata.name" or (field == "metadata.namespace" and table not in _WITHOUT_NAMESPACE):
         return ""
@@ -76,7 +76,7 @@ def field_problem(resource: Resource, field: str) -> str:
         return ""
     known = _FIELDS.get(table, {}).keys() | ALIASES.get(table, {}).keys()
     if table == "events":
-        # Each of the two groups knows its own names.
+        # Each of the two groups of events supports only its own names.
         names = ALIASES["events"].keys()
         known = {"reason", "type", *names} if resource.group else known - names
     if field in known:
@@ -91,12 +91,12 @@ def field_problem(resource: Resource, field: str) -> str:
 
 
 def custom_fields(version: Document) -> tuple[str, ...]:
-    """Return the selectable fields that a version of a CustomResourceDefinition declares."""
+    """Return the paths of the selectable fields that a version of a CustomResourceDefinition declares."""
     return tuple(str(each.get("jsonPath") or "").removeprefix(".") for each in parts(version, "selectableFields"))
 
 
 def custom_value(document: Document, field: str) -> str:
-    """Return the value of a declared field as Go prints it; empty if the field is missing."""
+    """Return the value of a declared field as Go prints it, or "" if it is missing."""
     value: object = document
     for name in field.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -104,12 +104,12 @@ def custom_value(document: Document, field: str) -> str:
 
 
 def canonical_field(table: str, field: str) -> str:
-    """Return the name under which a field is stored."""
+    """Return the name under which the value of a field is stored."""
     return ALIASES.get(table, {}).get(field, field)
 
 
 def selectable_values(table: str, document: Document) -> dict[str, str]:
-    """Return the non-empty values of a document's selectable fields."""
+    """Return the values of an object's selectable fields by name, without empty strings."""
     fields = _FIELDS.get(table)
     if fields is None:
         return {}

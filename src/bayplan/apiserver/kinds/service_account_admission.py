@@ -1,4 +1,4 @@
-"""The admission plugin ServiceAccount: pods run under an account, and get its token and image pull secrets."""
+"""The admission plugin ServiceAccount: sets a pod's service account, mounts its token and adds its pull secrets."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _VOLUME_PREFIX = "kube-api-access-"
 _MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _MIRROR = "kubernetes.io/config.mirror"
 _TOKEN_SECONDS = 3607
-"""An hour and seven seconds, the lifetime that identifies tokens mounted by this plugin."""
+"""One hour and seven seconds: the unusual lifetime identifies the tokens that this plugin mounts."""
 
 
 def admit_service_account(context: Context, pod: Document) -> None:
-    """Set the account of a pod, and add the volume with its token and the account's image pull secrets.
+    """Set the service account of a pod, mount its token, and add its image pull secrets.
 
     Raises:
-        ApiError: the account does not exist.
+        ApiError: the service account does not exist.
     """
     metadata, spec = part(pod, "metadata"), part(pod, "spec")
     if _MIRROR in part(metadata, "annotations"):
         return
-    # Pods share a cached spec, but their token volumes have different names.
+    # Copy the spec, which may be cached and shared: the name of the token volume differs for each pod.
     spec = Emptied(spec, spec.empties if isinstance(spec, Emptied) else {})
     pod["spec"] = spec
     name = str(spec.get("serviceAccountName") or _DEFAULT_ACCOUNT)
@@ -41,7 +41,7 @@ def admit_service_account(context: Context, pod: Document) -> None:
 
 
 def _mount_token(spec: Document, new_name: str) -> None:
-    """Mount the token in every container that has no mount at its path."""
+    """Mount the token in every container that has no mount at the token's path, and add the volume if it is used."""
     volumes = parts(spec, "volumes")
     names = [str(each.get("name") or "") for each in volumes]
     known = next((name for name in names if name.startswith(_VOLUME_PREFIX)), "")

@@ -1,7 +1,8 @@
-"""Allocation for Services: cluster IPs, IP families, node ports. The cluster has one range of IPv4 addresses.
+"""Allocation for Services: cluster IPs, IP families and node ports. The cluster has a single range of IPv4 addresses.
 
-A create or update first keeps earlier allocations, then allocates what is missing; a request for an address or port that is taken
-or out of range is rejected. A dry run allocates nothing: it returns the first address of the range and the next port.
+A write first keeps earlier allocations, then allocates what is missing. If it requests an address or port that is in
+use or out of range, it is rejected. A dry run allocates nothing: it shows the first address of the range, and
+consecutive ports.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ _ALLOCATED = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
 def allocate(context: Context, service: Document, before: Document | None) -> None:
-    """Allocate the missing addresses and ports of a Service.
+    """Allocate the missing addresses and node ports of a Service, in place.
 
     Args:
         context: the context of the write.
-        service: the admitted Service; changed in place.
-        before: the stored Service, None for a create.
+        service: the admitted Service.
+        before: the current Service, None for a create.
 
     Raises:
-        ApiError: it requests an address, family or port that is not available.
+        ApiError: a requested address, IP family or port is not available.
     """
     spec = part(service, "spec")
     old = part(before, "spec") if before is not None else {}
@@ -51,7 +52,7 @@ def allocate(context: Context, service: Document, before: Document | None) -> No
 
 
 def drop_unused(spec: Document, old: Document) -> None:
-    """Drop fields that only the former type of a Service needed, unless the client changed them."""
+    """Drop fields that the new type of a Service does not use, unless the client changed them."""
     if old.get("type") != "ExternalName" and spec.get("type") == "ExternalName":
         same = all(spec.get(name) == old.get(name) for name in ("clusterIP", "clusterIPs"))
         for name in _ALLOCATED:
@@ -93,7 +94,7 @@ def _refuse(name: str, causes: list[Cause]) -> None:
 
 
 def _keep_allocated(spec: Document, old: Document) -> None:
-    """Set addresses and ports that the client omitted."""
+    """Set the addresses and ports that the client omitted to those of the current Service."""
     if "ExternalName" not in (spec.get("type"), old.get("type")):
         if not spec.get("clusterIP"):
             copy_part(spec, old, "clusterIP")
@@ -111,7 +112,7 @@ def _keep_allocated(spec: Document, old: Document) -> None:
 
 
 def _normalize_addresses(spec: Document, old: Document) -> None:
-    """Set `clusterIP` and the first of `clusterIPs` to the value that the client changed."""
+    """Make `clusterIP` and the first of `clusterIPs` agree; the field that the client changed wins."""
     address, addresses = spec.get("clusterIP") or "", texts(spec, "clusterIPs")
     if not old:
         if address and not addresses:
@@ -130,7 +131,7 @@ def _normalize_addresses(spec: Document, old: Document) -> None:
 
 
 def _set_families(spec: Document, old: Document) -> list[Cause]:
-    """Set family policy and families; reject families that a single-stack cluster does not have."""
+    """Set the family policy and the IP families, and return the errors: the cluster has only IPv4."""
     headless = spec.get("clusterIP") == "None" and not part(spec, "selector")
     if not spec.get("ipFamilyPolicy"):
         spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy") or ("RequireDualStack" if headless else "SingleStack")
@@ -192,7 +193,7 @@ def _address_problem(context: Context, wanted: str) -> str:
     try:
         address = ipaddress.ip_address(wanted)
     except ValueError:
-        return ""  # Validation rejects it.
+        return ""  # Validation rejects the malformed address.
     if address not in SERVICE_NETWORK:
         if not context.dry_run:
             return f"{wanted}: the provided network does not match the current range"
@@ -211,7 +212,10 @@ def _allocates_ports(spec: Document) -> bool:
 
 
 def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cause]:
-    """Allocate node ports; in a new Service, ports with the same number and different protocols share a node port."""
+    """Allocate node ports, and return the errors.
+
+    In a new Service, ports with the same number and different protocols share a node port.
+    """
     operation = _PortOperation(context)
     kept = _node_ports(old) if old.get("type") in _WITH_PORTS else set()
     by_port: dict[object, int] = {}
@@ -243,7 +247,7 @@ def _allocate_ports(context: Context, spec: Document, old: Document) -> list[Cau
 
 
 def _requested(ports: Iterable[Document], number: object) -> int:
-    """Return the node port that a Service port with this port number requests; 0 if none requests one."""
+    """Return the node port that is requested for a port number of the Service; 0 if there is none."""
     for port in ports:
         wanted = port.get("nodePort")
         if port.get("port") == number and isinstance(wanted, int) and wanted:
@@ -252,14 +256,18 @@ def _requested(ports: Iterable[Document], number: object) -> int:
 
 
 class _PortOperation:
-    """The node ports that one write allocates."""
+    """The node ports that one write allocates.
+
+    Attributes:
+        allocated: the ports so far.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.allocated: list[int] = []
 
     def allocate(self, port: int) -> str:
-        """Allocate a port; return its error, if any."""
+        """Allocate the requested port. Return the error, or an empty string."""
         if not self._context.imported:
             if not self._context.dry_run and not FIRST_NODE_PORT <= port <= LAST_NODE_PORT:
                 valid = f"{FIRST_NODE_PORT}-{LAST_NODE_PORT}"
@@ -270,7 +278,7 @@ class _PortOperation:
         return ""
 
     def allocate_next(self) -> int:
-        """Allocate a free port."""
+        """Allocate and return a free port."""
         if self._context.dry_run:
             port = max((*self.allocated, 0)) + 1 if self.allocated else _DRY_RUN_PORT + 1
         else:

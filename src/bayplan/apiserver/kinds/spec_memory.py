@@ -1,9 +1,10 @@
-"""Cache of pod specs: pods of one template send the same spec thousands of times.
+"""A cache of pod specs, because pods of one template send the same spec thousands of times.
 
-The key is the exact JSON of the spec as sent, except the node name; the value is the decoded and defaulted spec, the fields that
-its client owns, and whether it is valid. A spec is cached when it is sent a second time; the first time, only a hash of it is
-remembered. Values that depend on the cluster (priority, tolerations) are not included: admission
-works on a copy. Specs whose label keys are merged with the pod's labels are not cached, because the merge changes them.
+The key is the exact JSON of the spec as sent, except the node name. The value is the decoded spec with defaults, the
+fields that its client owns, and whether it is valid. A spec is cached when it is sent for the second time; the first
+time, only its hash is stored. The cached spec does not contain values that depend on the cluster (priority,
+tolerations), because admission changes a copy. Specs with label keys are not cached, because these are merged with the
+pod's labels.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from bayplan.base.plain_data import Document
 _MAX_SPECS = 4096
 _LABEL_KEYS = b"atchLabelKeys"
 DEPENDENT = (_LABEL_KEYS, b"clusterTrustBundle", b"podCertificate", b"schedulingGroup", b"stopSignal")
-"""Fields that make a spec depend on its pod, or that may be dropped from it."""
+"""Parts of field names that exclude a spec from the cache: the field depends on the pod, or a feature gate may drop
+it.
+"""
 _NODE_NAME = "nodeName"
 _ON_A_NODE = b"@"
 
@@ -31,12 +34,12 @@ class SpecFacts:
     """Cached facts about a spec.
 
     Attributes:
-        spec: the decoded and defaulted spec; never changed.
-        owned: the fields that the client of a create owns, once computed.
-        objects: by outline of the metadata, the fields that the client of a create owns in a complete object with this spec.
-        valid: whether it has passed validation, with any node name.
-        quality: the quality-of-service class, once computed.
-        warnings: the warnings about the spec, once computed.
+        spec: the decoded spec with defaults; never changed.
+        owned: the fields in the spec that its client owns; None until computed.
+        objects: the fields that the client owns in a whole pod with this spec, by the outline of the pod's metadata.
+        valid: whether the spec is known to be valid with any node name.
+        quality: the QoS class; empty until computed.
+        warnings: the warnings about the spec; None until computed.
     """
 
     spec: Document
@@ -48,10 +51,10 @@ class SpecFacts:
 
 
 class RememberedSpec(Emptied):
-    """A copy of a spec that admission may change, with its cached facts.
+    """A shallow copy of a cached spec, which admission may change.
 
     Attributes:
-        facts: the facts of the spec as sent.
+        facts: the facts about the cached spec.
     """
 
     __slots__ = ("facts",)
@@ -64,21 +67,21 @@ class RememberedSpec(Emptied):
 
 
 class SpecMemory:
-    """The most recent specs that were sent more than once, by their JSON."""
+    """The most recently used specs that were sent at least twice, by their JSON."""
 
     def __init__(self) -> None:
         self._known: BoundedCache[bytes, SpecFacts] = BoundedCache(_MAX_SPECS)
         self._sent = SeenKeys(_MAX_SPECS)
 
     def recall(self, sent: Document, compute: Callable[[], Document | None]) -> RememberedSpec | None:
-        """Return the facts of a spec, from the cache or newly computed.
+        """Return a copy of a cached spec; cache it if it is sent for the second time.
 
         Args:
-            sent: the spec from the request.
-            compute: the function that returns the decoded and defaulted spec, or None if it must not be cached (unknown fields).
+            sent: the spec in the request.
+            compute: returns the decoded spec with defaults, or None if it must not be cached because of unknown fields.
 
         Returns:
-            None if the spec was not sent before or cannot be cached; then it is processed like any other object.
+            None if the spec is sent for the first time or cannot be cached. It is then processed like any other object.
         """
         node_name = sent.get(_NODE_NAME)
         if isinstance(node_name, str) and node_name:

@@ -1,7 +1,8 @@
-"""Write strategies of kinds. The base class has the steps of every kind; kinds override single steps.
+"""Strategies: the steps of a write that differ between kinds. `Strategy` has the default for each step.
 
-The order of a create is: decode, default, compute field ownership, `admit`, `allocate`, `prepare_create`, `validate`,
-`warnings`; an update has `prepare_update` and `validate_update` instead.
+The steps of a create are: decode, set defaults, compute field ownership, `admit`, `allocate`, `prepare_create`,
+`validate`, `warnings`. An update has `prepare_update` and `validate_update` instead of the steps for creates, and no
+`admit`.
 """
 
 from __future__ import annotations
@@ -19,71 +20,71 @@ from bayplan.base.plain_data import Document, part, texts
 
 
 class KindRules(Protocol):
-    """The validation rules of a kind; `bayplan.apiserver.validation` implements them."""
+    """The validation rules of a kind, which `bayplan.apiserver.validation` implements."""
 
     @property
     def create(self) -> Callable[[Document, str, list[Cause]], None]:
-        """Check a new object."""
+        """The function that appends the errors of a new object, given the object and its path."""
 
     @property
     def update(self) -> Callable[[Document, Document, list[Cause]], None]:
-        """Check a change, given the new and the old object."""
+        """The function that appends the errors of an update, given the new and the old object."""
 
     @property
     def status(self) -> Callable[[Document, Document, list[Cause]], None]:
-        """Check a change through the status endpoint."""
+        """The function that appends the errors of a status update, given the new and the old object."""
 
     @property
     def metadata(self) -> tuple[str, ...]:
-        """Second metadata check of an update: ``object`` as on create, ``change`` as on every update."""
+        """The additional metadata checks of an update: ``object`` as for a create, ``change`` as for every update."""
 
 
 class Cluster(Protocol):
-    """The part of the store that strategies may read."""
+    """The cluster state that strategies can read, and the allocators."""
 
     @property
     def admits_service_accounts(self) -> bool:
-        """Whether pods run under service accounts and mount their tokens (the plugin ServiceAccount)."""
+        """Whether the plugin ServiceAccount is enabled: pods run under service accounts and mount their tokens."""
 
     def find(self, table: str, namespace: str, name: str) -> Document | None:
-        """Return a decoded document, or None."""
+        """Return a decoded object in the stored version, or None if it does not exist."""
 
     def all(self, table: str) -> list[Document]:
-        """Return the decoded documents of a table."""
+        """Return the decoded objects of a table; callers must not change them."""
 
     def now(self) -> str:
-        """Return the time as a timestamp of whole seconds."""
+        """Return the current time as an RFC 3339 timestamp in whole seconds."""
 
     def allocate_address(self) -> str:
-        """Return a free cluster address."""
+        """Return an unused cluster address."""
 
     def addresses_in_use(self) -> set[str]:
-        """Return the cluster addresses of all services."""
+        """Return the `clusterIP` of all services."""
 
     def allocate_node_port(self, taken: Iterable[int]) -> int:
-        """Return a node port that no service has and that is not in ``taken``."""
+        """Return a node port that no service uses and that is not in ``taken``."""
 
     def node_ports_in_use(self) -> set[int]:
-        """Return the node ports of all services."""
+        """Return the node ports and health check node ports of all services."""
 
     def new_uid(self) -> str:
-        """Return a fresh uid."""
+        """Return a new random uid."""
 
     def generate_name(self, prefix: str) -> str:
-        """Return a name that begins with a prefix."""
+        """Return the prefix followed by random characters."""
 
 
 class Context(msgspec.Struct, frozen=True):
     """The context of one write.
 
     Attributes:
-        resource: the resource that is written.
-        cluster: the cluster state that strategies read.
+        resource: the resource of the object.
+        cluster: the cluster state.
         rules: the validation rules of the kind.
         namespace: the namespace of the request.
         subresource: the subresource, or empty.
         dry_run: whether nothing will be stored.
-        imported: whether the object comes from a file or another cluster, with addresses of possibly different ranges.
+        imported: whether the object comes from a file or another cluster, whose address ranges may differ.
         user: the user of the request.
     """
 
@@ -98,20 +99,22 @@ class Context(msgspec.Struct, frozen=True):
 
 
 class Strategy:
-    """A kind without special rules.
+    """The default behavior of a kind in writes.
 
     Attributes:
-        graceful: whether deletion waits until a kubelet has stopped the pod.
-        returns_deleted: whether a deletion returns the object instead of a Status.
-        orphans_by_default: whether dependents stay unless the deletion sets a propagation policy.
-        delete_warning: the warning for a deletion without a propagation policy.
-        keeps_metadata_of_status: whether the status endpoint leaves labels, annotations, finalizers and owners unchanged.
+        graceful: whether a deletion waits until a kubelet has stopped the pod.
+        returns_deleted: whether the response to a deletion is the object instead of a Status.
+        orphans_by_default: whether a deletion without propagation policy keeps the dependents.
         create_on_update: whether an update of a missing object creates it.
         unconditional_update: whether an update may omit the resource version.
-        counts_generations: whether ``metadata.generation`` is incremented when the spec changes.
-        generation_fields: the fields whose changes increment the generation.
-        name_check: the format of names: ``subdomain``, ``label`` or ``path``.
-        status_reset: the fields that the status endpoint never changes, in addition to the spec.
+        counts_generations: whether ``metadata.generation`` is maintained.
+        generation_fields: the top-level fields whose changes increment the generation.
+        name_check: the format of names, see `bayplan.apiserver.model.object_meta.check_name`.
+        keeps_status_on_create: whether a create may set the status.
+        delete_warning: the warning for a deletion without propagation policy, or empty.
+        keeps_metadata_of_status: whether the status endpoint ignores labels, annotations, finalizers and owner
+            references.
+        status_reset: the fields that the status endpoint ignores, in addition to the spec.
     """
 
     graceful = False
@@ -128,39 +131,40 @@ class Strategy:
     status_reset: ClassVar[Node] = {}
 
     def admit(self, context: Context, document: Document) -> None:
-        """Change a new object as admission plugins do; raise `ApiError` to deny it."""
+        """Change a new object as built-in admission plugins do, or raise `ApiError` to deny the write."""
 
     def admit_whole(self, context: Context, document: Document) -> None:
-        """Admit an object imported from another cluster with its status."""
+        """Admit a new object that is imported from another cluster with its status."""
         self.admit(context, document)
 
     def allocate(self, context: Context, document: Document, before: Document | None) -> None:
-        """Allocate limited resources for an object, such as addresses; raise `ApiError` if one is not available.
-
-        Called before the object is prepared and validated.
+        """Allocate limited resources, such as addresses, for an object in place, before it is prepared and validated.
 
         Args:
             context: the context of the write.
-            document: the admitted object; changed in place.
-            before: the stored object, None for a create.
+            document: the admitted object.
+            before: the current object, None for a create.
+
+        Raises:
+            ApiError: a requested resource is not available.
         """
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set the fields that users may not set on a new object."""
+        """Reset the fields of a new object that clients must not set."""
         if context.resource.has_status and not self.keeps_status_on_create:
             reset_status(context.resource, document)
         if self.counts_generations:
             part(document, "metadata")["generation"] = 1
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Restore the fields that users may not change through the main endpoint."""
+        """Restore the fields that clients must not change through the main endpoint."""
         if context.resource.has_status:
             copy_part(new, old, "status")
         if self.counts_generations and any(new.get(name) != old.get(name) for name in self.generation_fields):
             raise_generation(new, old)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Restore the fields that users may not change through the status endpoint."""
+        """Restore the fields that clients must not change through the status endpoint."""
         for name in ("spec", *(each for each in old if each not in _ENVELOPE)):
             copy_part(new, old, name)
         reset = [name.removeprefix("f:") for name in self.status_reset.get("f:metadata", {})]
@@ -175,31 +179,31 @@ class Strategy:
         return causes
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of an update."""
+        """Return the errors of an update, except those of its metadata."""
         causes: list[Cause] = []
         context.rules.update(new, old, causes)
         return causes
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of a status update."""
+        """Return the errors of a status update, except those of its metadata."""
         causes: list[Cause] = []
         context.rules.status(new, old, causes)
         return causes
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
-        """Return how an update checks metadata once more, see `KindRules.metadata`."""
+        """Return the additional metadata checks of an update, see `KindRules.metadata`."""
         return context.rules.metadata
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return the warnings about an object; about a new object if `before` is None."""
+        """Return the warnings for the client about a new object, or about an update if `before` is not None."""
         return object_warnings(context.resource.table, document, before)
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return the grace period of a deletion, or None if the kind has none."""
+        """Return the grace period of a deletion, given the requested one; None if the kind has no graceful deletion."""
         return None
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
-        """Return the fields that no client can own through an endpoint."""
+        """Return the fields that an endpoint ignores, so that no client can own them through it."""
         if subresource == "status":
             metadata: Node = {"f:metadata": {}} if self.keeps_metadata_of_status else {}
             return {"f:spec": {}, **self.status_reset, **metadata}
@@ -211,7 +215,7 @@ _ENVELOPE = ("apiVersion", "kind", "metadata", "status")
 
 
 def add_finalizer(document: Document, finalizer: str) -> None:
-    """Add a finalizer unless the object has it."""
+    """Add a finalizer to an object unless it is already present."""
     metadata = part(document, "metadata")
     finalizers = texts(metadata, "finalizers")
     if finalizer not in finalizers:
@@ -219,14 +223,14 @@ def add_finalizer(document: Document, finalizer: str) -> None:
 
 
 def reset_status(resource: Resource, document: Document) -> None:
-    """Set the status of a new object."""
+    """Set the status of a new object to the zero value of its type."""
     document.pop("status", None)
     if resource.shape is not None and "status" in resource.shape.shown:
         document["status"] = resource.shape.shown["status"]()
 
 
 def copy_part(new: Document, old: Document, name: str) -> None:
-    """Restore a part of a document."""
+    """Set a field of `new` to its value in `old`, or remove it if `old` lacks it."""
     if name in old:
         new[name] = old[name]
     else:
@@ -234,6 +238,6 @@ def copy_part(new: Document, old: Document, name: str) -> None:
 
 
 def raise_generation(new: Document, old: Document) -> None:
-    """Increment the generation if the spec changed."""
+    """Set the generation of `new` to that of `old` plus 1."""
     generation = part(old, "metadata").get("generation", 0)
     part(new, "metadata")["generation"] = (generation if isinstance(generation, int) else 0) + 1

@@ -1,4 +1,4 @@
-"""Strategies of workloads: generations, and the generated fields of Jobs."""
+"""Strategies of workloads: generations, and the fields of Jobs that the server generates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.base.plain_data import Document, part
 
 
 class WorkloadStrategy(Strategy):
-    """ReplicaSets, StatefulSets, DaemonSets, CronJobs."""
+    """Workloads whose generation counts changes of the spec."""
 
     counts_generations = True
 
@@ -20,12 +20,12 @@ class WorkloadStrategy(Strategy):
 
 
 class DeploymentStrategy(WorkloadStrategy):
-    """Deployments; their status endpoint keeps labels, and changes of annotations count as a new generation."""
+    """Deployments: changes of annotations also increment the generation; the status endpoint ignores labels."""
 
     status_reset: ClassVar[Node] = {"f:metadata": {"f:labels": {}}}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Count changes of spec and annotations."""
+        """Restore the status, and increment the generation if spec or annotations changed."""
         super().prepare_update(context, new, old)
         metadata, before = part(new, "metadata"), part(old, "metadata")
         if metadata.get("annotations") != before.get("annotations"):
@@ -42,13 +42,13 @@ class DaemonSetStrategy(WorkloadStrategy):
         _set_template_generation(document, max(_template_generation(document), 1))
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Count changes of the template."""
+        """Restore the status, and increment the template generation if the template changed."""
         super().prepare_update(context, new, old)
         changed = part(new, "spec").get("template") != part(old, "spec").get("template")
         _set_template_generation(new, _template_generation(old) + changed)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Keep the generation of the template."""
+        """Restore everything except the status, including the template generation."""
         super().prepare_status(context, new, old)
         _set_template_generation(new, _template_generation(old))
 
@@ -64,7 +64,7 @@ def _set_template_generation(daemon_set: Document, generation: int) -> None:
 
 
 class ControllerStrategy(WorkloadStrategy):
-    """ReplicationControllers."""
+    """ReplicationControllers: deletions orphan the pods by default."""
 
     orphans_by_default = True
 
@@ -73,7 +73,7 @@ class ControllerStrategy(WorkloadStrategy):
 
 
 class JobStrategy(WorkloadStrategy):
-    """Jobs: selector and labels of the pods are generated from the uid unless the job has a manual selector."""
+    """Jobs: the selector and the pods' labels are generated from the uid, unless the job has a manual selector."""
 
     orphans_by_default = True
     delete_warning = (
@@ -82,7 +82,7 @@ class JobStrategy(WorkloadStrategy):
     )
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Generate selector and labels."""
+        """Reset the status, and generate the selector and the labels of the pods."""
         super().prepare_create(context, document)
         spec, metadata = part(document, "spec"), part(document, "metadata")
         if spec.get("manualSelector"):
@@ -94,7 +94,7 @@ class JobStrategy(WorkloadStrategy):
         generated |= {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name}
         labels = part(inner, "labels")
         own = metadata.get("labels")
-        # A Job without labels gets those of its pods, including the generated labels.
+        # A Job without labels gets those of its pods, including the generated ones.
         shared = not own or own is labels
         inner["labels"] = {**generated, **labels}
         if shared:
@@ -104,12 +104,12 @@ class JobStrategy(WorkloadStrategy):
         selector["matchLabels"] = {name_of_uid: uid, **part(selector, "matchLabels")}
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Add the labels of the pods to a Job without labels of its own."""
+        """Restore the status, and copy the pods' labels to a Job that has none."""
         super().prepare_update(context, new, old)
         _show_labels(new)
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Add the labels of the pods to a Job without labels of its own."""
+        """Restore everything except the status, and copy the pods' labels to a Job that has none."""
         super().prepare_status(context, new, old)
         _show_labels(new)
 

@@ -1,4 +1,4 @@
-"""Errors in the API server's words: Status objects with reason, details, causes and code."""
+"""Errors of the API as Status objects, with kube-apiserver's messages, reasons, details and codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASONS = {
 
 
 class Cause(NamedTuple):
-    """One cause of an error: an invalid field, and why."""
+    """One cause of an error: the reason for programs, the message, and the path of the invalid field."""
 
     reason: str
     message: str
@@ -28,13 +28,13 @@ class ApiError(Exception):
     Args:
         code: the HTTP status code.
         message: the message for users.
-        reason: the reason for programs; empty if upstream has none.
+        reason: the reason for programs; by default the one in `REASONS`, and empty if upstream has none.
         details: the details of the Status; None if upstream has no details.
-        headers: the headers of the response.
-        metadata: the metadata of the Status (a 410 has a continue token there).
+        headers: additional headers of the response.
+        metadata: the metadata of the Status; for code 410, it can contain a continue token.
 
     Attributes:
-        warnings: the warnings from admission hooks before the error.
+        warnings: the warnings that admission hooks returned before the error.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ApiError(Exception):
         super().__init__(message)
 
     def status(self) -> Document:
-        """Return the Status."""
+        """Return the error as a Status object."""
         status: Document = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -78,7 +78,7 @@ def object_details(name: str, group: str, kind: str, causes: Sequence[Cause] = (
     details: Document = {"name": name, "group": group, "kind": kind}
     details = {key: value for key, value in details.items() if value}
     if causes:
-        # Thousands of causes may be equal, because causes about owner references have no index.
+        # Convert equal causes once: there may be thousands, because causes about owner references have no index.
         documents = {cause: _document_of(cause) for cause in dict.fromkeys(causes)}
         details["causes"] = [documents[cause] for cause in causes]
     return details
@@ -89,39 +89,39 @@ def _document_of(cause: Cause) -> Document:
 
 
 def qualified(resource: str, group: str) -> str:
-    """Return ``deployments.apps``, or ``pods`` in the core group."""
+    """Return a resource with its group: ``deployments.apps``, or ``pods`` in the core group."""
     return f"{resource}.{group}" if group else resource
 
 
 def bad_request(message: str) -> ApiError:
-    """400: the request cannot be parsed."""
+    """Return the error 400 for a malformed request."""
     return ApiError(400, message)
 
 
 def too_large(message: str) -> ApiError:
-    """413: the request is too large."""
+    """Return the error 413 for a request that is too large."""
     return ApiError(413, f"Request entity too large: {message}")
 
 
 def not_found(resource: str, group: str, name: str) -> ApiError:
-    """404: no such object."""
+    """Return the error 404 for an object that does not exist."""
     return ApiError(
         404, f'{qualified(resource, group)} "{name}" not found', details=object_details(name, group, resource)
     )
 
 
 def no_such_path() -> ApiError:
-    """404: no such resource."""
+    """Return the error 404 for a path that names no resource."""
     return ApiError(404, "the server could not find the requested resource", details={})
 
 
 def method_not_allowed() -> ApiError:
-    """405: the resource has no such verb."""
+    """Return the error 405 for a verb that the resource does not support."""
     return ApiError(405, "the server does not allow this method on the requested resource", details={})
 
 
 def already_exists(resource: str, group: str, name: str, *, going: bool = False) -> ApiError:
-    """409: the name is taken, possibly by an object that is being deleted."""
+    """Return the error 409 for a name that is taken. `going`: whether the existing object is being deleted."""
     text = f'{qualified(resource, group)} "{name}" already exists'
     if going:
         text = f"object is being deleted: {text}"
@@ -129,25 +129,25 @@ def already_exists(resource: str, group: str, name: str, *, going: bool = False)
 
 
 def conflict(resource: str, group: str, name: str, why: str) -> ApiError:
-    """409: the state of the object does not allow the request."""
+    """Return the error 409 for a request that the state of the object does not allow."""
     text = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
     return ApiError(409, text, details=object_details(name, group, resource))
 
 
 def modified(resource: str, group: str, name: str) -> ApiError:
-    """409: the resource version of the object is not the expected one."""
+    """Return the error 409 for a resource version that is not the object's current one."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, group, name, why)
 
 
 def forbidden(resource: str, group: str, name: str, why: str, causes: Sequence[Cause] = ()) -> ApiError:
-    """403: admission denies the request."""
+    """Return the error 403 for a request that admission denies."""
     text = f'{qualified(resource, group)} "{name}" is forbidden: {why}'
     return ApiError(403, text, details=object_details(name, group, resource, causes))
 
 
 def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiError:
-    """422: fields are invalid; the message lists them all."""
+    """Return the error 422 for an object with invalid fields. The message lists all distinct causes."""
     distinct = dict.fromkeys(causes)
     texts = list(
         dict.fromkeys(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in distinct)
@@ -158,12 +158,12 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
 
 
 def internal(message: str) -> ApiError:
-    """500, as upstream returns it for plain errors: without reason or details."""
+    """Return the error 500 as upstream creates it from a plain Go error: without reason and details."""
     return ApiError(500, message, reason="")
 
 
 def internal_error(why: str) -> ApiError:
-    """500, as upstream returns it for expected errors: with a reason."""
+    """Return the error 500 as upstream's NewInternalError creates it: with reason and details."""
     text = f"Internal error occurred: {why}"
     return ApiError(500, text, reason="InternalError", details={"causes": [{"message": why}]})
 
@@ -172,32 +172,32 @@ def internal_error(why: str) -> ApiError:
 
 
 def required(field: str, detail: str = "") -> Cause:
-    """A required field is missing."""
+    """Return the cause for a missing field."""
     return Cause("FieldValueRequired", "Required value" + (f": {detail}" if detail else ""), field)
 
 
 def invalid_value(field: str, shown: str, detail: str) -> Cause:
-    """An invalid value; `shown` is the value as Go prints it."""
+    """Return the cause for an invalid value. `shown` is the value as Go prints it."""
     text = f"Invalid value: {shown}: {detail}" if detail else f"Invalid value: {shown}"
     return Cause("FieldValueInvalid", text, field)
 
 
 def forbidden_value(field: str, detail: str) -> Cause:
-    """A field that must not be set, or not to this value."""
+    """Return the cause for a field that must not be set, or not to this value."""
     return Cause("FieldValueForbidden", f"Forbidden: {detail}", field)
 
 
 def duplicate(field: str, shown: str) -> Cause:
-    """A duplicate value."""
+    """Return the cause for a value that occurs twice. `shown` is the value as Go prints it."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown}", field)
 
 
 def not_supported(field: str, shown: str, supported: Sequence[str]) -> Cause:
-    """A value that is not in the list of supported values."""
+    """Return the cause for a value that is not one of the supported values."""
     listed = ", ".join(f'"{each}"' for each in supported)
     return Cause("FieldValueNotSupported", f"Unsupported value: {shown}: supported values: {listed}", field)
 
 
 def too_long(field: str, limit: int) -> Cause:
-    """A value that is too long."""
+    """Return the cause for a value of more than `limit` bytes."""
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", field)

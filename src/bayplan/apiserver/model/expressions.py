@@ -1,4 +1,4 @@
-"""CEL expressions of admission: their variables and types, compiled once, evaluated within a cost budget.
+"""CEL expressions of admission: variables and types, cached compilation, and evaluation within a cost budget.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/cel; https://kubernetes.io/docs/reference/using-api/cel/.
 """
@@ -37,9 +37,9 @@ from bayplan.cel.types import (
 from bayplan.cel.values import CelMap, Uint
 
 BUDGET = 10_000_000
-"""Maximum cost of all expressions of a policy for one request."""
+"""Maximum total cost of the expressions of a policy for one request."""
 MATCH_BUDGET = BUDGET // 4
-"""Maximum cost of match conditions."""
+"""Maximum total cost of the match conditions of a policy or webhook for one request."""
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 OBJECT, JSON_PATCH = CelType("object", "Object"), CelType("object", "JSONPatch")
@@ -98,20 +98,20 @@ _PATCH_FIELDS: Mapping[str, CelType] = {"op": STRING, "path": STRING, "from": ST
 
 
 class OutOfBudgetError(Exception):
-    """All expressions of a policy together exceed the cost budget of one request."""
+    """The expressions of a policy exceed the cost budget of one request."""
 
     def __init__(self) -> None:
         super().__init__(_OUT_OF_BUDGET)
 
 
 class Expression(NamedTuple):
-    """A compiled expression.
+    """A compiled expression, or its error.
 
     Attributes:
         text: the source text.
-        code: the compiled code; None if it cannot be compiled.
-        problem: the compile error.
-        type: the type of its value.
+        code: the compiled code; None if the text does not compile.
+        problem: the compile error, or empty.
+        type: the type of the result.
     """
 
     text: str
@@ -124,10 +124,10 @@ class Scope(NamedTuple):
     """The variables that expressions can use in addition to the objects, the request and the namespace.
 
     Attributes:
-        params: whether the policy has parameters.
-        authorizer: whether expressions may use `authorizer`.
-        patches: whether expressions may create objects and JSON patches.
-        variables: the names and types of variables; None if the scope has no variables.
+        params: whether expressions can use `params`.
+        authorizer: whether expressions can use `authorizer`.
+        patches: whether expressions can create objects and JSON patches.
+        variables: the names and types of the fields of `variables`; None if expressions cannot use `variables`.
     """
 
     params: bool = False
@@ -136,18 +136,18 @@ class Scope(NamedTuple):
     variables: tuple[tuple[str, CelType], ...] | None = None
 
     def with_variable(self, name: str, kind: CelType) -> Scope:
-        """Return the scope of the expressions after a variable."""
+        """Return the scope with one more variable, for expressions that follow its declaration."""
         return self._replace(variables=(*(self.variables or ()), (name, kind)))
 
 
 @lru_cache(maxsize=4096)
 def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()) -> Expression:
-    """Return a compiled expression, or its error.
+    """Return a compiled expression, or its error. Results are cached.
 
     Args:
         text: the source text of the expression.
-        scope: the variables that it may use.
-        wanted: the allowed types of its value; empty for any type.
+        scope: the variables that the expression can use.
+        wanted: the allowed types of the result; empty for any type.
     """
     names, objects = environment(scope)
     try:
@@ -162,7 +162,7 @@ def compile_expression(text: str, scope: Scope, wanted: tuple[CelType, ...] = ()
 
 
 def environment(scope: Scope) -> tuple[dict[str, CelType], dict[str, Mapping[str, CelType]]]:
-    """Return the environment of expressions: the types of variables, and the fields of object types."""
+    """Return the types of the variables by name, and the field types of each object type by its name."""
     names: dict[str, CelType] = {"object": DYN, "oldObject": DYN, "namespaceObject": _NAMESPACE, "request": _REQUEST}
     objects: dict[str, Mapping[str, CelType]] = dict(_FIELDS)
     if scope.params:
@@ -185,7 +185,10 @@ def _wrong_type(wanted: tuple[CelType, ...], found: CelType) -> str:
 
 
 def variable_type(expression: Expression) -> CelType:
-    """Return the type of a variable in other expressions: dynamic unless it is one of the language's types."""
+    """Return the type of a policy's variable in other expressions.
+
+    The type is dynamic for objects, and for a variable whose expression does not compile.
+    """
     return _declared(expression.type) if expression.code is not None else DYN
 
 
@@ -201,17 +204,17 @@ def _declared(kind: CelType) -> CelType:
 
 
 def cel_value(value: object) -> object:
-    """Return the expression value of a document value."""
+    """Return a JSON value as a CEL value."""
     if isinstance(value, dict):
         return CelMap.of_texts({name: cel_value(item) for name, item in value.items()})
     return [cel_value(item) for item in value] if isinstance(value, list) else value
 
 
 def plain_value(value: object) -> object:
-    """Return the document value of an expression value.
+    """Return a CEL value as a JSON value.
 
     Raises:
-        RunProblem: it has no document form.
+        RunProblem: the value has no JSON form.
     """
     if isinstance(value, Message):
         return {name: plain_value(item) for name, item in value.fields.items()}
@@ -237,7 +240,11 @@ def plain_value(value: object) -> object:
 
 
 class Budget:
-    """The remaining cost budget of a policy's expressions."""
+    """The remaining cost budget of a policy's expressions.
+
+    Attributes:
+        left: the remaining cost.
+    """
 
     __slots__ = ("left",)
 
@@ -245,10 +252,10 @@ class Budget:
         self.left = left
 
     def spend(self, cost: int) -> None:
-        """Deduct a cost.
+        """Deduct a cost from the budget.
 
         Raises:
-            OutOfBudgetError: it exceeds the remaining budget.
+            OutOfBudgetError: the cost exceeds the remaining budget.
         """
         if cost > self.left:
             raise OutOfBudgetError
@@ -256,11 +263,11 @@ class Budget:
 
 
 class Evaluation:
-    """The values of variables in the expressions of one policy for one request.
+    """Evaluates the expressions of one policy for one request.
 
     Args:
-        names: the variables of the request, as values.
-        variables: the variables of the policy, in order; each is evaluated at most once per group of expressions.
+        names: the values of the request's variables.
+        variables: the names and expressions of the policy's variables; each is evaluated at most once per group.
     """
 
     __slots__ = ("_names", "_spent", "_variables")
@@ -272,16 +279,16 @@ class Evaluation:
         self.begin_group()
 
     def begin_group(self) -> None:
-        """Discard the values of variables, as upstream does between validations, messages and annotations."""
+        """Begin a group of expressions: discard the cached values of the policy's variables."""
         self._names["variables"] = Variables(
             {name: partial(self.variable, name, each) for name, each in self._variables}
         )
 
     def variable(self, name: str, expression: Expression) -> object:
-        """Return the value of a variable.
+        """Return the value of a variable of the policy.
 
         Raises:
-            RunProblem: it cannot be compiled, or fails.
+            RunProblem: the expression of the variable does not compile, or fails.
         """
         if expression.code is None:
             raise RunProblem(f'composited variable "{name}" fails to compile: {expression.problem}')
@@ -297,8 +304,8 @@ class Evaluation:
         """Return the value of an expression.
 
         Raises:
-            RunProblem: it cannot be compiled, or fails; the text is the message of the denial.
-            OutOfBudgetError: it exceeds the remaining budget.
+            RunProblem: the expression does not compile, or fails; the text is the message of the denial.
+            OutOfBudgetError: the cost exceeds the remaining budget.
         """
         if expression.code is None:
             raise RunProblem(f"compilation error: {expression.problem}")
@@ -322,4 +329,4 @@ AUTHORIZATION: Document = {
     "authorizer": library_authorization.AUTHORIZER,
     "authorizer.requestResource": library_authorization.RESOURCE_CHECK,
 }
-"""The authorizer as a value: every user is allowed everything."""
+"""The values of the authorizer's variables. Every user is allowed everything."""

@@ -1,4 +1,4 @@
-"""Validation of metadata that every kind has: names, labels, annotations, owners, finalizers; and of changes to them."""
+"""Validation of metadata: names, labels, annotations, owner references and finalizers, and changes of them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]
 
     Args:
         name: the name to check.
-        rule: ``subdomain``, ``long`` (the same with a different message), ``class`` (likewise, prefixes unchecked), ``label``,
-            ``label1035``, ``path``, ``address`` or ``any``.
-        prefix: whether it is the prefix of a generated name, which may end with a dash.
+        rule: ``subdomain``, ``long`` (the same with a different message), ``class`` (like ``long``, and
+            `check_metadata` skips generateName), ``label``, ``label1035``, ``path``, ``address`` or ``any``.
+        prefix: whether the name is a generateName, which may end with a dash.
     """
     if prefix and name.endswith("-") and len(name) > 1:
         name = f"{name[:-1]}a" if rule != "path" else name
@@ -49,7 +49,7 @@ def check_name(name: str, rule: str, *, prefix: bool = False) -> tuple[str, ...]
 
 
 def check_canonical_address(name: str) -> tuple[str, ...]:
-    """Return the errors of a name that is an IP address."""
+    """Return the errors of a name that must be an IP address in canonical form."""
     try:
         address = ipaddress.ip_address(_LEADING_ZEROS.sub("", name) if ":" not in name else name)
     except ValueError:
@@ -62,7 +62,7 @@ def check_canonical_address(name: str) -> tuple[str, ...]:
 
 
 def check_path_segment(name: str) -> tuple[str, ...]:
-    """Return the errors of a name that only has to be a valid path segment."""
+    """Return the errors of a name that must be a path segment."""
     if name in (".", ".."):
         return (f"may not be '{name}'",)
     return tuple(f"may not contain '{each}'" for each in ("/", "%") if each in name)
@@ -75,10 +75,11 @@ def check_metadata(
 
     Args:
         metadata: the metadata of the object.
-        namespaced: whether it must have a namespace.
+        namespaced: whether the object is in a namespace.
         rule: see `check_name`.
         field: the path of the metadata.
-        standard: whether finalizers without a domain must be standard finalizers; most kinds require this, and report errors twice.
+        standard: whether finalizers without a domain must be standard ones. Most kinds require this, and repeat other
+            errors.
     """
     causes: list[Cause] = []
     prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")
@@ -115,11 +116,11 @@ _REPEATED_OWNERS = (
 
 
 def drop_repeated_owners(metadata: Document, *, when: str = "") -> list[str]:
-    """Drop duplicate owner references, in place; return a warning about them.
+    """Remove duplicate owner references from metadata, and return a list with a warning about them, or an empty list.
 
     Args:
         metadata: the metadata of an object.
-        when: when they were found, for the warning.
+        when: the time at which they were found, as text for the warning.
     """
     owners = parts(metadata, "ownerReferences")
     if len(owners) < 2:
@@ -145,7 +146,7 @@ def check_labels(labels: Document, field: str) -> list[Cause]:
 
 
 def check_annotations(annotations: Document, field: str) -> list[Cause]:
-    """Return the errors of annotations."""
+    """Return the errors of annotations: invalid keys, and a total size over the limit."""
     causes: list[Cause] = []
     total = 0
     for key, value in annotations.items():
@@ -194,7 +195,7 @@ def _check_finalizers(metadata: Document, field: str) -> list[Cause]:
 
 
 def check_finalizer(name: str, path: str, out: list[Cause]) -> None:
-    """Check the name of a finalizer: a qualified name, with a domain unless it is a standard one."""
+    """Append the errors of a finalizer to `out`: a name that is not qualified, or has no domain and is not standard."""
     out.extend(invalid_value(path, quote(name), problem) for problem in check_qualified_name(name))
     if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
         detail = "name is neither a standard finalizer name nor is it fully qualified"
@@ -202,7 +203,7 @@ def check_finalizer(name: str, path: str, out: list[Cause]) -> None:
 
 
 def check_standard_finalizers(metadata: Document, field: str = "metadata") -> list[Cause]:
-    """Return errors for finalizers that have no domain and are not standard."""
+    """Return errors for finalizers that have no domain and are not standard finalizers."""
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [
         invalid_value(f"{field}.finalizers[{index}]", quote(name), text)
@@ -212,7 +213,7 @@ def check_standard_finalizers(metadata: Document, field: str = "metadata") -> li
 
 
 def check_metadata_update(new: Document, old: Document, field: str = "metadata") -> list[Cause]:
-    """Return the errors of a change of metadata."""
+    """Return the errors of changed metadata: immutable fields, new finalizers during deletion, and invalid values."""
     causes: list[Cause] = []
     if old.get("deletionTimestamp"):
         known = texts(old, "finalizers")
@@ -230,5 +231,5 @@ def check_metadata_update(new: Document, old: Document, field: str = "metadata")
 
 
 def shown(value: object) -> str:
-    """Return a value in the form used in Go's messages: compact JSON."""
+    """Return a value as Go's messages show it: as compact JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Requests as the verbs receive them: the resource concerned, and the options of lists, writes and deletions."""
+"""Parsed requests: the target resource and object, and the options of lists, writes and deletions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class RequestInfo(msgspec.Struct, frozen=True):
     """The parsed target of a request.
 
     Attributes:
-        verb: ``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete``, ``deletecollection``.
-        resource: plural name of the resource.
-        namespace: empty for cluster-scoped resources and for all namespaces.
-        name: empty for collections.
-        subresource: empty for the object itself.
+        verb: ``get``, ``list``, ``watch``, ``create``, ``update``, ``patch``, ``delete`` or ``deletecollection``.
+        resource: the resource in the API version of the request.
+        namespace: the namespace; empty for cluster-scoped resources and for all namespaces.
+        name: the name of the object; empty for collections.
+        subresource: the subresource; empty for the object itself.
     """
 
     verb: str
@@ -32,11 +32,17 @@ _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 class ListOptions(msgspec.Struct, frozen=True):
-    """Options of a list or a watch.
+    """Options of a list or watch.
 
     Attributes:
+        label_selector, field_selector: the selectors; empty for all objects.
         resource_version: the requested resource version; None if there is none.
-        match: the match type of the resource version.
+        match: how the resource version must match: ``Exact``, ``NotOlderThan`` or empty.
+        limit: the maximum number of objects on a page; 0 for all.
+        continue_token: the token of the page, or empty.
+        timeout_seconds: the timeout of a watch.
+        bookmarks: whether a watch sends bookmarks.
+        send_initial_events: whether a watch starts with the existing objects; None for the default.
     """
 
     label_selector: str = ""
@@ -51,12 +57,12 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """Options of a create, an update or a patch.
+    """Options of a create, update or patch.
 
     Attributes:
-        dry_run: whether nothing is stored.
+        dry_run: whether to store nothing.
         manager: the name of the field manager.
-        validation: the validation of unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
+        validation: what to do about unknown and repeated fields: ``Strict``, ``Warn`` or ``Ignore``.
         force: whether an apply takes ownership of conflicting fields.
         user: the user of the request; empty for components of the cluster.
         query: the query of the request, for admission.
@@ -74,13 +80,13 @@ class DeleteOptions(msgspec.Struct):
     """Options of a deletion.
 
     Attributes:
-        grace_seconds: the grace period; None for the object's own.
-        uid, resource_version: the preconditions, or empty.
+        grace_seconds: the grace period; None for the object's default.
+        uid, resource_version: the preconditions; None if there are none.
         propagation: ``Foreground``, ``Background``, ``Orphan`` or empty.
-        orphan: the deprecated form of the propagation policy.
-        dry_run: whether nothing is stored.
+        orphan: the deprecated option orphanDependents; None if not set.
+        dry_run: whether to delete nothing.
         user: the user of the request; empty for components of the cluster.
-        warnings: the warnings for the client, after the deletion.
+        warnings: receives the warnings for the client.
     """
 
     grace_seconds: int | None = None

@@ -1,4 +1,4 @@
-"""The served resources: built-in ones from the table of facts, custom ones from their definitions."""
+"""The served resources: built-in ones from the recorded facts, custom ones from their definitions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import schema
 
-# Kinds that Go's scheme has under the same type in another group; one table stores both.
+# Kinds of which two groups serve the same objects: one table stores them.
 _SHARED_TABLES = {("events.k8s.io", "events"): "events"}
 
 
 class Converter(Protocol):
-    """Converts objects between a served version and the stored one."""
+    """Converts objects between a served version and the stored version."""
 
     def to_storage(self, document: Document) -> Document:
         """Return an object in the stored version."""
@@ -31,28 +31,29 @@ class SchemaRules(Protocol):
     """The CEL rules of a custom resource's schema."""
 
     def check(self, document: Document, old: Document | None) -> tuple[list[Cause], list[str]]:
-        """Return the errors of an object, and warnings about errors that the old object has, too."""
+        """Return the errors of an object, and warnings about those errors that the old object already has."""
 
 
 @dataclass(slots=True, eq=False)
 class Resource:
-    """One resource in one version.
+    """One resource in one API version.
 
     Attributes:
         group: the API group; empty for the core group.
-        version: the API version.
-        name: the plural name, as in paths.
-        kind: the kind of its objects.
-        namespaced: whether its objects are in namespaces.
-        facts: the discovery data, with subresources by name.
+        version: the version within the group.
+        name: the plural name in paths.
+        kind: the kind of the objects.
+        namespaced: whether the objects are in namespaces.
+        facts: the discovery data.
         type_name: the name of the type in OpenAPI; empty for custom resources.
         table: the name of the store's table.
-        shape: the decoder of its objects; None for custom resources, whose objects are stored unchanged.
-        fields: the type for ownership and patches.
-        custom: the definition of a custom resource.
-        converter: the converter to and from the stored version, if a webhook does the conversion.
+        shape: the decoder of the objects; None for custom resources, whose objects are stored as sent.
+        fields: the merge type, for field ownership and patches.
+        subresources: the discovery data of the subresources, by name.
+        custom: the version's entry in the definition of a custom resource; None for built-in resources.
         deprecation: the warning for clients of a deprecated version of a custom resource, or empty.
-        rules: the CEL rules of a custom resource's schema; None if it has none.
+        converter: converts to and from the stored version if a webhook does that, else None.
+        rules: the CEL rules in the schema of a custom resource; None if it has none.
     """
 
     group: str
@@ -73,7 +74,7 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """``apps/v1``, or ``v1`` in the core group."""
+        """The apiVersion: ``apps/v1``, or ``v1`` in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
@@ -83,12 +84,17 @@ class Resource:
 
     @property
     def prefix(self) -> bytes:
-        """Start of an encoded object, before its metadata."""
+        """The start of an encoded object, up to its metadata."""
         return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
 
 
 class ResourceRegistry:
-    """Resources by group, version and name, in the order of discovery."""
+    """The served resources by group, version and name, in discovery order.
+
+    Attributes:
+        versions: the discovery data of the resources in each (group, version).
+        groups: the names of the served groups; the core group is empty.
+    """
 
     def __init__(self) -> None:
         self._by_path: dict[tuple[str, str, str], Resource] = {}
@@ -116,15 +122,15 @@ class ResourceRegistry:
                 self._by_path[(group, version, entry.name)] = resource
 
     def is_custom(self, group: str) -> bool:
-        """Return whether a served group has custom resources only."""
+        """Return whether a group is served only because of custom resources."""
         return group in self.groups and group not in self._built_in
 
     def find(self, group: str, version: str, name: str) -> Resource | None:
-        """Return a resource, or None."""
+        """Return a resource, or None if it is not served."""
         return self._by_path.get((group, version, name))
 
     def by_kind(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource of a kind, or None."""
+        """Return the resource of a kind, or None if the kind is not served."""
         group, _, version = api_version.rpartition("/")
         found = self._by_kind.get((group, version, kind))
         if found is not None:
@@ -136,11 +142,11 @@ class ResourceRegistry:
         return None
 
     def all(self) -> list[Resource]:
-        """Return all resources, in the order of discovery."""
+        """Return all resources in discovery order."""
         return list(self._by_path.values())
 
     def by_table(self) -> dict[str, Resource]:
-        """Return one resource for each table; if several versions share one, the first in discovery order."""
+        """Return one resource for each table: the first in discovery order if several versions share the table."""
         found: dict[str, Resource] = {}
         for resource in self._by_path.values():
             found.setdefault(resource.table, resource)
@@ -152,7 +158,7 @@ class ResourceRegistry:
         return sorted(found, key=version_rank)
 
     def put_custom(self, group: str, version: str, resource: Resource, entries: list[ResourceFacts]) -> None:
-        """Serve a custom resource."""
+        """Serve a custom resource in one version, replacing an earlier definition."""
         self.remove_custom(group, version, resource.name)
         self.versions.setdefault((group, version), []).extend(entries)
         self._by_path[(group, version, resource.name)] = resource
@@ -160,7 +166,7 @@ class ResourceRegistry:
             self.groups.append(group)
 
     def remove_custom(self, group: str, version: str, name: str) -> None:
-        """Stop serving a custom resource."""
+        """Stop serving a custom resource in one version; a group without resources disappears."""
         if self._by_path.pop((group, version, name), None) is None:
             return
         self._by_kind.clear()
@@ -194,7 +200,7 @@ def _built_in(group: str, version: str, facts: ResourceFacts) -> Resource:
 
 
 def version_rank(version: str) -> tuple[int, int, str]:
-    """Order versions as Kubernetes does: stable before beta before alpha, higher before lower."""
+    """Return the sort key of a version, as in Kubernetes: stable before beta before alpha, higher numbers first."""
     body = version.removeprefix("v")
     digits = body[: len(body) - len(body.lstrip("0123456789"))]
     stage = 0 if body == digits else 1 if "beta" in body else 2

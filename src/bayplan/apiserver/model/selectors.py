@@ -1,4 +1,4 @@
-"""Label and field selectors of lists and watches: parsed as apimachinery does, with its error messages."""
+"""Parsing of label and field selectors, with apimachinery's syntax and error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SET_OPERATORS: dict[str, Operator] = {"in": "In", "notin": "NotIn"}
 
 
 class FieldRequirement(msgspec.Struct, frozen=True):
-    """One requirement on a field: equal to a value, or not."""
+    """One requirement on a field: that it equals a value, or does not if `negated`."""
 
     field: str
     value: str
@@ -69,7 +69,8 @@ class _LabelParser:
         if operator in ("", ","):
             return Requirement(key, "DoesNotExist" if negated else "Exists")
         if negated:
-            # A negated key ends the requirement, regardless of the text after it.
+            # Upstream ends the requirement after a negated key, and reports an operator after it as a misplaced
+            # separator.
             return Requirement(key, "DoesNotExist")
         self.next()
         if operator in _SET_OPERATORS:
@@ -81,7 +82,7 @@ class _LabelParser:
         raise _unparsable(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
 
     def checked(self, found: Requirement) -> Requirement:
-        """Return a requirement whose values are valid."""
+        """Return the requirement after checking its values."""
         problems = []
         if found.operator in ("Gt", "Lt") and parse_int64(found.values[0]) is None:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
@@ -103,7 +104,7 @@ class _LabelParser:
         return self.next()
 
     def values(self) -> tuple[str, ...]:
-        """Return the values in parentheses: sorted, each once."""
+        """Return the values in parentheses, sorted and without duplicates."""
         token = self.next()
         if token != "(":
             raise _unparsable(f"found '{token}' expected: '('")
@@ -117,7 +118,7 @@ class _LabelParser:
         while True:
             token, after = self.next(), self.peek()
             if token == ",":
-                # A comma without a value before or after it means an empty value.
+                # A comma with no value before or after it stands for an empty value.
                 if not found or after in (",", ")"):
                     found.add("")
             elif not token or token in _SYMBOLS:
@@ -146,15 +147,15 @@ def _unparsable(text: str) -> _Unparsable:
 
 
 def _misplaced(text: str) -> _Unparsable:
-    """A separator between requirements is invalid, not a requirement."""
+    """Return the error for a wrong separator between requirements, which has no prefix."""
     return _Unparsable(text)
 
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
-    """Return the requirements of a label selector.
+    """Return the requirements of a label selector; an empty selector has none.
 
     Raises:
-        ApiError: it cannot be parsed.
+        ApiError: the selector cannot be parsed.
     """
     if not text.strip():
         return ()
@@ -168,11 +169,11 @@ def parse_fields(text: str, refuse: Callable[[str], str]) -> tuple[FieldRequirem
     """Return the requirements of a field selector.
 
     Args:
-        text: terms ``field=value``, ``field==value``, ``field!=value``, separated by commas; backslash escapes.
-        refuse: the function that returns the error for an unsupported field, and None for other fields.
+        text: terms ``field=value``, ``field==value`` or ``field!=value``, separated by commas; a backslash escapes.
+        refuse: returns the error for an unsupported field, and "" for a supported one.
 
     Raises:
-        ApiError: it cannot be parsed, or names a field that is not supported.
+        ApiError: the selector cannot be parsed, or names a field that is not supported.
     """
     found: list[FieldRequirement] = []
     for term in sorted(_split_terms(text)):
@@ -182,7 +183,7 @@ def parse_fields(text: str, refuse: Callable[[str], str]) -> tuple[FieldRequirem
         if match is None:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         field, value = term[: match.start()], _unescaped(term[match.end() :])
-        # A term of nothing but an operator selects everything.
+        # Ignore a term that consists only of an operator: it selects everything.
         if field or value:
             found.append(FieldRequirement(field, value, match[0] == "!="))
     for requirement in found:
@@ -196,7 +197,11 @@ _FIELD_OPERATOR = re.compile("!=|==|=")
 
 
 def _unescaped(text: str) -> str:
-    """Return the value of a term without its backslashes."""
+    """Return the value of a term with escapes replaced.
+
+    Raises:
+        ApiError: an escape is invalid, or a character must be escaped.
+    """
     for match in re.finditer(r"\\(.?)|([,=])", text, re.DOTALL):
         if match[2]:
             raise bad_request(f"invalid field selector: unescaped character in value: {ord(match[2])}")
@@ -206,7 +211,7 @@ def _unescaped(text: str) -> str:
 
 
 def _split_terms(text: str) -> list[str]:
-    """Return the terms between commas; an escaped comma is part of a term."""
+    """Return the terms between commas; an escaped comma belongs to its term."""
     terms, start, escaped = [], 0, False
     for index, character in enumerate(text):
         if escaped:

@@ -1,1 +1,4 @@
-"""Patches: JSON patch, JSON merge patch, strategic merge patch. Server-side apply is in `bayplan.apiserver.fields`."""
+"""Patches: JSON patch, JSON merge patch and strategic merge patch.
+
+Server-side apply is in `bayplan.apiserver.fields`.
+"""

@@ -11,21 +11,21 @@ _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 MAX_OPERATIONS = 10_000
-"""Maximum number of operations of a patch; kube-apiserver's limit."""
+"""Maximum number of operations in a patch, as in kube-apiserver."""
 MAX_COPIED_BYTES = 3 * 1024 * 1024
-"""Maximum size of JSON that the copies of a patch may add; kube-apiserver's limit."""
+"""Maximum bytes of JSON that the copy operations of a patch may add, as in kube-apiserver."""
 MAX_MOVED_ITEMS = 200_000_000
-"""Maximum number of list items that insertions and removals may move: a quarter second of work. Upstream copies whole lists."""
+"""Maximum number of list items that insertions and removals may move, which takes a quarter of a second."""
 
 
 class JsonPatchError(ValueError):
-    """An operation that cannot be applied: a path that does not exist, a test that fails, an unknown operation."""
+    """An operation cannot be applied: its path does not exist, its test fails, or it is unknown."""
 
 
 def merge_patch(document: object, patch: object) -> object:
-    """Return a document with a merge patch applied; neither is changed.
+    """Return a document with a merge patch applied; both stay unchanged.
 
-    As in the library that upstream uses, objects in lists are put in without their fields that are null.
+    As in upstream's library, null fields are removed from objects in lists of the patch.
     """
     if not isinstance(patch, dict):
         return patch if isinstance(document, dict) else _without_nulls(patch)
@@ -47,10 +47,10 @@ def _without_nulls(value: object) -> object:
 
 
 def json_patch(document: object, operations: list[dict[str, object]]) -> object:
-    """Return a document with operations applied in order.
+    """Return a document with operations applied in order. The given document does not change.
 
     Raises:
-        JsonPatchError: an operation cannot be applied, or too much is copied or moved; the document is not changed.
+        JsonPatchError: an operation cannot be applied, or the operations copy or move too much.
     """
     work = _Work()
     document = msgspec.json.decode(msgspec.json.encode(document))
@@ -65,7 +65,7 @@ def json_patch(document: object, operations: list[dict[str, object]]) -> object:
 
 
 class _Work:
-    """Bytes copied and items moved by the operations of a patch."""
+    """The number of bytes copied and of items moved by the operations of a patch."""
 
     __slots__ = ("copied_bytes", "moved_items")
 
@@ -74,13 +74,13 @@ class _Work:
         self.moved_items = 0
 
     def copy(self, size: int) -> None:
-        """Count bytes of JSON that are copied; raise JsonPatchError over the limit."""
+        """Add copied bytes of JSON; raise JsonPatchError if the limit is exceeded."""
         self.copied_bytes += size
         if self.copied_bytes > MAX_COPIED_BYTES:
             raise JsonPatchError(f"copies of {self.copied_bytes} bytes, which is more than {MAX_COPIED_BYTES}")
 
     def move(self, count: int) -> None:
-        """Count items that an insertion or a removal moves; raise JsonPatchError over the limit."""
+        """Add items that an insertion or removal moves; raise JsonPatchError if the limit is exceeded."""
         self.moved_items += count
         if self.moved_items > MAX_MOVED_ITEMS:
             raise JsonPatchError(f"insertions and removals that move more than {MAX_MOVED_ITEMS} items of lists")
@@ -98,7 +98,7 @@ def _replace(document: object, operation: dict[str, object], work: _Work) -> obj
     tokens = _tokens(operation["path"])
     if not tokens or not isinstance(_find(document, tokens[:-1]), dict):
         _find(document, tokens)
-    # A member of an object need not exist: upstream's library only reports missing items of lists.
+    # A member of an object need not exist, because upstream's library only reports missing list items.
     return _put(document, tokens, operation.get("value"), None)
 
 
@@ -112,7 +112,7 @@ def _copy(document: object, operation: dict[str, object], work: _Work) -> object
     source = _find(document, tokens)
     text = msgspec.json.encode(source)
     work.copy(len(text))
-    # It stays text until an operation looks into it, so copies of copies that end in an error never become objects.
+    # The copy stays encoded until an operation accesses it, so nested copies that exceed the limit are never decoded.
     return _put(document, _tokens(operation["path"]), msgspec.Raw(text), work)
 
 
@@ -154,7 +154,7 @@ def _index(items: list[object], token: str, *, insert: bool) -> int:
 
 
 def _find(document: object, tokens: list[str]) -> object:
-    """Return the value at a path; copies on the way become objects."""
+    """Return the value at a path, and decode encoded copies on the way."""
     for token in tokens:
         if isinstance(document, dict) and token in document:
             document = _member(document, token)
@@ -180,7 +180,7 @@ def _item(parent: list[object], index: int) -> object:
 
 
 def _same(found: object, wanted: object) -> bool:
-    """Return whether two values are equal as JSON: true is not 1."""
+    """Return whether two values are equal as JSON, where true differs from 1."""
     if isinstance(found, dict) and isinstance(wanted, dict):
         return found.keys() == wanted.keys() and all(_same(_member(found, name), item) for name, item in wanted.items())
     if isinstance(found, list) and isinstance(wanted, list):
@@ -189,7 +189,7 @@ def _same(found: object, wanted: object) -> bool:
 
 
 def _put(document: object, tokens: list[str], value: object, inserts: _Work | None) -> object:
-    """Set a member or an item; with a count of work, insert an item."""
+    """Set a member or item at a path. If `inserts` is given, insert the item and count the moved ones."""
     if not tokens:
         return value
     parent = _find(document, tokens[:-1])

@@ -1,8 +1,10 @@
-"""Strategic merge patch: lists merge by the keys of the schema, and directives express what merging cannot.
+"""Strategic merge patch: lists merge by the merge keys of the schema, and directives express everything else.
 
-Directives: ``$patch`` (replace, delete, merge), ``$retainKeys``, ``$setElementOrder/LIST``, ``$deleteFromPrimitiveList/LIST``.
+Directives: ``$patch`` (replace, delete, merge), ``$retainKeys``, ``$setElementOrder/LIST``,
+``$deleteFromPrimitiveList/LIST``.
 
-Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md
+Source:
+https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ _NO_FACTS = TypeFacts({})
 
 
 def go_map(value: object) -> str:
-    """Return a value as Go prints a map."""
+    """Return a JSON value as Go prints a map."""
     if isinstance(value, dict):
         inner = " ".join(f"{name}:{go_map(item)}" for name, item in sorted(value.items()))
         return f"map[{inner}]"
@@ -32,19 +34,19 @@ def go_map(value: object) -> str:
 
 
 class StrategicPatchError(ValueError):
-    """A patch that contradicts itself or the schema."""
+    """A patch contradicts itself or the schema."""
 
 
 class UndeclaredKeyError(StrategicPatchError):
-    """An item of a list that lacks the merge key; upstream reports an internal error."""
+    """A list item lacks the merge key; upstream reports an internal error."""
 
 
 def strategic_merge(type_name: str, document: Document, patch: Document) -> Document:
-    """Return a document with a strategic merge patch applied; neither is changed.
+    """Return an object with a strategic merge patch applied; both stay unchanged.
 
     Args:
         type_name: the name of the type in OpenAPI.
-        document: the current document.
+        document: the current object.
         patch: the patch.
 
     Raises:
@@ -82,7 +84,7 @@ def _merge_map(facts: TypeFacts, original: Document, patch: Document) -> Documen
 
 
 def _merge_fields(facts: TypeFacts, out: Document, patch: Document) -> Document:
-    """Merge fields into a copy of the original; there are no directives."""
+    """Merge a patch without directives into `out`, a copy of the original, and return it."""
     for name, value in patch.items():
         if value is None:
             out.pop(name, None)
@@ -125,12 +127,12 @@ def _merge_value(facts: FieldFacts | None, original: object, value: object) -> o
         return _in_order(facts, merged, value, original)
     if isinstance(value, list) and (original is None or facts is None or "merge" in facts.strategy):
         return [_item_without_directives(item) for item in value if not _is_directive(item)]
-    # A list that replaces another is stored unchanged.
+    # A list without merge key replaces the original unchanged.
     return value
 
 
 def _without_directives(facts: TypeFacts, value: Document) -> Document:
-    """Return the result of a patch for an absent value."""
+    """Return the result of a patch for a value that does not exist."""
     return {} if _PATCH in value else _merge_map(facts, {}, value)
 
 
@@ -187,7 +189,7 @@ Key: TypeAlias = "tuple[str, str]"
 
 
 def _key(value: object) -> Key:
-    """Return a key that is equal for equal values, for dictionaries; values themselves may be lists."""
+    """Return a hashable key that is equal for equal values."""
     return type(value).__name__, str(value)
 
 
@@ -196,7 +198,10 @@ def _identity(facts: FieldFacts, item: object) -> Key:
 
 
 def _in_order(facts: FieldFacts, merged: list[object], order: list[object], server: list[object]) -> list[object]:
-    """Sort items in the order of a patch; items that only the server has keep their relative position."""
+    """Return the items of a merged list, sorted by `order`.
+
+    Items that `order` lacks keep their positions relative to the other items in `server`, the original list.
+    """
     wanted = dict.fromkeys(_identity(facts, item) for item in order)
     known: dict[Key, int] = {}
     for place, item in enumerate(server):
@@ -221,7 +226,7 @@ def _in_order(facts: FieldFacts, merged: list[object], order: list[object], serv
 
 
 def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) -> None:
-    """Merge a list whose order the patch specifies."""
+    """Merge a list for which the patch has a `$setElementOrder` directive."""
     field = facts.fields.get(name, FieldFacts("any"))
     order = patch[_ORDER + name]
     original, changes = out.get(name), patch.get(name)

@@ -1,7 +1,7 @@
-"""The API: one function from a request to a response or a stream, independent of sockets.
+"""The entry point of the REST API: one function from a request to a response or a stream, independent of sockets.
 
-Each verb has a module of its own; this one determines the verb, calls it, and encodes the response in a format
-that the client accepts.
+This module determines the verb, calls the module that implements it, and encodes the result in a format that the client
+accepts.
 """
 
 from __future__ import annotations
@@ -58,28 +58,30 @@ from bayplan.apiserver.tables.table import scale_table
 from bayplan.base.plain_data import Document, part
 
 _NOT_NEGOTIATED = (406, 415)
-"""Errors that are raised before the resource is known."""
+"""Status codes of failed content negotiation, which upstream's framework reports before it adds the deprecation
+warning.
+"""
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
 
 
 class Calls(Protocol):
-    """Makes the calls that requests need."""
+    """Makes HTTP calls to webhooks."""
 
     async def make(self, session: Session, calls: Sequence[Call]) -> None:
-        """Make calls in parallel, and store the responses for a request."""
+        """Make the calls in parallel, and store the responses in the session for the next attempt of the request."""
 
 
 class Api:
-    """The REST API over a backend.
+    """The REST API of a backend.
 
     Args:
-        backend: the backend of the API.
-        address: the server address in discovery.
+        backend: the store and the state that all verbs share.
+        address: the server address that discovery reports to clients.
 
     Attributes:
-        calls: the client for webhook calls; None without a server.
+        calls: the client that calls webhooks; None without a server, and then requests that need a call fail.
     """
 
     def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
@@ -90,7 +92,7 @@ class Api:
         self.calls: Calls | None = None
 
     async def handle(self, request: Request) -> Response | Stream:
-        """Handle a request. Errors are responses, too; an exception is a bug."""
+        """Return the response, or the stream of a watch. Errors are responses, too: an exception is a bug."""
         try:
             path = split_path(request.path)
             if path is None or not path[2]:
@@ -123,7 +125,8 @@ class Api:
         except ApiError as problem:
             return self._refusal(request, problem)
         except RecursionError:
-            # Nothing is stored at this point. Objects deeper than upstream's own limit, of 10,000 levels, are rejected in decoding.
+            # Nothing has been stored yet. Decoding already rejects objects of more than 10,000 levels, which is
+            # upstream's limit.
             return self._refusal(request, bad_request("the object is nested too deeply"))
 
     async def _dispatch(self, info: RequestInfo, request: Request) -> Response | Stream:
@@ -153,10 +156,10 @@ class Api:
         return await self._write_with_calls(info, request, form)
 
     async def _convert(self, info: RequestInfo) -> None:
-        """Convert the objects that a read may return, so that the read need not wait.
+        """Convert all objects that a read may return in advance, so that the read itself need not wait for a webhook.
 
         Raises:
-            ApiError: the webhook fails.
+            ApiError: a conversion webhook fails.
         """
         backend, resource, key = self.backend, info.resource, (info.namespace, info.name)
         session = backend.begin_session()
@@ -177,7 +180,7 @@ class Api:
         await self.calls.make(session, needed.calls)
 
     async def _write_with_calls(self, info: RequestInfo, request: Request, form: Form) -> Response:
-        """Repeat a write until it has all external responses that it needs; before that, nothing is stored."""
+        """Repeat a write until all webhooks that it needs have answered. Attempts before that store nothing."""
         outgoing, session = self.backend.outgoing, self.backend.begin_session()
         for _ in range(MAX_ATTEMPTS):
             try:
@@ -228,10 +231,10 @@ class Api:
         return Response(200, body, form.media_type, revision=page.revision)
 
     async def _reach(self, options: ListOptions) -> None:
-        """Wait until a revision is reached.
+        """Wait until the store has the revision that a list or get requests.
 
         Raises:
-            ApiError: it was not reached within the time that the server waits.
+            ApiError: the store does not reach the revision within `_WAIT_FOR_REVISION` seconds.
         """
         if not listing.is_ahead(self.backend, options):
             return
@@ -249,7 +252,7 @@ class Api:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         item = self.backend.store.get(resource.table, (info.namespace, info.name))
         if item is None:
-            # Upstream names this resource in the singular.
+            # Upstream's message names only this resource in the singular.
             name = "componentstatus" if resource.name == "componentstatuses" else resource.name
             raise not_found(name, resource.group, info.name)
         rendering.refuse_list_form(resource, form)
@@ -272,7 +275,7 @@ class Api:
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = write_options(request, "CreateOptions")
-        # Pods that mount a token differ in the name of its volume.
+        # Service account admission adds a volume with a random name to each pod, so their specs differ.
         alike = not self.backend.admission.is_active and not self.backend.admits_service_accounts
         is_pod = resource.table == "pods" and form is PLAIN and alike
         sent = self._pod_templates.read(request) if is_pod else None

@@ -1,6 +1,7 @@
-"""The Service `default/kubernetes` with its Endpoints and EndpointSlice: the address of the API for pods.
+"""The Service `default/kubernetes` with its Endpoints and EndpointSlice, through which pods find the API server.
 
-Written when a server starts, and again when one of them is deleted, as kube-apiserver does. Source: pkg/controlplane v1.36.3.
+The server stores them when it starts, and again when one of them is deleted, as kube-apiserver does.
+Source: pkg/controlplane v1.36.3.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ API_NAMESPACE, API_SERVICE = "default", "kubernetes"
 CLUSTER_IP = "10.96.0.1"
 
 VIRTUAL_ADDRESS = "172.16.0.1"
-"""Published if the server listens on a loopback or wildcard address, because endpoints must not have loopback addresses.
-
-It is the first address of the virtual nodes' range (`bayplan.apiserver.bridge.network`); nothing listens there."""
+"""The address to publish if the server listens on a loopback or wildcard address, because endpoints must not have
+these. It is the first address of the virtual nodes' range (`bayplan.apiserver.bridge.network`); nothing listens on it.
+"""
 
 _MANAGER = "kube-apiserver"
 
 
 def advertised_address(listen: str) -> str:
-    """Return the address to publish for a listen address."""
+    """Return the IPv4 address to publish for the address that the server listens on.
+
+    `VIRTUAL_ADDRESS` replaces addresses that endpoints must not have: host names, IPv6, loopback and wildcard
+    addresses.
+    """
     try:
         address = ip_address(listen)
     except ValueError:
@@ -35,9 +40,10 @@ def advertised_address(listen: str) -> str:
 
 
 def publish_api_server(backend: Backend) -> None:
-    """Store the missing parts of the Service and its endpoints, and correct the port of endpoints with the server's address.
+    """Store the Service and its endpoints if they are missing, and update the port of the endpoints.
 
-    Does nothing for a backend without a server (`Backend.advertised` is None).
+    The port changes only if the endpoints have the server's address. Does nothing for a backend without a server
+    (`Backend.advertised` is None).
     """
     if backend.advertised is None:
         return
@@ -68,7 +74,10 @@ def publish_api_server(backend: Backend) -> None:
 
 
 def _store(backend: Backend, group: str, resource_name: str, document: Document, address: str = "") -> None:
-    """Store an object that is missing, or whose endpoints have a different address or port."""
+    """Store an object if it does not exist.
+
+    If it has the same single address but other ports, replace all except its metadata.
+    """
     resource = backend.registry.find(group, "v1", resource_name)
     assert resource is not None
     assert resource.shape is not None

@@ -1,4 +1,4 @@
-"""Shared state of all verbs: store, resources, strategies, clock, uids and names; conversion of documents to items and back."""
+"""State that all verbs share (store, resources, clock, random names), and conversion of objects to items and back."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ from bayplan.cluster.naming import ALPHABET
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
 _MAX_PREFIX_LENGTH = 58
 _FIXED_ADDRESSES = 257
-"""Number of addresses at the start of the range that are only allocated on request; node ports likewise."""
+"""Number of addresses at the start of the service range that are only allocated on explicit request. `_FIXED_PORTS` is
+the same for node ports.
+"""
 _FIXED_PORTS = 86
 _SESSION_UIDS = 8
-"""Number of uids reserved for the attempts of one request."""
+"""Number of uids reserved for a request, so that each attempt assigns the same uids."""
 APPROVAL = "approval"
-"""A second endpoint for the status of certificate signing requests, with its own rules."""
+"""The subresource that sets the approval conditions of a CertificateSigningRequest, with its own validation rules."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
@@ -48,17 +50,18 @@ class Backend:
     """The state that all verbs share.
 
     Args:
-        store: the store of documents.
-        clock: the function that returns seconds since 1970.
-        entropy: the function that returns random bytes, for uids and names.
+        store: the store of encoded objects.
+        clock: returns seconds since 1970.
+        entropy: returns the given number of random bytes, for uids, names and the token key.
 
     Attributes:
-        runs_pods: whether the virtual kubelet runs the nodes, so that there is no real kubelet to query about a container.
-        token_key: the key that signs the tokens of service accounts.
-        outgoing: the allowed external calls and their results; by default no calls are allowed.
-        admission: the policies and webhooks.
-        admits_service_accounts: whether the plugin ServiceAccount is enabled.
-        advertised: the server's address and port, for the endpoints of the Service `default/kubernetes`; None without a server.
+        runs_pods: whether the virtual kubelet runs the pods, so that there is no real kubelet to ask about a container.
+        token_key: the key that signs service account tokens.
+        outgoing: the webhook calls that are allowed, and their results; by default no calls are allowed.
+        admission: admission policies and webhooks.
+        admits_service_accounts: whether the admission plugin ServiceAccount is enabled.
+        advertised: the server's address and port, for the endpoints of the Service `default/kubernetes`; None without a
+            server.
     """
 
     def __init__(
@@ -87,12 +90,15 @@ class Backend:
     # --- for strategies -----------------------------------------------------------------------------------------------
 
     def find(self, table: str, namespace: str, name: str) -> Document | None:
-        """Return a decoded document, or None."""
+        """Return a decoded object in the stored version, or None if it does not exist."""
         item = self.store.get(table, (namespace, name))
         return None if item is None else decode_item(item)
 
     def all(self, table: str) -> list[Document]:
-        """Return the decoded documents of a table; callers must not change them."""
+        """Return the decoded objects of a table in the stored version.
+
+        The list is cached and shared, so callers must not change it.
+        """
         version = self.store.table(table).version
         kept = self._decoded.get(table)
         if kept is None or kept[0] != version:
@@ -100,7 +106,7 @@ class Backend:
         return kept[1]
 
     def now(self) -> str:
-        """Return the time as a timestamp of whole seconds."""
+        """Return the current time as an RFC 3339 timestamp in whole seconds."""
         second = int(self.clock())
         if second != self._second:
             self._second = second
@@ -108,11 +114,11 @@ class Backend:
         return self._now
 
     def later(self, seconds: int) -> str:
-        """Return the time in `seconds` seconds as a timestamp."""
+        """Return the time in `seconds` seconds from now as an RFC 3339 timestamp."""
         return format_time((int(self.clock()) + seconds) * 1_000_000_000)
 
     def new_uid(self) -> str:
-        """Return a fresh uid in the form of a version 4 UUID."""
+        """Return a new random uid in the form of a version 4 UUID."""
         if not self._uids:
             digits = self._entropy(16 * 256).hex()
             self._uids = [
@@ -122,16 +128,22 @@ class Backend:
         return self._uids.pop()
 
     def generate_name(self, prefix: str) -> str:
-        """Return the prefix, shortened if necessary, with five random characters."""
+        """Return the prefix, cut to 58 characters, followed by five random characters, like `generateName`."""
         return prefix[:_MAX_PREFIX_LENGTH] + "".join(self._random.choice(ALPHABET) for _ in range(5))
 
     def begin_session(self) -> Session:
-        """Return a session for a request that may need external responses."""
+        """Return a session for a request that may call webhooks.
+
+        The session fixes random numbers, time and uids for all attempts.
+        """
         return Session(self._random.getrandbits(64), self.clock(), [self.new_uid() for _ in range(_SESSION_UIDS)])
 
     @contextmanager
     def drawing(self, stream: random.Random, second: float, uids: Sequence[str]) -> Iterator[None]:
-        """Draw uids, names, addresses and times from a session within the context, the same in each attempt."""
+        """Within the context, take random choices, time and uids from these arguments.
+
+        Every attempt of a request thus generates the same values.
+        """
         kept = (self._random, self.clock, self._uids)
         self._random, self.clock, self._uids = stream, lambda: second, list(reversed(uids))
         try:
@@ -140,11 +152,11 @@ class Backend:
             self._random, self.clock, self._uids = kept
 
     def addresses_in_use(self) -> set[str]:
-        """Return the cluster addresses of all services."""
+        """Return the `clusterIP` of all services; the set also contains "None" and "" if services have these values."""
         return {str(item.fields.get("spec.clusterIP")) for item in self.store.table("services").items()}
 
     def allocate_address(self) -> str:
-        """Return a free cluster address, from the part of the range that is not reserved for explicit requests."""
+        """Return a random unused cluster address, but none that is reserved for explicit requests."""
         taken = self.addresses_in_use()
         while True:
             address = str(SERVICE_NETWORK[self._random.randrange(_FIXED_ADDRESSES, SERVICE_NETWORK.num_addresses - 1)])
@@ -152,17 +164,17 @@ class Backend:
                 return address
 
     def node_ports_in_use(self) -> set[int]:
-        """Return the node ports of all services."""
+        """Return the node ports and health check node ports of all services."""
         specs = [part(each, "spec") for each in self.all("services")]
         ports = {port.get("nodePort") for spec in specs for port in parts(spec, "ports")}
         ports |= {spec.get("healthCheckNodePort") for spec in specs}
         return {port for port in ports if isinstance(port, int)}
 
     def allocate_node_port(self, taken: Iterable[int]) -> int:
-        """Return a node port that no service has and that is not in `taken`.
+        """Return a random node port that no service uses and that is not in `taken`.
 
         Raises:
-            ApiError: none is left.
+            ApiError: all ports of the range are in use.
         """
         used = self.node_ports_in_use().union(taken)
         free = [port for port in range(FIRST_NODE_PORT + _FIXED_PORTS, LAST_NODE_PORT + 1) if port not in used]
@@ -173,7 +185,7 @@ class Backend:
     # --- documents and items ------------------------------------------------------------------------------------------
 
     def strategy(self, resource: Resource) -> Strategy:
-        """Return the strategy of a resource."""
+        """Return the strategy of a resource: the rules of its kind for create, update and delete."""
         return strategy_of(resource.table, custom=resource.custom is not None)
 
     def context(
@@ -186,20 +198,20 @@ class Backend:
         imported: bool = False,
         user: str = "",
     ) -> Context:
-        """Return the context of a write."""
+        """Return the context that strategies receive for a write."""
         table = f"{resource.table}/{APPROVAL}" if subresource == APPROVAL else resource.table
         return Context(resource, self, rules_of(table), namespace, subresource, dry_run, imported, user)
 
     def document(self, resource: Resource, item: Item) -> Document:
-        """Return the document of an item in the version of a resource, without kind and apiVersion."""
+        """Return the object of an item in the API version of a resource, without kind and apiVersion."""
         return served_form(resource, decode_item(item))
 
     def item(self, resource: Resource, document: Document) -> Item:
-        """Return the item of a document at the next revision; the document gets that revision.
+        """Return the item to store for an object. Its revision is the next one, which is also set in `document`.
 
         Args:
-            resource: the resource in the version of the document.
-            document: the complete document; kind and apiVersion are not stored.
+            resource: the resource in the API version of the document.
+            document: the complete object; kind and apiVersion are not stored.
         """
         revision = self.store.revision + 1
         metadata = part(document, "metadata")
@@ -215,7 +227,7 @@ class Backend:
         uid = cast("str", metadata.get("uid") or "")
         old = self.store.get(resource.table, (namespace, name))
         if old is not None:
-            # The history holds both versions; they share what has not changed.
+            # The history holds both versions: share the unchanged values to save memory.
             namespace, name, uid = old.namespace, old.name, old.uid if old.uid == uid else uid
             labels, fields = (
                 old.labels if old.labels == labels else labels,
@@ -224,42 +236,42 @@ class Backend:
         return Item(_encode(body), revision, namespace, name, uid, labels, fields)
 
     def put(self, resource: Resource, document: Document) -> Item:
-        """Store a document and return its item."""
+        """Store an object, and return its item."""
         item = self.item(resource, document)
         self.store.put(resource.table, item)
         self._react(resource, item, None)
         return item
 
     def remove(self, resource: Resource, document: Document) -> Item:
-        """Remove an object; the document is its last state."""
+        """Remove an object, and return the item of its last state, `document`."""
         item = self.item(resource, document)
         write = self.store.remove(resource.table, item)
         self._react(resource, None, write)
         return item
 
     def serve_custom(self, definition: Document) -> None:
-        """Serve the versions of a definition of custom resources."""
+        """Serve the versions that a CustomResourceDefinition declares."""
         custom_resources.serve(self.registry, definition)
         attach_converters(self, definition)
 
     def convert_ahead(self, resource: Resource, document: Document) -> None:
-        """Convert an object that is about to be stored to all served versions, so that watches need not wait.
+        """Convert an object to all served versions before it is stored, so that watches need not wait for a webhook.
 
         Raises:
             CallsNeededError: a webhook must be called first.
-            ApiError: it fails to convert the object to the stored version.
+            ApiError: the webhook fails to convert the object to the stored version.
         """
         if resource.custom is None:
             return
         others = [each for each in self.registry.all() if each.table == resource.table and each.converter is not None]
         stored = stored_form(resource, document) if others else document
         for other in others:
-            # A failing webhook only affects clients of that version.
+            # An error affects only clients of that version, so the write succeeds.
             with suppress(ApiError):
                 served_form(other, stored)
 
     def _react(self, resource: Resource, stored: Item | None, removed: Write | None) -> None:
-        """Apply the consequences of a write within the API itself."""
+        """Update what depends on a written object: conditions of FlowSchemas, and the served custom resources."""
         if resource.table == flow_kinds.LEVELS:
             for item in list(self.store.between(flow_kinds.SCHEMAS)):
                 self._refresh_flow_schema(item)
@@ -273,7 +285,7 @@ class Backend:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
 
     def _accept_definition(self, resource: Resource, definition: Document) -> None:
-        """Set the condition that a definition is served, as upstream's controllers do."""
+        """Set the accepted names and conditions in the status of a definition, as upstream's controllers do."""
         status = custom_resources.accepted_status(definition, self.now())
         if status is None or part(definition, "metadata").get("deletionTimestamp"):
             return
@@ -288,7 +300,7 @@ class Backend:
         self.put(resource, {**definition, "status": status})
 
     def _refresh_flow_schema(self, item: Item) -> None:
-        """Set the condition that reports whether the priority level of a FlowSchema exists, as upstream's controller does."""
+        """Set the condition Dangling of a FlowSchema, which reports whether its priority level is missing."""
         resource = self.registry.by_table()[flow_kinds.SCHEMAS]
         schema = decode_item(item)
         if not flow_kinds.refresh_dangling(self, schema):
@@ -303,13 +315,13 @@ class Backend:
         self.put(resource, schema)
 
     def encode(self, resource: Resource, item: Item) -> bytes:
-        """Return an item as JSON with kind and apiVersion, in the version of a resource."""
+        """Return an item as JSON in the API version of a resource, with kind and apiVersion."""
         if is_converted(resource):
             return resource.prefix + _encode(self.document(resource, item))[1:]
         return resource.prefix + item.raw[1:]
 
     def encode_bare(self, resource: Resource, item: Item) -> bytes:
-        """Return an item as in lists: without kind and apiVersion, except for custom resources."""
+        """Return an item as JSON for a list: without kind and apiVersion, which only items of custom resources have."""
         if resource.converter is not None:
             return self.encode(resource, item)
         if resource.custom is not None:
@@ -318,10 +330,10 @@ class Backend:
 
 
 def ordered_metadata(metadata: Document) -> Document:
-    """Return metadata in its stored order: identifying fields first."""
+    """Return metadata in its stored field order: identifying fields first."""
     return {name: metadata[name] for name in _FIRST if name in metadata} | metadata
 
 
 def decode_item(item: Item) -> Document:
-    """Return the stored document of an item."""
+    """Return the object of an item in the stored version, without kind and apiVersion."""
     return cast("Document", _decode(item.raw))

@@ -1,4 +1,4 @@
-"""Objects of a new cluster: namespaces, the priority classes of the system, the Service of its API."""
+"""The initial objects of a cluster: namespaces, the system priority classes, and the Service `default/kubernetes`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLASSES = (
 
 
 def bootstrap(backend: Backend) -> None:
-    """Store the objects that do not exist yet."""
+    """Store those initial objects that do not exist yet."""
     for name in NAMESPACES:
         _store(backend, "", "namespaces", {"metadata": {"name": name}})
     for name, value, description in _CLASSES:

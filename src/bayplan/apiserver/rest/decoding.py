@@ -1,4 +1,4 @@
-"""Decoding of bodies to objects of a kind: check types, warn about or reject unknown fields, apply defaults."""
+"""Decoding of request bodies to objects of a kind: check types, report unknown fields, apply defaults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document, part
 
 LONG_YAML = 128 * 1024
-"""Size of YAML that is parsed in 50 ms without the extra `fast`, and in 10 ms with it."""
+"""Bytes of YAML from which on a thread parses the body: 128 KiB take 50 ms, or 10 ms with the extra `fast`."""
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SECRET = "io.k8s.api.core.v1.Secret"
@@ -37,7 +37,7 @@ _NO_KIND = "couldn't get version/kind; json parse error: "
 
 
 class Decoded(NamedTuple):
-    """A decoded object, and the warnings about its body."""
+    """A decoded object, and the warnings about its body for the client."""
 
     document: Document
     warnings: list[str]
@@ -47,10 +47,10 @@ class Target(NamedTuple):
     """The expected type of a body.
 
     Attributes:
-        api_version, kind: the version and kind of the object.
-        type_name: the name of its type in OpenAPI; empty for custom resources.
-        resource: the resource, for custom resources.
-        older: another version of the kind that is accepted, with the same fields.
+        api_version, kind: the expected apiVersion and kind.
+        type_name: the name of the type in the OpenAPI document; empty for custom resources.
+        resource: the resource, whose schema is needed for custom resources; None if the type is not that of a resource.
+        older: an older apiVersion with the same fields that is also accepted; empty if there is none.
     """
 
     api_version: str
@@ -61,15 +61,15 @@ class Target(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The version without the group."""
+        """The version without the group, such as "v1"."""
         return self.api_version.rpartition("/")[2]
 
 
 def yaml_of(request: Request) -> Parsed:
-    """Return the value in a YAML body.
+    """Return the value of a YAML body. The result, or the error, is cached in the request.
 
     Raises:
-        BodyError: it is not YAML.
+        BodyError: the body is not valid YAML.
     """
     if not isinstance(request.parsed, Parsed | BodyError):
         try:
@@ -82,7 +82,7 @@ def yaml_of(request: Request) -> Parsed:
 
 
 async def read_ahead(request: Request) -> None:
-    """Parse a long YAML body in another thread, so that the server stays responsive: 3 MB take a second."""
+    """Parse a long YAML body in a thread, so that the server stays responsive: parsing 3 MB takes a second."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if len(request.body) < LONG_YAML or media_type not in (YAML, "application/apply-patch+yaml"):
         return
@@ -93,7 +93,7 @@ async def read_ahead(request: Request) -> None:
 
 
 def target_of(resource: Resource, subresource: str = "") -> Target:
-    """Return the expected type of the body of a write."""
+    """Return the type that the body of a write must have: that of the resource, or of its subresource."""
     facts = resource.subresources.get(subresource)
     if facts is None or facts.kind == resource.kind:
         return Target(resource.api_version, resource.kind, _go_type(resource.api_version, resource.kind), resource)
@@ -106,10 +106,15 @@ def _go_type(api_version: str, kind: str) -> str:
 
 
 def decode_request(target: Target, request: Request, validation: str) -> Decoded:
-    """Return the object in the body of a request.
+    """Return the object in the body of a request, with defaults applied.
+
+    Args:
+        target: the expected type.
+        request: the request, which receives the warnings.
+        validation: "Ignore", "Warn" or "Strict", as in the parameter `fieldValidation`.
 
     Raises:
-        ApiError: it cannot be decoded, is of a different kind, or breaks strict validation.
+        ApiError: the body cannot be decoded, is an object of a different kind, or fails strict validation.
     """
     media_type = input_type(request.headers.get("content-type", ""))
     body = request.body
@@ -127,7 +132,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         try:
             value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
         except BodyError as problem:
-            # YAML is converted to JSON before the kind is looked for.
+            # Upstream converts YAML to JSON before it looks for the kind, so its message has no such prefix.
             intro = "" if media_type == YAML else _NO_KIND
             raise _unrecognized(target, f"{intro}{problem}", body) from problem
         if value is None:
@@ -148,7 +153,7 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
 
 
 def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: bool) -> Document:
-    """Return a document with the fields kind and apiVersion, which Go also finds in different case.
+    """Return a document with fields named exactly `kind` and `apiVersion`, as Go ignores the case of field names.
 
     Raises:
         ApiError: apiVersion or kind is not a string.
@@ -167,10 +172,10 @@ def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: boo
 
 
 def check_kind(target: Target, api_version: object, kind: object) -> None:
-    """Reject an object of a different kind; missing values are taken from the path.
+    """Raise if an object is not of the expected kind and version. An absent value means the expected one.
 
     Raises:
-        ApiError: it is of a different kind or version.
+        ApiError: kind or version differ.
     """
     problem = kind_problem(target, api_version, kind)
     if problem:
@@ -181,7 +186,10 @@ def check_kind(target: Target, api_version: object, kind: object) -> None:
 
 
 def kind_problem(target: Target, api_version: object, kind: object) -> str:
-    """Return why an object is not of the expected kind, or an empty string. Missing values are taken from the path."""
+    """Return upstream's message if kind or version differ from the expected ones, else "".
+
+    An absent value means the expected one.
+    """
     if not kind and not api_version:
         return ""
     found_kind, found_version = str(kind or target.kind), str(api_version or target.api_version)
@@ -194,10 +202,10 @@ def kind_problem(target: Target, api_version: object, kind: object) -> str:
 
 
 def decode_value(target: Target, value: Document, duplicates: list[str], validation: str) -> Decoded:
-    """Return the object in a JSON value.
+    """Return the object in a JSON value, with defaults, and its warnings.
 
     Raises:
-        ApiError: a value does not fit its field, or strict validation finds something.
+        ApiError: a value does not fit its field, or strict validation fails.
     """
     try:
         document, problems = read_value(target, value, duplicates, validation)
@@ -209,13 +217,13 @@ def decode_value(target: Target, value: Document, duplicates: list[str], validat
 
 
 def yaml_warnings(problem: str) -> list[str]:
-    """Return the warnings for an error of strict decoding; go-yaml's errors have several lines."""
+    """Return the warnings for one error of strict decoding. An error of go-yaml has several lines, one per field."""
     _, found, lines = problem.partition("yaml: unmarshal errors:\n")
     return [line.strip() for line in lines.split("\n")] if found else [problem]
 
 
 def read_value(target: Target, value: Document, duplicates: list[str], validation: str) -> tuple[Document, list[str]]:
-    """Return the object in a JSON value, with defaults, and the errors of strict validation.
+    """Return the object in a JSON value, with defaults, and the errors of strict validation (empty for "Ignore").
 
     Raises:
         DecodeError: a value does not fit its field.
@@ -246,7 +254,7 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
 
 
 def fold_string_data(secret: Document) -> None:
-    """Merge the write-only field ``stringData`` into ``data``."""
+    """Move the write-only field ``stringData`` of a Secret to ``data``, base64-encoded."""
     texts = secret.pop("stringData", None)
     if isinstance(texts, dict) and texts:
         encoded = {name: base64.b64encode(str(text).encode()).decode() for name, text in texts.items()}
@@ -254,7 +262,7 @@ def fold_string_data(secret: Document) -> None:
 
 
 def _pod_with_cached_spec(value: Document) -> Document | None:
-    """Return a pod whose spec is cached, or can be cached; None for one with unknown fields."""
+    """Return a decoded pod that shares its spec with equal pods; None if it is invalid or has unknown fields."""
     spec = value.get("spec")
     if not isinstance(spec, dict):
         return None
@@ -273,7 +281,7 @@ def _pod_with_cached_spec(value: Document) -> Document | None:
     remembered = _SPECS.recall(spec, compute)
     if remembered is None:
         return None
-    # The place of the spec remains the one in which it was sent.
+    # An empty placeholder preserves the position of the spec among the fields.
     others: Document = {name: {} if name == "spec" else item for name, item in value.items()}
     document = cast("Document", shape.read(others, unknown))
     if unknown.found:

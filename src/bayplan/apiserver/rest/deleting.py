@@ -1,4 +1,4 @@
-"""The verbs ``delete`` and ``deletecollection``: grace periods, finalizers, preconditions, propagation."""
+"""The verbs ``delete`` and ``deletecollection``: grace periods, finalizers, preconditions and propagation policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bayplan.base.plain_data import Document, part, texts
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _NAMED_BY_RESOURCE = ("namespaces", "apiextensions.k8s.io/customresourcedefinitions")
-"""Resources that check preconditions themselves, and name the resource instead of the kind."""
+"""Tables whose storage checks preconditions itself upstream: its error names the resource instead of the kind."""
 _PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
@@ -29,8 +29,8 @@ class Deleted:
     """The result of a deletion.
 
     Attributes:
-        document: the object in its last state, in the version of the request.
-        gone: whether the object is (or, in a dry run, would be) deleted.
+        document: the last state of the object, in the API version of the request.
+        gone: whether the object was removed, or would be if this were not a dry run.
     """
 
     document: Document
@@ -40,17 +40,17 @@ class Deleted:
 def delete(
     backend: Backend, info: RequestInfo, options: DeleteOptions, *, admitted: bool = False, in_collection: bool = False
 ) -> Deleted:
-    """Delete an object: at once, or mark it until grace period and finalizers have ended.
+    """Remove an object, or only mark it as terminating if it has a grace period or finalizers.
 
     Args:
         backend: the backend of the API.
         info: the request.
-        options: the options of the deletion.
+        options: the options of the deletion, which receive the warnings of hooks.
         admitted: whether admission has already run.
         in_collection: whether this is part of a collection deletion; hooks then receive no name.
 
     Raises:
-        ApiError: it does not exist, fails the preconditions, or may not be deleted.
+        ApiError: the object does not exist, fails the preconditions, or must not be deleted.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     item = backend.store.get(resource.table, (info.namespace, info.name))
@@ -98,7 +98,7 @@ def delete(
 def _ask_hooks(
     backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions, *, in_collection: bool
 ) -> None:
-    """Call policies and webhooks for a deletion.
+    """Call admission policies and webhooks for a deletion.
 
     Raises:
         ApiError: a hook denies the deletion, or fails and its failure policy is Fail.
@@ -127,7 +127,11 @@ def _check_preconditions(resource: Resource, info: RequestInfo, old: Document, o
 
 
 def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteOptions) -> tuple[bool, bool]:
-    """Mark a graceful deletion. Return whether it is graceful, and whether it leaves an earlier deletion unchanged."""
+    """Mark an object as terminating, with its grace period, if its kind supports graceful deletion.
+
+    Returns:
+        Whether the deletion is graceful, and whether an earlier deletion continues unchanged because it ends no later.
+    """
     metadata = part(new, "metadata")
     wanted = options.grace_seconds
     if wanted is not None and wanted < 0:
@@ -168,7 +172,7 @@ def _raise_generation(metadata: Document) -> None:
 
 
 def _mark(backend: Backend, metadata: Document) -> None:
-    """Mark an object without a grace period that has finalizers."""
+    """Mark an object that has finalizers as terminating, with a grace period of 0."""
     if not metadata.get("deletionTimestamp"):
         _raise_generation(metadata)
         metadata["deletionTimestamp"] = backend.now()
@@ -176,7 +180,7 @@ def _mark(backend: Backend, metadata: Document) -> None:
 
 
 def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = False) -> list[str]:
-    """Return the finalizers, including those for the propagation policy."""
+    """Return the finalizers after a deletion, with those that the propagation policy adds or removes."""
     found = texts(part(document, "metadata"), "finalizers")
     orphan = options.propagation == "Orphan" or bool(options.orphan)
     foreground = options.propagation == "Foreground"
@@ -190,7 +194,7 @@ def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = F
 
 
 def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:
-    """Start the termination of a namespace; it is removed once its finalizers are gone."""
+    """Mark a namespace as Terminating, or remove it if it is already marked and has no finalizers left."""
     resource = info.resource
     new = _copy(old)
     metadata = part(new, "metadata")
@@ -213,7 +217,7 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
 
 
 def delete_collection(backend: Backend, info: RequestInfo, items: list[Item], options: DeleteOptions) -> None:
-    """Delete the listed objects; ignore those that are already gone."""
+    """Delete the listed objects, except those that no longer exist."""
     for item in items:
         target = replace(info, verb="delete", namespace=item.namespace, name=item.name)
         if backend.store.get(info.resource.table, item.key) is not None:

@@ -1,4 +1,4 @@
-"""Admission policies and webhooks of a write: their input, and the processing of changed objects."""
+"""Admission policies and webhooks during a write: prepare their input, and decode the objects that they change."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def begin_hooks(
     before: Document | None,
     managers: managed.Managers | None,
 ) -> Attributes | None:
-    """Return the attributes of a write for policies and webhooks, or None if the cluster has none.
+    """Return the attributes of a write that hooks receive, or None if the cluster has no policies or webhooks.
 
     Args:
         backend: the backend of the API.
         info: the request.
         options: the options of the write.
-        stored: the object in the stored version.
-        before: the stored object before the write, None for a create.
-        managers: the field managers of the object.
+        stored: the new object in the stored version.
+        before: the current object in the stored version, None for a create.
+        managers: the field managers of the new object.
     """
     if not backend.admission.is_active:
         return None
@@ -52,7 +52,7 @@ def ask_about(
     target: Target,
     documents: tuple[Document, Document | None],
 ) -> Document:
-    """Call hooks for an object that is not stored (a Scale, a Binding, an Eviction ...), and return it with their changes.
+    """Call hooks for an object that is not stored (a Scale, Binding or Eviction), and return it with their changes.
 
     Args:
         backend: the backend of the API.
@@ -60,7 +60,7 @@ def ask_about(
         request: the request that receives the warnings.
         options: the options of the write.
         target: the kind of the object.
-        documents: the new object and the old object.
+        documents: the new object, and the old object or None.
 
     Raises:
         ApiError: a hook denies the write, or fails and its failure policy is Fail.
@@ -84,7 +84,7 @@ def ask_about(
 
 
 def reader(target: Target) -> Callable[[Document], Document]:
-    """Return the function that decodes and defaults an object that a hook has changed."""
+    """Return the function that decodes an object that a hook has changed, and applies defaults to it."""
 
     def read(document: Document) -> Document:
         try:
@@ -96,7 +96,7 @@ def reader(target: Target) -> Callable[[Document], Document]:
 
 
 def with_managers(document: Document, managers: managed.Managers | None) -> Document:
-    """Return a document with its managedFields."""
+    """Return a copy of the object with `managedFields`, or the object itself if there are no managers."""
     if not managers:
         return document
     metadata = {**part(document, "metadata"), "managedFields": managed.encode(managers)}
@@ -106,13 +106,13 @@ def with_managers(document: Document, managers: managed.Managers | None) -> Docu
 def mutated(
     backend: Backend, info: RequestInfo, hooks: Attributes, stored: Document, admit: Callable[[Document], None] | None
 ) -> Document:
-    """Return an object after the mutating hooks, in the stored version; hooks do not change ownership.
+    """Return an object in the stored version after the mutating hooks, whose changes do not affect field ownership.
 
     Args:
         backend: the backend of the API.
         info: the request.
-        hooks: the attributes for the hooks.
-        stored: the object.
+        hooks: the attributes that hooks receive and change.
+        stored: the object in the stored version.
         admit: built-in admission, which runs again if a hook changes the object.
 
     Raises:
@@ -139,7 +139,7 @@ def mutated(
 def check_hooks(
     backend: Backend, resource: Resource, hooks: Attributes, stored: Document, managers: managed.Managers | None
 ) -> None:
-    """Call validating hooks for an object that is complete and valid.
+    """Call the validating hooks for an object that is complete and valid.
 
     Raises:
         ApiError: a hook denies the write, or fails and its failure policy is Fail.

@@ -1,4 +1,4 @@
-"""Requests of a scheduler in this process, handled without a connection."""
+"""Requests of a scheduler in the same process, handled without a connection."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from bayplan.client.requests import ApiRequest, ApiResponse
 
 
 def answer_at_once(api: Api, request: ApiRequest, *, user_agent: str, user: str = "admin") -> ApiResponse:
-    """Return the response to a request that does not wait (all except watches); status 500 if it does.
+    """Return the response to a request that need not wait. A watch, or a request that has to wait, gets status 500.
 
     Args:
         api: the API that handles the request.
         request: the request of a client.
-        user_agent: the user agent, which names the manager of written fields.
+        user_agent: the user agent, from which the name of the field manager is taken.
         user: the user that makes the request.
     """
     headers = {"content-type": request.content_type, "user-agent": user_agent, "accept": "application/json"}

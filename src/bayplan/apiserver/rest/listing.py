@@ -1,4 +1,4 @@
-"""The verb ``list``: revision, items, and the continue token of the next page."""
+"""The verb ``list``: select a page of items at a revision, and encode or decode continue tokens."""
 
 from __future__ import annotations
 
@@ -20,28 +20,33 @@ from bayplan.base.go_text.json import json_problem
 
 _VERSION = "meta.k8s.io/v1"
 CONSISTENT_NO_MORE = -1
-"""Marker in place of a revision: continue with the current objects."""
+"""Revision in a token that continues an expired list with the current objects, inconsistently."""
 
 
 class Continue(NamedTuple):
-    """Position in a list: revision, and the next key, relative to the list."""
+    """The position in a continue token.
+
+    Attributes:
+        revision: the revision of the list, or `CONSISTENT_NO_MORE`.
+        start: the first key of the next page, without the namespace if the list is limited to one.
+    """
 
     revision: int
     start: str
 
 
 def encode_continue(revision: int, last_key: str) -> str:
-    """Return the token that continues after a key."""
+    """Return the continue token of a page whose last key is `last_key`."""
     start = last_key if revision == CONSISTENT_NO_MORE else f"/{last_key}"
     body = json.dumps({"v": _VERSION, "rv": revision, "start": f"{start}\0"}, separators=(",", ":"))
     return base64.urlsafe_b64encode(body.encode()).decode().rstrip("=")
 
 
 def decode_continue(token: str) -> Continue:
-    """Return the position in a token.
+    """Return the position in a continue token.
 
     Raises:
-        ApiError: it cannot be decoded.
+        ApiError: the token is malformed.
     """
     try:
         data = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
@@ -84,9 +89,9 @@ class Page:
     """One page of a list.
 
     Attributes:
-        items: the items, in order.
+        items: the items in key order.
         revision: the revision of the list.
-        token: the token to continue with, or empty.
+        token: the continue token of the next page, empty for the last one.
         remaining: the number of items after the page; None if not reported.
     """
 
@@ -97,7 +102,7 @@ class Page:
 
 
 def too_large(wanted: int, current: int) -> ApiError:
-    """504: the revision was not reached within the time that the server waits."""
+    """Return the error 504 of a read whose revision the store has not reached in time."""
     details: dict[str, object] = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
@@ -107,15 +112,15 @@ def too_large(wanted: int, current: int) -> ApiError:
 
 
 def is_ahead(backend: Backend, options: ListOptions) -> bool:
-    """Return whether a list requests a revision in the future."""
+    """Return whether the requested revision is newer than that of the store."""
     return options.resource_version is not None and options.resource_version > backend.store.revision
 
 
 def list_items(backend: Backend, info: RequestInfo, options: ListOptions) -> Page:
-    """Return a page.
+    """Return one page of a list.
 
     Raises:
-        ApiError: the options conflict, or the history does not reach back that far.
+        ApiError: a selector or token is malformed, options conflict, or the revision has been compacted.
     """
     chosen = selection(info, options)
     start = ""
@@ -134,7 +139,7 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions) -> Pag
 
 
 def _revision(backend: Backend, options: ListOptions) -> int:
-    """Return the revision of a list: the latest, unless an exact one is requested."""
+    """Return the revision to list: the requested one if it must be exact, else the latest."""
     wanted, current = options.resource_version, backend.store.revision
     if not wanted or wanted > current:
         return current
@@ -151,7 +156,7 @@ def _compacted(options: ListOptions, start: str) -> ApiError:
 
 def _page(info: RequestInfo, chosen: Selection, found: list[Item], revision: int, options: ListOptions) -> Page:
     items = found if chosen.is_everything else [item for item in found if chosen.matches(item)]
-    # A cached list (resourceVersion=0) is returned whole, regardless of the limit.
+    # Upstream serves resourceVersion=0 from its watch cache, which ignores the limit.
     limit = 0 if options.resource_version == 0 else options.limit
     if not limit or len(items) <= limit:
         return Page(items, revision)

@@ -1,8 +1,9 @@
-"""Loading of documents from files into the store: manifests as if created now, dumps of clusters unchanged.
+"""Loading of objects from files into the store: manifests like new objects, dumps of clusters unchanged.
 
-A document with a uid comes from a cluster and keeps all its fields; one without is admitted and prepared like a new object, but
-keeps its status, and a node is not tainted, because no kubelet would ever remove the taint. The run times of another cluster's pods
-are unknown: those that would end by themselves get the annotation `bayplan.io/run-time: forever`.
+An object with a uid comes from a cluster and is stored with all its fields, except that it is not terminating. An
+object without a uid is admitted and prepared like a new object, but keeps its status. Nodes skip admission, because no
+kubelet would remove the taint that admission adds. How long pods of another cluster run is unknown: those that would
+end on their own get the annotation `bayplan.io/run-time: forever`.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Loaded:
     """The result of loading.
 
     Attributes:
-        counts: the number of stored objects of each kind.
+        counts: the number of loaded objects by kind.
         replaced: the number of objects that replaced an existing object.
-        unknown: fields that the release does not have, by ``file:line Kind/name``.
+        unknown: messages about unknown fields, by ``file:line Kind/name``.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -57,7 +58,7 @@ class Loaded:
 
 
 def load_documents(backend: Backend, sources: Iterable[PlainObject]) -> Loaded:
-    """Store documents: definitions, namespaces and classes first, regardless of the given order.
+    """Store objects; definitions, namespaces, classes and nodes come first, regardless of the given order.
 
     Raises:
         InputError: a document is not an object of a served kind, or the API rejects it.
@@ -70,14 +71,14 @@ def load_documents(backend: Backend, sources: Iterable[PlainObject]) -> Loaded:
 
 
 def load_one_by_one(backend: Backend, sources: Iterable[PlainObject], loaded: Loaded) -> Iterator[None]:
-    """Store documents like `load_documents`, and yield after each, so that a server can handle other requests in between.
+    """Store objects like `load_documents`, and yield after each one, so that a server can handle requests in between.
 
     Args:
         backend: the backend of the API.
-        sources: the documents.
+        sources: the objects.
         loaded: receives the results.
     """
-    # As JSON, the waiting documents take a fifth of the memory.
+    # Encoded as JSON, documents take a fifth of the memory.
     by_rank: dict[int, deque[tuple[bytes, str]]] = {}
     for source in sources:
         by_rank.setdefault(_rank(backend, source), deque()).append((_encode(source.value), source.where))
@@ -136,14 +137,14 @@ def _load(backend: Backend, source: PlainObject, loaded: Loaded) -> None:
 
 
 def _with_suggestion(problem: str, document: Document) -> str:
-    """Return a message of strict decoding, with a suggestion if a known field has a similar name."""
+    """Return an error of strict decoding, with the most similar known field appended if there is one."""
     match = _UNKNOWN_FIELD.fullmatch(problem)
     hint = suggest_field(document, f"$.{match[1]}") if match is not None else ""
     return f"{problem}; try {hint}" if hint else problem
 
 
 def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
-    """Store one document; return whether it replaced another."""
+    """Store one object, and return whether it replaced an existing one."""
     info = RequestInfo("create", resource, namespace)
     metadata = part(document, "metadata")
     if metadata.get("uid"):
@@ -188,11 +189,11 @@ def _store(backend: Backend, resource: Resource, namespace: str, document: Docum
 
 
 def _is_zero(value: object) -> bool:
-    """Return whether a value is one that decoding adds for a required field: null, empty, or an object of such values."""
+    """Return whether a value is null, empty, or an object of such values: decoding adds these for required fields."""
     return all(map(_is_zero, value.values())) if isinstance(value, dict) else value in (None, "", [])
 
 
 def summary_of(loaded: Loaded) -> str:
-    """Return one line with the number of loaded objects, the most frequent kinds first."""
+    """Return the number of loaded objects of each kind in one line, the most frequent kinds first."""
     kinds: Sequence[tuple[str, int]] = sorted(loaded.counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{count:,} {kind}" for kind, count in kinds) or "nothing"

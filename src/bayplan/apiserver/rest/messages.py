@@ -1,4 +1,4 @@
-"""Messages of the API, independent of HTTP: requests, responses, streams."""
+"""Messages of the API, independent of HTTP: requests, responses and streams."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Request(msgspec.Struct):
     Attributes:
         method: the method, in upper case.
         path: the decoded path, without query.
-        query: the parameters; for repeated parameters, the first value counts.
-        headers: the headers, names in lower case.
+        query: the parameters; the first value of repeated ones.
+        headers: the headers, with names in lower case.
         body: the complete body.
-        user: the user of the request.
-        parsed: the value in a YAML body, or the error in it, once it is parsed.
-        warnings: the warnings about the decoded body, and those of hooks; error responses have them, too.
-        waits: whether the caller can wait; otherwise a needed external call results in a 503, and the next attempt finds the
-            response.
+        user: the name of the user.
+        parsed: the cached result of parsing a YAML body: the value, or the error.
+        warnings: the warnings for the client, about the body and from hooks; error responses include them.
+        waits: whether the caller can wait for webhooks. If not, a request that needs one gets a 503, and a repeated
+            request finds the webhook's response.
     """
 
     method: str
@@ -42,9 +42,9 @@ class Response(msgspec.Struct):
     Attributes:
         status: the HTTP status code.
         body: the complete body.
-        content_type: the media type; empty if there is no body.
+        content_type: the media type; empty without a body.
         headers: additional headers.
-        revision: the revision of the store when the response was created; send it once that revision is durable.
+        revision: the store's revision that must be durable before the response is sent.
     """
 
     status: int
@@ -55,12 +55,12 @@ class Response(msgspec.Struct):
 
 
 class Stream(msgspec.Struct):
-    """A streaming response: frames as they arrive.
+    """A streaming response.
 
     Attributes:
-        frames: the pieces of the body; ends when the watch ends.
+        frames: the pieces of the body; the iterator ends with the watch.
         content_type: the media type of the frames.
-        cut_off: set when the client has not read for so long that its buffer is dropped; None if that cannot happen.
+        cut_off: set if the client reads too slowly and its buffer was dropped; None if that cannot happen.
         headers: additional headers.
     """
 
@@ -71,10 +71,10 @@ class Stream(msgspec.Struct):
 
 
 class Query(dict[str, str]):
-    """The parameters of a query; of repeated ones, the first value.
+    """The parameters of a query: a dictionary of the first values.
 
     Attributes:
-        repeated: all values of parameters that are repeated.
+        repeated: all values of those parameters that occur several times.
     """
 
     __slots__ = ("repeated",)
@@ -85,13 +85,13 @@ class Query(dict[str, str]):
 
 
 def values_of(query: Mapping[str, str], name: str) -> list[str]:
-    """Return all values of a parameter."""
+    """Return all values of a parameter in order; an empty list if it is absent."""
     repeated = query.repeated.get(name) if isinstance(query, Query) else None
     return repeated or ([query[name]] if name in query else [])
 
 
 def parse_query(text: str) -> Query:
-    """Return the parameters of a query."""
+    """Return the decoded parameters of a query string."""
     found = Query()
     if not text:
         return found

@@ -1,4 +1,4 @@
-"""Non-resource paths: discovery, version, health, OpenAPI, and unknown paths."""
+"""Endpoints that are not resources: discovery, version, health and OpenAPI, and the errors of unknown paths."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _OPENAPI_FORMS = {
 
 
 class MetaEndpoints:
-    """Handlers of non-resource requests.
+    """Handles requests that are not about resources.
 
     Args:
         backend: the backend, for the served resources.
-        address: the server address for clients.
+        address: the server address that discovery reports to clients.
     """
 
     def __init__(self, backend: Backend, address: str) -> None:
@@ -38,10 +38,10 @@ class MetaEndpoints:
         self._openapi = openapi.OpenApi(backend.registry)
 
     def handle(self, request: Request) -> Response:
-        """Handle a request.
+        """Return the response for a path that is not a resource.
 
         Raises:
-            ApiError: the path does not exist, or is read-only.
+            ApiError: the path does not exist or is read-only, or the client accepts no supported format.
         """
         segments = [each for each in request.path.split("/") if each]
         first = segments[0] if segments else ""
@@ -88,10 +88,10 @@ class MetaEndpoints:
         else:
             found = discovery.resource_list(registry, segments[1], segments[2]) if len(segments) == 3 else None
         if found is not None:
-            # The aggregator's answer does not depend on the method.
+            # The aggregator, which serves /apis/GROUP, ignores the method.
             if request.method not in ("GET", "HEAD") and (segments[0] == "api" or len(segments) > 2):
                 raise method_not_allowed()
-            # The aggregator answers for a group, the framework for its versions.
+            # The framework serves the versions of a group.
             return _negotiated(found, accept, by_framework=segments[0] == "api" or len(segments) > 2)
         if segments[0] == "apis" and (segments[1] not in registry.groups or registry.is_custom(segments[1])):
             return _not_found()
@@ -144,12 +144,12 @@ class MetaEndpoints:
 
 
 def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Response:
-    """Return a discovery document in a format that the client accepts: complete, never as a table or metadata.
+    """Return a discovery document in a format that the client accepts: always complete, never as a table or metadata.
 
     Args:
-        document: the document.
-        accept: the header.
-        by_framework: whether upstream's HTTP framework checks the header first, with its own error.
+        document: the discovery document.
+        accept: the Accept header.
+        by_framework: whether upstream's HTTP framework checks the header first, with a different error.
 
     Raises:
         ApiError: the client accepts no supported format.
@@ -167,7 +167,7 @@ def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Respo
 
 
 def _refuse_version(accept: str) -> None:
-    """Raise if the client does not accept JSON, the only format of the version."""
+    """Raise ApiError if the client does not accept JSON, the only format of /version."""
     if not any(matches(each.media_type, JSON) for each in parse_accept(accept or "*/*")):
         raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {JSON}", details={})
 
@@ -183,7 +183,7 @@ def _wants_aggregated(accept: str) -> bool:
 
 
 def _openapi_media_type(accept: str) -> str:
-    """Return the media type of OpenAPI version 2 for a client, or empty if it accepts none."""
+    """Return the media type in which to send OpenAPI version 2, or "" if the client accepts none."""
     for clause in parse_accept(accept):
         main, _, form = clause.media_type.partition("/")
         if main in ("application", "*") and form in _OPENAPI_FORMS:

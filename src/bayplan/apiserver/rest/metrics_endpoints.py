@@ -1,9 +1,10 @@
-"""``metrics.k8s.io``: usage of nodes and pods, which equals the pods' requests, because no containers run.
+"""``metrics.k8s.io``: the usage of nodes and pods. By default it equals the pods' requests, because no containers run.
 
-The annotations ``bayplan.io/cpu-usage`` and ``bayplan.io/memory-usage`` of a pod set the usage of each of its containers, so
-that autoscalers can be tested.
+The annotations ``bayplan.io/cpu-usage`` and ``bayplan.io/memory-usage`` of a pod set the usage of each of its
+containers, to test autoscalers.
 
-Source: https://github.com/kubernetes/metrics, the API of metrics-server; the APIService is that of its release.
+Source: https://github.com/kubernetes/metrics, the API of metrics-server; the APIService is the one in metrics-server's
+manifests.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ZERO = Quantity(0)
 
 
 class MetricsEndpoints:
-    """Handlers of the group.
+    """Handles requests to ``metrics.k8s.io``.
 
     Args:
         backend: the backend of the API.
@@ -47,7 +48,7 @@ class MetricsEndpoints:
         self._backend = backend
 
     def publish(self) -> None:
-        """Serve the group: list it in discovery, and store its APIService."""
+        """List the group in discovery, and store its APIService unless it exists."""
         registry = self._backend.registry
         if GROUP not in registry.groups:
             registry.versions[(GROUP, VERSION)] = list(_FACTS)
@@ -64,11 +65,11 @@ class MetricsEndpoints:
         writing.create(self._backend, RequestInfo("create", resource), document, WriteOptions(manager="kube-apiserver"))
 
     def handle(self, request: Request, rest: list[str]) -> Response:
-        """Handle a request for usage.
+        """Return the usage of one object, or of all selected ones.
 
         Args:
             request: the complete request.
-            rest: the part of the path after the version.
+            rest: the segments of the path after the version.
 
         Raises:
             ApiError: the path or object does not exist, or is read-only.
@@ -148,7 +149,7 @@ def _runs(pod: Document) -> bool:
 
 
 def _usages(pod: Document) -> list[tuple[Document, dict[str, Quantity]]]:
-    """Return the containers of a pod with their usage; including restartable init containers."""
+    """Return the containers of a pod, including restartable init containers, each with its usage by resource."""
     spec, annotations = part(pod, "spec"), part(pod, "metadata", "annotations")
     sidecars = [each for each in parts(spec, "initContainers") if each.get("restartPolicy") == "Always"]
     return [
@@ -158,7 +159,7 @@ def _usages(pod: Document) -> list[tuple[Document, dict[str, Quantity]]]:
 
 
 def _usage(container: Document, name: str, annotations: Document) -> Quantity:
-    """Return a container's usage of a resource: from the pod's annotation, or the container's request."""
+    """Return a container's usage of a resource: the pod's annotation, else the container's request, else 0."""
     for text in (annotations.get(_ANNOTATIONS[name]), part(container, "resources", "requests").get(name)):
         if text is not None:
             try:

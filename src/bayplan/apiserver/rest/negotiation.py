@@ -1,4 +1,4 @@
-"""Content negotiation: JSON or YAML; whole objects, tables, or metadata only."""
+"""Content negotiation: JSON, YAML or protobuf; whole objects, tables, or metadata only."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CONVERSIONS = {
 
 
 class Form(msgspec.Struct, frozen=True):
-    """Format of a response.
+    """The format of a response.
 
     Attributes:
-        media_type: the media type, JSON or YAML.
-        kind: ``Table``, ``PartialObjectMetadata`` or empty for the object itself.
-        version: the version of that kind.
-        pretty: whether to indent.
-        wanted: the kind that the client requested, of one object or a list.
+        media_type: JSON, YAML or PROTOBUF.
+        kind: ``Table``, ``PartialObjectMetadata``, or empty for the object itself.
+        version: the version of that kind, such as "v1".
+        pretty: whether to indent JSON.
+        wanted: the kind as the client requested it; its suffix "List" distinguishes lists from objects.
     """
 
     media_type: str = JSON
@@ -43,7 +43,13 @@ PLAIN = Form()
 
 
 class Clause(msgspec.Struct, frozen=True):
-    """One alternative of an Accept header."""
+    """One alternative of an Accept header.
+
+    Attributes:
+        media_type: the media type, which may contain wildcards.
+        parameters: the parameters except `q`, such as `as`, `g` and `v`.
+        quality: the parameter `q`: 1 by default, 0 if malformed.
+    """
 
     media_type: str
     parameters: dict[str, str]
@@ -51,7 +57,7 @@ class Clause(msgspec.Struct, frozen=True):
 
 
 def parse_accept(header: str) -> list[Clause]:
-    """Return the alternatives of an Accept header, best first; alternatives of equal quality are in their original order."""
+    """Return the alternatives of an Accept header, best first; alternatives of equal quality keep their order."""
     clauses = []
     for part in header.split(","):
         media_type, *rest = (each.strip() for each in part.split(";"))
@@ -67,12 +73,12 @@ def parse_accept(header: str) -> list[Clause]:
 
 @lru_cache(maxsize=256)
 def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, pretty: bool = False) -> Form:
-    """Return the format that a client accepts.
+    """Return the best format that a client accepts.
 
     Args:
-        accept: the header; empty means anything.
+        accept: the Accept header; empty means anything.
         stream: whether the response is a watch.
-        is_list: whether the endpoint serves collections, which can also be watched.
+        is_list: whether the endpoint serves collections, for which upstream's error lists the types of watches, too.
         pretty: whether the client requests indentation.
 
     Raises:
@@ -90,17 +96,17 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         if form is not None:
             return form
     for clause in clauses:
-        # Last, for clients that accept nothing else: JSON is stored ready to send.
+        # Protobuf comes last, for clients that accept nothing else, because JSON is stored ready to send.
         if clause.media_type == PROTOBUF and _names_object(clause):
             kind = clause.parameters.get("as", "")
             return Form(PROTOBUF, kind.removesuffix("List"), clause.parameters.get("v", ""), pretty, kind)
-    # A watch is negotiated twice: first as an object, for which YAML is possible, then as a stream.
+    # Upstream negotiates a watch twice: first as an object, which can be YAML, then as a stream.
     offered = _STREAM_TYPES if stream and any(_form(each, False, pretty) for each in clauses) else OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
 
 
 def _names_object(clause: Clause) -> bool:
-    """Return whether protobuf can encode the form that a clause accepts: objects, or their metadata."""
+    """Return whether protobuf can encode the kind that a clause requests: objects and metadata, but not tables."""
     kind = clause.parameters.get("as", "")
     if not kind:
         return "g" not in clause.parameters and "v" not in clause.parameters
@@ -109,7 +115,7 @@ def _names_object(clause: Clause) -> bool:
 
 
 def wants_protobuf(accept: str) -> bool:
-    """Return whether to encode an error as protobuf: the client accepts nothing else."""
+    """Return whether to encode an error as protobuf: if the client accepts nothing else."""
     clauses = parse_accept(accept)
     return bool(clauses) and all(clause.media_type == PROTOBUF for clause in clauses)
 
@@ -122,7 +128,7 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
     if not kind and ("g" in clause.parameters or "v" in clause.parameters):
         return None
     if not kind:
-        # Compared by identity: stored bytes can then be sent unchanged.
+        # Callers compare with PLAIN by identity: for it, they send stored bytes unchanged.
         return PLAIN if media_type == JSON and not pretty else Form(media_type, pretty=pretty)
     version = clause.parameters.get("v", "")
     if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:
@@ -131,22 +137,22 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
 
 
 def matches(wanted: str, offered: str) -> bool:
-    """Return whether a media type with wildcards covers one that is offered."""
+    """Return whether a media type, which may contain wildcards, covers the offered one."""
     return wanted in ("*/*", offered) or (wanted.endswith("/*") and offered.startswith(wanted[:-1]))
 
 
 def wants_yaml(accept: str) -> bool:
-    """Return whether to encode an error as YAML."""
+    """Return whether to encode an error as YAML: if it is the client's first choice."""
     clauses = parse_accept(accept)
     return bool(clauses) and clauses[0].media_type == YAML and "as" not in clauses[0].parameters
 
 
 _PARAMETERS = re.compile(r'[^;]*(?:;\s*[^\s;=,"]+=(?:[^\s;=,"]+|"[^"]*")\s*)*;?')
-"""A media type with parameters that Go's parser accepts, without blanks at the end. The pattern needs linear time."""
+"""A media type with parameters that Go's parser accepts, without trailing blanks. Matching takes linear time."""
 
 
 def input_type(content_type: str) -> str:
-    """Return the media type of a body.
+    """Return the media type of a request body: JSON if the header is empty.
 
     Raises:
         ApiError: the type is not supported.

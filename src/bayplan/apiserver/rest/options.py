@@ -1,4 +1,4 @@
-"""Options of requests: decoded from the query (or, for deletions, from the body) and checked as apimachinery does."""
+"""Options of requests: decode them from the query or the body of a deletion, and check them as apimachinery does."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ EXACT = "Exact"
 
 
 def read_bool(query: Mapping[str, str], name: str) -> bool | None:
-    """Return a boolean parameter, or None if it is absent; one without a value is true."""
+    """Return a boolean parameter, or None if it is absent. A parameter without a value is true."""
     text = query.get(name)
     if text is None:
         return None
-    # Conversion of query parameters treats every text as true that is not false.
+    # Upstream's conversion of query parameters treats every text as true that is not listed as false.
     return text not in _FALSE
 
 
 def read_integer(query: Mapping[str, str], name: str) -> int | None:
-    """Return an integer parameter.
+    """Return an integer parameter, or None if it is absent.
 
     Raises:
-        ApiError: it is not a 64-bit integer.
+        ApiError: the value is not a 64-bit integer.
     """
     text = query.get(name)
     if text is None:
@@ -66,10 +66,10 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
 
 
 def request_timeout(text: str) -> float:
-    """Return the seconds of a Go duration such as ``1m30s``, or 0 for an empty one.
+    """Return the seconds in a Go duration such as ``1m30s``, or 0 for an empty one.
 
     Raises:
-        ApiError: it is not a duration.
+        ApiError: the text is not a duration.
     """
     try:
         return parse_duration(text) / SECOND_NS if text else 0.0
@@ -78,10 +78,10 @@ def request_timeout(text: str) -> float:
 
 
 def check_timeout(text: str) -> None:
-    """Check the timeout of a request that is not a watch.
+    """Raise if the timeout of a request that is not a watch is malformed; its value has no effect.
 
     Raises:
-        ApiError: it is not a duration.
+        ApiError: the text is neither a duration nor empty.
     """
     try:
         parse_duration(text) if text else 0
@@ -93,14 +93,14 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """Return the options of a list or watch.
 
     Raises:
-        ApiError: the options conflict.
+        ApiError: an option is malformed, or options conflict.
     """
     causes = _watch_causes(query) if watch else _list_causes(query)
     if causes:
         raise invalid("ListOptions", _META_GROUP, "", causes)
     initial = read_bool(query, "sendInitialEvents")
     if watch and initial is None and query.get("resourceVersion", "") in ("", "0"):
-        # A watch without a version begins with the existing objects, like a watch that requests them.
+        # A watch without a version starts with the existing objects, as if it requested them.
         initial = True
     return ListOptions(
         label_selector=query.get("labelSelector", ""),
@@ -129,7 +129,7 @@ def read_revision(text: str) -> int | None:
     """Return a resource version, or None for an empty string.
 
     Raises:
-        ApiError: it is not a 64-bit number; upstream returns 500, too.
+        ApiError: the text is not an unsigned 64-bit number; the code is 500, as upstream.
     """
     if not text:
         return None
@@ -178,12 +178,12 @@ def _watch_causes(query: Mapping[str, str]) -> list[Cause]:
 
 
 def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
-    """Return the options of a write.
+    """Return the options of a create, update or patch.
 
     Args:
         request: the request with the options in its query.
         kind: ``CreateOptions``, ``UpdateOptions`` or ``PatchOptions``.
-        apply: whether the write is a server-side apply.
+        apply: whether the write is a server-side apply, which requires a field manager.
 
     Raises:
         ApiError: the options are invalid.
@@ -228,12 +228,12 @@ def _dry_run_causes(values: list[str]) -> list[Cause]:
 
 
 def _agent(header: str) -> str:
-    """Return the name of a client: its user agent up to the version."""
+    """Return the default field manager: the user agent up to its first slash."""
     return header.partition("/")[0][:128] or "unknown"
 
 
 def delete_options(request: Request) -> DeleteOptions:
-    """Return the options of a deletion: those of the body, or without a body those of the query.
+    """Return the options of a deletion: those in the body, or those in the query if there is no body.
 
     Raises:
         ApiError: the options cannot be decoded, or are invalid.
@@ -245,7 +245,7 @@ def delete_options(request: Request) -> DeleteOptions:
 
 
 def check_delete_options(document: Document) -> DeleteOptions:
-    """Return checked options.
+    """Return the options in a document after checking them.
 
     Raises:
         ApiError: the options are invalid.
@@ -269,7 +269,7 @@ def check_delete_options(document: Document) -> DeleteOptions:
 
 
 def read_delete_options(document: Document) -> DeleteOptions:
-    """Return the options in a document, unchecked."""
+    """Return the options in a document without checking them."""
     dry_run, orphan = document.get("dryRun"), document.get("orphanDependents")
     grace = document.get("gracePeriodSeconds")
     conditions = document.get("preconditions")

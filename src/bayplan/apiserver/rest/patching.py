@@ -40,6 +40,10 @@ _REJECTED = "the server rejected our request due to an error in our request"
 def patch_type(request: Request, *, custom: bool) -> str:
     """Return the media type of a patch.
 
+    Args:
+        request: the request.
+        custom: whether the resource is a custom resource, which has no strategic merge patches.
+
     Raises:
         ApiError: the type is not supported.
     """
@@ -54,10 +58,10 @@ def patch_type(request: Request, *, custom: bool) -> str:
 
 
 def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
-    """Patch an object.
+    """Patch an object, or apply a configuration to it.
 
     Raises:
-        ApiError: the patch cannot be decoded or applied, or the change is rejected.
+        ApiError: the patch cannot be decoded or applied, or the changed object is rejected.
     """
     resource = info.resource
     media_type = patch_type(request, custom=resource.custom is not None)
@@ -81,7 +85,14 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
 
 
 def patched(target: Target, old: Document, body: bytes, media_type: str, validation: str) -> tuple[Document, list[str]]:
-    """Return an object with a patch applied, decoded and defaulted, and warnings.
+    """Return the patched object, decoded and with defaults, and the warnings.
+
+    Args:
+        target: the type of the object.
+        old: the current object.
+        body: the patch.
+        media_type: the type of the patch, except `APPLY_PATCH`.
+        validation: "Ignore", "Warn" or "Strict".
 
     Raises:
         ApiError: the patch cannot be decoded or applied, or its result does not fit the type.
@@ -99,7 +110,7 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         value = merge_patch(whole, changes)
     if not isinstance(value, dict):
         raise ApiError(422, _REJECTED, details={})
-    # The library that patches writes the fields of an object by their names.
+    # Upstream's patch library sorts the fields of an object, and error messages show them.
     value = dict(sorted(value.items()))
     problem = kind_problem(target, value.get("apiVersion"), value.get("kind"))
     if problem:
@@ -118,7 +129,8 @@ def _read_patched(
 ) -> tuple[Document, list[str]]:
     """Return the object in the JSON after a patch; see `read_value`.
 
-    Without a version, the decoder reads it as Go's internal type, whose fields have different names: all fields are unknown.
+    If the patch removes apiVersion, upstream decodes to its internal Go type, whose fields have different names, so all
+    fields are unknown.
     """
     if value.get("apiVersion") or not target.type_name:
         return read_value(target, value, duplicates, validation)
@@ -150,7 +162,7 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
 def _read_wrapped(
     target: Target, value: Document, duplicates: list[str], validation: str
 ) -> tuple[Document, list[str]]:
-    """Return the object in a document that upstream has as Go maps, not as JSON; see `read_value`."""
+    """Return the object in a document that upstream decodes from Go maps instead of JSON; see `read_value`."""
     try:
         return read_value(target, value, duplicates, validation)
     except DecodeError:
@@ -169,7 +181,7 @@ def _read(body: bytes, intro: str) -> Parsed:
 
 
 def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
-    """Return the object in a patch (None for null), and the errors of strict decoding about duplicate keys."""
+    """Return the object in a patch (None for null), and strict decoding's errors about duplicate keys."""
     value, duplicates = _read(body, intro)
     if value is not None and not isinstance(value, dict):
         text = f"json: cannot unmarshal {go_kind(value)} into Go value of type map[string]interface {{}}"
@@ -247,12 +259,12 @@ def _applied(
     *,
     force: bool,
 ) -> tuple[Document, managed.Managers]:
-    """Apply a configuration, and update kubectl's annotation of client-side apply.
+    """Apply a configuration, and update kubectl's annotation of client-side apply if the object has it.
 
-    Fields from earlier client-side applies of kubectl do not conflict.
+    Fields of kubectl's last client-side apply do not conflict.
 
     Raises:
-        ApplyConflict: other managers have set a field to a different value.
+        ApplyConflict: other managers own a field that the configuration changes.
     """
     before = part(old, "metadata", "annotations").get(_LAST_APPLIED)
     by_kubectl = request.manager == _KUBECTL and isinstance(before, str) and bool(before)
@@ -271,7 +283,7 @@ def _applied(
 
 
 def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflict) -> bool:
-    """Return whether all conflicts are about fields of the configuration in the annotation."""
+    """Return whether all conflicts are about fields of the configuration in kubectl's annotation."""
     try:
         config = parse_json(before.encode()).value
     except BodyError:
@@ -281,10 +293,10 @@ def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflic
 
 
 def applied_value(request: Request) -> Document:
-    """Return the applied configuration.
+    """Return the configuration in the body of an apply.
 
     Raises:
-        ApiError: it is not YAML, or not an object.
+        ApiError: the body is not YAML, or not an object.
     """
     try:
         value = yaml_of(request).value
@@ -297,7 +309,7 @@ def applied_value(request: Request) -> Document:
 
 
 def _repeated_keys(request: Request) -> list[str]:
-    """Return the errors of strict decoding about keys that occur twice in an applied configuration."""
+    """Return strict decoding's errors about keys that occur twice in an applied configuration."""
     return [f"error converting YAML to JSON: {problem}" for problem in yaml_of(request).duplicates]
 
 
@@ -329,7 +341,7 @@ def _reread(target: Target, merged: Document, validation: str) -> tuple[Document
 
 
 def conflicting(problem: managed.ApplyConflict) -> ApiError:
-    """Return the error of an apply that conflicts with other managers."""
+    """Return the error 409 of an apply that conflicts with other managers."""
     causes: list[object] = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {manager}", "field": path}
         for manager, path in problem.conflicts

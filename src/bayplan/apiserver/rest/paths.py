@@ -1,4 +1,4 @@
-"""Parsing of request paths: the resource that the segments name, and the verb of the method."""
+"""Parsing of request paths: find the resource that a path names, and the verb."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED = frozenset(("get", "update", "patch", "delete"))
 
 
 def split_path(path: str) -> tuple[str, str, list[str]] | None:
-    """Return group, version and the rest of a path, or None if it is not a resource path."""
+    """Return the group, version and remaining segments of a path, or None if the path is not below a group version."""
     segments = path.strip("/").split("/")
     if segments[:2] == ["api", "v1"]:
         return "", "v1", segments[2:]
@@ -29,7 +29,14 @@ def split_path(path: str) -> tuple[str, str, list[str]] | None:
 
 
 def resolve(registry: ResourceRegistry, request: Request, group: str, version: str, rest: list[str]) -> RequestInfo:
-    """Return the target of a request to a resource.
+    """Return the resource, names and verb of a request.
+
+    Args:
+        registry: the served resources.
+        request: the request, for its method and query.
+        group: the group in the path.
+        version: the version in the path.
+        rest: the segments of the path after the version.
 
     Raises:
         ApiError: the resource does not exist, or does not support the verb.
@@ -41,7 +48,7 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
     if len(rest) >= 3 and rest[0] == "namespaces" and not (len(rest) == 3 and rest[2] in ("status", "finalize")):
         namespace, rest = rest[1], rest[2:]
     if rest[2:3] == ["proxy"]:
-        # The rest is the path at the other end.
+        # The remaining segments are the path that the pod or service receives.
         rest = rest[:3]
     if not rest or len(rest) > 3 or "" in rest:
         raise no_such_path()
@@ -65,10 +72,10 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
 
 
 def check_name(name: str) -> None:
-    """Check that a name can be a part of a key of the store.
+    """Raise if a name cannot be a segment of a store key.
 
     Raises:
-        ApiError: it cannot.
+        ApiError: the name is empty, a relative path, or contains a slash or percent sign.
     """
     if not name:
         raise bad_request("Name parameter required.")

@@ -1,9 +1,9 @@
-"""Fast creation of pods of one template: their common part is decoded, validated and encoded once.
+"""Fast creation of pods from one template: decode, validate and encode their common part once.
 
-Pods of a template have the same spec and status except for the order of fields and the limits and requests of containers, which
-differ if pods are sized one by one (in a trace, or by an autoscaler). The first pods of a template take the regular path. After
-that, the stored bytes of spec, status and owned fields are reused, with the resources of the pod between them. Unusual pods take
-the regular path, which also returns the errors; so this module raises none.
+Pods of a template have the same spec and status. Only the order of their fields and the resources of containers may
+differ, because a trace or an autoscaler can size each pod differently. The first pods of a template take the regular
+path. Later ones reuse the stored bytes of spec, status and owned fields, with their own resources inserted. Unusual
+pods take the regular path, which also reports all errors, so this module raises none.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ _MEANINGFUL = (
     "kubernetes.io/config.mirror",
     "kubernetes.io/pod-deletion-cost",
 )
-"""Parts of the keys of annotations that validation, admission or warnings read."""
-# Tables that admission reads; if one has changed, everything is computed again.
+"""Substrings of the keys of annotations that validation, admission or warnings read."""
+# Tables that admission reads: templates are discarded when one of them changes.
 _ADMISSION = ("scheduling.k8s.io/priorityclasses", "node.k8s.io/runtimeclasses")
 _UNSUITABLE = (*DEPENDENT, b'"nodeName":')
-"""Fields whose rules depend on the labels of the pod, or on its node."""
+"""Encoded field names that exclude a spec, because their rules depend on the pod's labels or node."""
 _AMOUNTS = frozenset(("limits", "requests"))
 _BURSTABLE = "Burstable"
 _NOTHING = msgspec.Raw(b"")
 _OMITTED = msgspec.Raw(b"0")
 _PLACEHOLDER = "\x00resources\x00"
-"""The text that stands for what differs, when a pod is cut into the parts that its template shares."""
+"""Stands for the resources and the QoS class when an encoded pod is split into the pieces that its template shares."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 
 
 def _raw_struct(type_name: str, **read: object) -> type[msgspec.Struct]:
-    """Return a struct with the fields of an API type, each left raw if `read` has no type for it."""
+    """Return a struct with the fields of an API type. The keyword arguments type fields; all others stay raw JSON."""
     fields = [(name, read.get(name, msgspec.Raw), _NOTHING) for name in shape_of(_CORE + type_name).fields]
     return msgspec.defstruct(type_name, fields, forbid_unknown_fields=True, omit_defaults=True)
 
@@ -83,7 +83,7 @@ else:
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """The pod of a create request."""
+    """The body of a pod's create request, with spec and status as raw JSON."""
 
     metadata: Document
     spec: msgspec.Raw
@@ -100,9 +100,9 @@ class _Amounts(msgspec.Struct, frozen=True, gc=False):
     """The resources of a container.
 
     Attributes:
-        stored: as stored, encoded.
-        outline: the names of the limits and requests, which determine the fields that a client owns.
-        qos_class: the quality of service of a pod that has only this container.
+        stored: the resources as stored, in JSON.
+        outline: the names of the limits and requests in JSON, which determine the fields that a client owns.
+        qos_class: the QoS class of a pod that has only this container.
     """
 
     stored: bytes
@@ -111,11 +111,11 @@ class _Amounts(msgspec.Struct, frozen=True, gc=False):
 
 
 class _CutSpec(msgspec.Struct, frozen=True, gc=False):
-    """The spec and the status of a create request, without the resources of containers.
+    """The spec and status of a create request, without the resources of containers.
 
     Attributes:
         key, amounts: see `PodCreate`.
-        colons: the number of colons that they have if no key is sent twice.
+        colons: the number of colons in spec and status if no key occurs twice.
     """
 
     key: tuple[bytes, ...]
@@ -124,12 +124,12 @@ class _CutSpec(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodCreate(msgspec.Struct, frozen=True):
-    """A create request of a pod that may be of a template.
+    """A create request of a pod that may belong to a template.
 
     Attributes:
-        key: what all pods of the template send alike.
+        key: the template's key: spec without resources, status, and the outlines of the resources.
         metadata: the metadata as sent.
-        amounts: the resources of the containers that have some.
+        amounts: the resources of those containers that have any, in order.
     """
 
     key: tuple[bytes, ...]
@@ -141,10 +141,10 @@ class _Template(msgspec.Struct, frozen=True):
     """The common parts of the pods of one template.
 
     Attributes:
-        pieces: what is stored after the metadata, around the resources of each container and the quality of service.
-        qos_class: the quality of service of the containers whose resources are alike; None if there are none.
-        fields: the selectable fields.
-        owned: the encoded fields that a client owns, by the outline of the metadata.
+        pieces: the stored JSON after the metadata, split at the resources of each container and at the QoS class.
+        qos_class: the QoS class of the containers whose resources are the same in all pods; None if there are none.
+        fields: the values that field selectors can match.
+        owned: the JSON of the fields that a client owns, by the outline of the metadata.
         versions: the versions of the tables that admission reads.
     """
 
@@ -156,14 +156,14 @@ class _Template(msgspec.Struct, frozen=True):
 
 
 class PodTemplateCache:
-    """Creates pods of known templates.
+    """Creates pods from known templates.
 
     Args:
         backend: the backend of the API.
 
     Attributes:
-        created: the number of pods that were created from a known template.
-        known_specs: the number of requests whose spec and status were known, byte for byte.
+        created: the number of pods created from a known template.
+        known_specs: the number of requests whose spec and status had been sent before, byte for byte.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -173,13 +173,14 @@ class PodTemplateCache:
         self._limits = [table("limitranges"), table("resourcequotas")]
         self._templates: BoundedCache[tuple[bytes, ...], _Template] = BoundedCache(_MAX_TEMPLATES)
         self._sent = SeenKeys(_MAX_SENT_ONCE)
-        # By the bytes of spec and status: a create takes 250,000 instructions in the API instead of 289,000 (callgrind).
+        # Keyed by the bytes of spec and status. A create takes 250,000 instructions in the API, and 289,000 without
+        # (callgrind).
         self._specs: BoundedCache[tuple[bytes, bytes], _CutSpec] = BoundedCache(_MAX_SPECS)
         self._amounts: BoundedCache[bytes, _Amounts | None] = BoundedCache(_MAX_AMOUNTS)
         self.created = self.known_specs = 0
 
     def read(self, request: Request) -> PodCreate | None:
-        """Return what a request sends, or None if it cannot be of a template."""
+        """Return the parts of a create request, or None if its pod cannot belong to a template."""
         body = request.body
         if request.headers.get("content-type") != JSON or b"\\u003a" in body or b"\\u003A" in body:
             return None
@@ -199,13 +200,13 @@ class PodTemplateCache:
                 return None
             if spec.key in self._templates and len(found.spec) <= _MAX_SPEC_BYTES:
                 self._specs.keep(sent, spec)
-        # As long as all keys are counted, none was sent twice; see `bayplan.apiserver.codec.bodies`.
+        # A parsed object has fewer colons than the body if a key was sent twice; see `bayplan.apiserver.codec.bodies`.
         colons = 2 + bool(sent[1]) + bool(found.kind) + bool(found.api_version)
         colons += spec.colons + _encode(found.metadata).count(b":")
         return PodCreate(spec.key, found.metadata, spec.amounts) if colons == body.count(b":") else None
 
     def _cut_spec(self, sent: bytes, status: bytes) -> _CutSpec | None:
-        """Return the parts of a spec; None if it cannot be of a template."""
+        """Return the key and the resources in spec and status, or None if they cannot belong to a template."""
         try:
             spec = _read_spec(sent)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -228,7 +229,7 @@ class PodTemplateCache:
         return _CutSpec(key, amounts, colons + rest.count(b":"))
 
     def _amounts_of(self, sent: bytes) -> _Amounts | None:
-        """Return the resources of a container; None if they are unusual or invalid."""
+        """Return the cached resources of a container; None if `_read_amounts` does not accept them."""
         if sent in self._amounts:
             return self._amounts[sent]
         return self._amounts.keep(sent, _read_amounts(sent))
@@ -237,12 +238,12 @@ class PodTemplateCache:
         """Store a pod of a known template.
 
         Args:
-            info: a create of a pod.
-            sent: what the request sends.
+            info: the create request of a pod.
+            sent: the parts of the request.
             options: the options of the write.
 
         Returns:
-            The stored pod; None, without any effect, unless the regular path is certain to store the same.
+            The stored pod. None, without any effect, unless the regular path would certainly store the same.
         """
         template = self._templates.get(sent.key)
         if template is None or options.dry_run:
@@ -257,11 +258,11 @@ class PodTemplateCache:
         return None if owned is None else self._store(template, sent, metadata, owned, options)
 
     def _versions(self) -> tuple[int, ...]:
-        # Limit ranges differ by namespace: if there are any, nothing can be cached.
+        # The rules of limit ranges and quotas differ by namespace, so nothing is cached if there are any.
         return (sum([len(table) for table in self._limits]), *[table.version for table in self._admission])
 
     def _admits(self, info: RequestInfo, metadata: Document) -> bool:
-        """Return whether a pod with this metadata can be created, without warnings."""
+        """Return whether a pod with this metadata can certainly be created without warnings."""
         store = self._backend.store
         name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))
         if namespace is None or is_going(namespace) or store.get("pods", (info.namespace, name)) is not None:
@@ -304,12 +305,12 @@ class PodTemplateCache:
         return item
 
     def learn(self, info: RequestInfo, sent: PodCreate, written: Written) -> None:
-        """Cache the common parts of a pod that took the regular path, for later pods.
+        """Cache the common parts of a pod that took the regular path, if later pods can reuse them.
 
         Args:
-            info: the create of the pod.
-            sent: what the request sent.
-            written: the result.
+            info: the create request of the pod.
+            sent: the parts of the request.
+            written: the result of the write.
         """
         item, document, metadata = written.item, written.document, _metadata(info, sent.metadata)
         if item is None or written.warnings or metadata is None or self._sent.is_new(sent.key):
@@ -322,16 +323,16 @@ class PodTemplateCache:
             template.owned[outline_of(metadata)] = msgspec.Raw(_encode(entry["fieldsV1"]))
 
     def _template_of(self, sent: PodCreate, item: Item, document: Document) -> _Template | None:
-        """Return a new template from a stored pod; None if its pods have more in them that differs."""
+        """Return a new template from a stored pod; None if more than the resources of its pods can differ."""
         versions, status = self._versions(), part(document, "status")
-        # A pod with gates has a condition that contains the time.
+        # Scheduling gates add a condition to the status that contains the time.
         encoded, spec = [_encode(_decode(each or b"null")) for each in sent.key[:2]], part(document, "spec")
         if versions[0] or "conditions" in status or any(each in encoded[0] for each in _UNSUITABLE):
             return None
         if any(each.count(b":") != other.count(b":") for each, other in zip(encoded, sent.key, strict=False)):
-            return None  # A key was sent twice, which strict validation refuses.
+            return None  # A key was sent twice: strict validation rejects that.
         if _has_unknown_fields(sent):
-            return None  # Strict validation refuses them, and others are warned of them.
+            return None  # Strict validation rejects them, and other clients get warnings.
         containers = [
             {**each, "resources": _PLACEHOLDER} if each.get("resources") else each for each in parts(spec, "containers")
         ]
@@ -360,7 +361,7 @@ class PodTemplateCache:
 
 
 def _has_unknown_fields(sent: PodCreate) -> bool:
-    """Return whether spec or status have fields that the API does not know, at any depth."""
+    """Return whether spec or status have unknown fields at any depth, or cannot be decoded."""
     spec, status = (_decode(each or b"null") for each in sent.key[:2])
     for container in parts(spec, "containers"):
         if container.get("resources") == 0:
@@ -375,7 +376,11 @@ def _has_unknown_fields(sent: PodCreate) -> bool:
 
 
 def _metadata(info: RequestInfo, sent: Document) -> Document | None:
-    """Return the metadata of a pod to create, or None if anything about it is unusual."""
+    """Return the decoded metadata of a pod to create, or None if the pod must take the regular path.
+
+    That is the case for rare or unknown fields, invalid values, a namespace other than the request's, and annotations
+    that affect validation or warnings.
+    """
     if not sent.keys() <= _ORDINARY:
         return None
     unknown = Unknown()
@@ -392,7 +397,7 @@ def _metadata(info: RequestInfo, sent: Document) -> Document | None:
 
 
 def _encode_rest(template: _Template, amounts: list[_Amounts]) -> bytes:
-    """Return what is stored of a pod after its metadata."""
+    """Return the stored JSON of a pod after its metadata."""
     qos_classes = {each.qos_class for each in amounts}
     if template.qos_class is not None:
         qos_classes.add(template.qos_class)
@@ -406,7 +411,11 @@ def _encode_rest(template: _Template, amounts: list[_Amounts]) -> bytes:
 
 
 def _read_amounts(sent: bytes) -> _Amounts | None:
-    """Return the resources of a container, as decoding, defaults and validation leave them; None if something is unusual."""
+    """Return a container's resources after decoding and defaults, or None if its pod must take the regular path.
+
+    That is the case for invalid resources, fields other than limits and requests, empty or null values, repeated keys,
+    and amounts that cause a warning.
+    """
     value = _decode(sent)
     if type(value) is not dict or not value or not value.keys() <= _AMOUNTS:
         return None

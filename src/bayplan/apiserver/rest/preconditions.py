@@ -1,4 +1,4 @@
-"""Preconditions of a write on the uid of the stored object, with etcd's message for one that fails."""
+"""Preconditions of a write on the uid of the stored object, and upstream's storage error if one fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from bayplan.base.plain_data import Document, part
 
 
 def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document, *, dry_run: bool = False) -> None:
-    """Raise if the object is a different one with the same name.
+    """Raise if the stored object has a different uid, because it was deleted and another was created with its name.
+
+    Args:
+        resource: the resource.
+        info: the request.
+        wanted: the required uid; empty for any.
+        old: the stored object, or an empty document if it does not exist.
+        dry_run: whether the write is a dry run, for the message.
 
     Raises:
         ApiError: the uid differs.
@@ -27,11 +34,11 @@ _PREFIXES = {
     "services": "services/specs",
     "networking.k8s.io/ingresses": "ingress",
 }
-"""Tables whose keys in etcd don't begin with the name of the resource."""
+"""Prefixes of etcd keys that differ from the resource name, by table."""
 
 
 def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str, *, dry_run: bool = False) -> str:
-    """Return etcd's message for an unexpected uid."""
+    """Return the message of upstream's storage layer for a uid that differs from the required one."""
     place = f"{info.namespace}/{info.name}" if info.namespace else info.name
     extension = resource.custom is not None or resource.group == "apiextensions.k8s.io"
     prefix = resource.table if extension else _PREFIXES.get(resource.table, resource.name)

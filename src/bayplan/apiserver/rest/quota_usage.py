@@ -1,6 +1,7 @@
 """Admission by resource quotas: add the usage of a write to the status of its namespace's quotas, or reject the write.
 
-The quota controller (`bayplan.apiserver.bridge.quota_controller`) fills in the status and releases the usage of deleted objects.
+The quota controller (`bayplan.apiserver.bridge.quota_controller`) fills in the status, and subtracts the usage of
+deleted objects.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _BY_TABLE = ("pods", "services", "persistentvolumeclaims")
 
 
 def charge(backend: Backend, context: Context, document: Document, before: Document | None) -> None:
-    """Charge the usage of a write to quotas, unless it is a dry run.
+    """Add the usage of a write to the quotas of its namespace. A dry run is only checked.
 
     Args:
-        backend: the API's backend.
+        backend: the backend of the API.
         context: the context of the write.
-        document: the valid document to store.
-        before: the previous object, None for a create.
+        document: the valid object to store.
+        before: the current object, None for a create.
 
     Raises:
         ApiError: the write exceeds a quota.
@@ -70,7 +71,7 @@ def _counts_update(context: Context, document: Document, before: Document) -> bo
 
 
 def usage_of(resource: Resource, document: Document) -> Usage:
-    """Return the usage of an object."""
+    """Return the quota usage of an object."""
     spec = part(document, "spec")
     if resource.table == "pods":
         return pod_usage(pod_amounts(document))
@@ -89,7 +90,7 @@ def usage_of(resource: Resource, document: Document) -> Usage:
 
 
 def store_used(backend: Backend, quota: Document, used: dict[str, str]) -> None:
-    """Store new used amounts in the status of a quota."""
+    """Store a quota with these `used` amounts in its status, keyed by resource."""
     resource = backend.registry.by_table()[QUOTAS]
     metadata = dict(part(quota, "metadata"))
     new = {**quota, "metadata": metadata, "status": {**part(quota, "status"), "used": dict(sorted(used.items()))}}

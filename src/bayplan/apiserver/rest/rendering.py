@@ -1,4 +1,4 @@
-"""Rendering of objects and lists to bodies: JSON or YAML; whole objects, tables, or metadata only."""
+"""Rendering of objects and lists as bodies: JSON, YAML or protobuf; whole objects, tables, or metadata only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def encode_document(document: Document, form: Form) -> bytes:
     """Return a document as JSON, YAML or protobuf.
 
     Raises:
-        ApiError: its kind has no protobuf encoding.
+        ApiError: the kind of the document has no protobuf encoding.
     """
     if form.media_type == PROTOBUF:
         found = encode_object(document)
@@ -42,15 +42,15 @@ def encode_document(document: Document, form: Form) -> bytes:
 
 
 def render_error(problem: ApiError, form: Form) -> bytes:
-    """Return an error as a body."""
+    """Return an error as the body of a response."""
     return encode_document(problem.status(), form)
 
 
 def render_item(backend: Backend, resource: Resource, item: Item, form: Form, include: str = INCLUDE) -> bytes:
-    """Return an object as a body.
+    """Return a stored object as the body of a response.
 
     Raises:
-        ApiError: the format needs a table that does not exist.
+        ApiError: the kind has no table, or no protobuf encoding, in the requested format.
     """
     if form is PLAIN:
         return backend.encode(resource, item)
@@ -62,10 +62,10 @@ def render_item(backend: Backend, resource: Resource, item: Item, form: Form, in
 def render_document(
     backend: Backend, resource: Resource, document: Document, form: Form, include: str = INCLUDE
 ) -> Document:
-    """Return an object in a format, as a document.
+    """Return an object as the document that a format requires: whole, as a table, or metadata only.
 
     Raises:
-        ApiError: the format needs a table that does not exist.
+        ApiError: the format is a table that does not exist.
     """
     if form.kind == "Table":
         revision = str(part(document, "metadata").get("resourceVersion") or "")
@@ -77,17 +77,17 @@ def render_document(
 
 
 def refuse_list_form(resource: Resource, form: Form) -> None:
-    """Raise if the format is for a list and there is one object.
+    """Raise if the client requested a list kind for a single object.
 
     Raises:
-        ApiError: it is for a list.
+        ApiError: the requested kind is a list kind.
     """
     if form.wanted.endswith("List"):
         raise _not_acceptable(resource, form, "not a list", "")
 
 
 def _not_acceptable(resource: Resource, form: Form, what: str, suffix: str) -> ApiError:
-    """406: the client requested metadata of one object, and there is a list, or vice versa."""
+    """Return the error 406 of a request for a list kind that gets one object, or vice versa."""
     package = resource.group.partition(".")[0] or "core"
     text = f"you requested {form.wanted}, but the requested object is {what} (*{package}.{resource.kind}{suffix})"
     return ApiError(406, text)
@@ -99,15 +99,15 @@ def _partial(document: Document, version: str) -> Document:
 
 
 def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, include: str) -> bytes:
-    """Return a list as a body.
+    """Return a list as the body of a response.
 
     Raises:
-        ApiError: the format needs a table that does not exist.
+        ApiError: the client requested a kind that does not fit a list, or the format cannot encode it.
     """
     resource = info.resource
     metadata: Document = {"resourceVersion": str(page.revision)}
     if page.token or (resource.custom is not None and form.kind == ""):
-        # Lists of custom resources are untyped, so they show an empty value, too.
+        # Lists of custom resources are untyped, so their JSON includes the empty value.
         metadata["continue"] = page.token or ""
     if page.remaining is not None:
         metadata["remainingItemCount"] = page.remaining
@@ -117,7 +117,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
         items = [backend.encode_bare(resource, item) for item in page.items]
         if not items:
             return head + b"]}"
-        # A large list is copied only once.
+        # Join everything at once, so that a large list is copied only once.
         items[0] = head + items[0]
         items[-1] += b"]}"
         return b",".join(items)
@@ -141,7 +141,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
 def watch_form(
     backend: Backend, info: RequestInfo, form: Form, include: str = INCLUDE
 ) -> tuple[Callable[[Item], bytes], object]:
-    """Return the encoder for the objects of a watch, and a key that is equal for equal watches."""
+    """Return the encoder for the objects of a watch, and a key that is equal for watches with equal encoders."""
     resource = info.resource
     if form is PLAIN:
         return (lambda item: backend.encode(resource, item)), resource.api_version
@@ -155,14 +155,20 @@ def watch_form(
 
 
 def event_frame(kind: str, body: bytes, form: Form) -> bytes:
-    """Return an event of a watch."""
+    """Return an event of a watch as bytes.
+
+    Args:
+        kind: the type, such as "ADDED".
+        body: the encoded object.
+        form: the format of the watch.
+    """
     if form.media_type == PROTOBUF:
         return encode_event(kind, body)
     return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
 
 
 def _later_table(backend: Backend, resource: Resource, item: Item, form: Form, include: str) -> bytes:
-    """Return a table of a watch whose columns have already been sent."""
+    """Return a stored object as a table without column definitions, which only the first event of a watch has."""
     table = _table(backend, resource, item, form, include)
     return encode_document({**table, "columnDefinitions": None}, form)
 
@@ -177,10 +183,10 @@ def _table(backend: Backend, resource: Resource, item: Item, form: Form, include
 
 
 def included(query_value: str | None) -> str:
-    """Return the part of the objects that the rows of a table include.
+    """Return the value of `includeObject`: the part of each object that a table's rows include.
 
     Raises:
-        ApiError: there is no such option.
+        ApiError: the value is unknown.
     """
     found = include_policy(query_value)
     if not found:

@@ -1,4 +1,4 @@
-"""Reviews of tokens and of access: answered, never stored. Every user is allowed everything.
+"""Token reviews and access reviews: answered, never stored. Every user is allowed everything.
 
 Sources: pkg/registry/authorization, pkg/registry/authentication, pkg/apis/authorization/validation of v1.36.3.
 """
@@ -27,10 +27,10 @@ _RULES: Document = {
 
 
 def review(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Answer a review.
+    """Return the review in a request with its result in `status`.
 
     Raises:
-        ApiError: it is invalid, or reviews of this kind are not supported.
+        ApiError: the review is invalid, or reviews of this kind are not supported.
     """
     resource = info.resource
     options = write_options(request, "CreateOptions")
@@ -71,7 +71,7 @@ def _set_managers(backend: Backend, info: RequestInfo, document: Document, optio
 
 
 def _causes(name: str, metadata: Document, spec: Document) -> list[Cause]:
-    """Return the errors of an access review."""
+    """Return the validation errors of an access review."""
     causes: list[Cause] = []
     of_resource, of_path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if of_resource is not None and of_path is not None:
@@ -93,7 +93,7 @@ def _causes(name: str, metadata: Document, spec: Document) -> list[Cause]:
 
 
 def _local_causes(namespace: str, of_resource: object, of_path: object) -> list[Cause]:
-    """Return the errors of a review of access to one namespace."""
+    """Return the validation errors that only a LocalSubjectAccessReview can have."""
     causes: list[Cause] = []
     if isinstance(of_resource, dict) and (of_resource.get("namespace") or "") != namespace:
         wanted = go_value(of_resource.get("namespace") or "")
@@ -105,6 +105,6 @@ def _local_causes(namespace: str, of_resource: object, of_path: object) -> list[
 
 
 def _attributes(of_path: object) -> str:
-    """Return the attributes of a path as Go prints its internal struct."""
+    """Return the attributes of a non-resource path as Go prints its internal struct."""
     found = of_path if isinstance(of_path, dict) else {}
     return go_value({"Path": found.get("path") or "", "Verb": found.get("verb") or ""})

@@ -1,6 +1,8 @@
-"""Subresources that need a running container: an error with the reason; the log lists the pod's lifecycle.
+"""Subresources that need a running container.
 
-If nodes have their own kubelets, the server cannot reach them, and the responses are upstream's for an unreachable node.
+The log lists the pod's lifecycle; the others return an error that says why.
+
+If nodes have real kubelets, the server cannot reach them, and the responses are upstream's for an unreachable node.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ _ACTIONS = {
 
 
 def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
-    """Handle a request to a running container: its log is the lifecycle of the pod.
+    """Return the lifecycle of a pod as its log.
 
     Raises:
         ApiError: the subresource is not the log, or the object or container does not exist.
@@ -70,7 +72,12 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
 
 
 class _LogOptions(NamedTuple):
-    """The options of a log: the number of last lines, and the number of bytes."""
+    """The options of a log.
+
+    Attributes:
+        tail: the maximum number of lines, counted from the end; None for all.
+        limit: the maximum number of bytes; None for all.
+    """
 
     tail: int | None = None
     limit: int | None = None
@@ -94,7 +101,7 @@ def _log_options(info: RequestInfo, request: Request) -> _LogOptions:
     elif seconds is not None and seconds < 1:
         causes.append(invalid_value("sinceSeconds", str(seconds), "must be greater than 0"))
     if query.get("stream"):
-        # The gate PodLogsQuerySplitStreams is off.
+        # The feature gate PodLogsQuerySplitStreams is disabled.
         causes.append(forbidden_value("stream", "may not be specified"))
     if causes:
         raise invalid("PodLogOptions", "", info.name, causes)
@@ -102,7 +109,7 @@ def _log_options(info: RequestInfo, request: Request) -> _LogOptions:
 
 
 def _unreachable(backend: Backend, info: RequestInfo) -> ApiError:
-    """Return why a Service, given as NAME, NAME:PORT or SCHEME:NAME:PORT, is unreachable."""
+    """Return upstream's error for a Service, given as NAME, NAME:PORT or SCHEME:NAME:PORT, that has no endpoints."""
     pieces = info.name.split(":")
     if len(pieces) > 3:
         return bad_request(f"invalid service request {quote(info.name)}")
@@ -124,7 +131,7 @@ def _tail(lines: list[str], count: int | None) -> list[str]:
 
 
 def _check_container(pod: Document, container: str) -> None:
-    """Raise if the pod does not have the container, in upstream's words; with several containers, a name is required."""
+    """Raise upstream's error if the pod lacks the container, or if it has several containers and no name is given."""
     spec, name = part(pod, "spec"), part(pod, "metadata").get("name")
     groups = ("initContainers", "containers", "ephemeralContainers")
     names = [str(each.get("name")) for group in groups for each in parts(spec, group)]
@@ -135,7 +142,7 @@ def _check_container(pod: Document, container: str) -> None:
 
 
 def life_of(backend: Backend, pod: Document) -> list[tuple[str, str]]:
-    """Return the lifecycle of a pod, with times, in order: created, scheduled, started, ended, and its events."""
+    """Return the lifecycle of a pod as pairs of time and text, sorted by time: status changes, and its events."""
     metadata, status = part(pod, "metadata"), part(pod, "status")
     node = part(pod, "spec").get("nodeName")
     found: list[tuple[object, str]] = [(metadata.get("creationTimestamp"), "created")]

@@ -1,4 +1,4 @@
-"""The scale subresource: get, update, patch and apply of an object's number of replicas."""
+"""The scale subresource: get, update, patch or apply the number of replicas of an object."""
 
 from __future__ import annotations
 
@@ -27,26 +27,32 @@ from bayplan.objects.selectors import quote
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Paths of a kind, as lists of field names."""
+    """The paths, as tuples of field names, at which a kind stores what a Scale shows.
+
+    Attributes:
+        spec_path: the requested number of replicas.
+        status_path: the current number of replicas.
+        selector_path: the selector of the pods; empty if the kind has none.
+    """
 
     spec_path: tuple[str, ...] = ("spec", "replicas")
     status_path: tuple[str, ...] = ("status", "replicas")
     selector_path: tuple[str, ...] = ("spec", "selector")
 
     def spec_replicas(self, document: Document) -> int:
-        """Return the requested number of replicas."""
+        """Return the requested number of replicas, 0 if it is not set."""
         return _number(document, self.spec_path)
 
     def sets_replicas(self, document: Document) -> bool:
-        """Return whether the requested number of replicas is set."""
+        """Return whether an object sets the requested number of replicas."""
         return isinstance(part(document, *self.spec_path[:-1]).get(self.spec_path[-1]), int)
 
     def status_replicas(self, document: Document) -> int:
-        """Return the current number of replicas."""
+        """Return the current number of replicas, 0 if it is not set."""
         return _number(document, self.status_path)
 
     def selector(self, document: Document) -> object:
-        """Return the selector: a LabelSelector, a map of labels wrapped into one, or a string."""
+        """Return the selector as a LabelSelector (also for a plain map of labels) or a string; "" if there is none."""
         if not self.selector_path:
             return ""
         found = part(document, *self.selector_path[:-1]).get(self.selector_path[-1])
@@ -55,7 +61,7 @@ class Scale:
         return found or ""
 
     def with_replicas(self, document: Document, replicas: int) -> Document:
-        """Return a document with a different requested number of replicas."""
+        """Return a copy of the object with this requested number of replicas."""
         return _with(document, self.spec_path, replicas)
 
 
@@ -71,7 +77,7 @@ def _with(document: Document, path: tuple[str, ...], value: object) -> Document:
 
 
 def scale_paths(resource: Resource) -> Scale:
-    """Return the paths of a resource; for custom resources, they are in the definition."""
+    """Return the paths of a resource. A CustomResourceDefinition declares those of custom resources."""
     if resource.custom is None:
         return Scale()
     declared = part(resource.custom, "subresources", "scale")
@@ -84,15 +90,15 @@ def scale_paths(resource: Resource) -> Scale:
 
 _VERSION = "autoscaling/v1"
 _UNSET = -(2**31)
-"""The replicas that upstream assumes for a custom resource without the field."""
+"""Upstream's placeholder for the replicas of a custom resource that does not set them."""
 _SCALE = Target(_VERSION, "Scale", "io.k8s.api.autoscaling.v1.Scale")
 
 
 def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Get or change the requested number of replicas of an object.
+    """Return the Scale of an object, changed if the request is a write.
 
     Raises:
-        ApiError: the object does not exist, has been changed since, or the change is rejected.
+        ApiError: the object does not exist or has changed in the meantime, or the change is rejected.
     """
     resource = info.resource
     item = backend.store.get(resource.table, (info.namespace, info.name))
@@ -126,9 +132,9 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
     replicas = _admitted(backend, info, request, options, _checked(info, wanted, old), before)
     new = paths.with_replicas(old, replicas)
     field = _field(paths)
-    # Fields without a manager are not tracked later.
+    # If no manager owns the field, upstream does not start to track it.
     if not replicas:
-        # Zero replicas are encoded as an absent field, which has no owner.
+        # JSON omits zero replicas, and an absent field has no owner.
         managers = {who: replace(owned, fields=difference(owned.fields, field)) for who, owned in managers.items()}
         managers = {who: owned for who, owned in managers.items() if owned.fields}
     elif any(intersection(owned.fields, field) for owned in managers.values()):
@@ -139,7 +145,11 @@ def scale(backend: Backend, info: RequestInfo, request: Request) -> Document:
 
 
 def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
-    """Return the replicas of a valid Scale."""
+    """Return the replicas of a Scale after validating it.
+
+    Raises:
+        ApiError: the Scale is invalid, or is not for the current version of the object.
+    """
     resource, metadata = info.resource, part(wanted, "metadata")
     check_place(info, metadata)
     wanted["metadata"] = metadata
@@ -162,7 +172,7 @@ def _checked(info: RequestInfo, wanted: Document, old: Document) -> int:
 def _admitted(
     backend: Backend, info: RequestInfo, request: Request, options: WriteOptions, replicas: int, before: Document
 ) -> int:
-    """Return the replicas of a Scale after policies and webhooks."""
+    """Return the replicas of a Scale after policies and webhooks, which may change them."""
     asked: Document = {**before, "spec": {"replicas": replicas} if replicas else {}}
     asked = ask_about(backend, info, request, options, _SCALE, (asked, before))
     found = part(asked, "spec").get("replicas")
@@ -200,7 +210,7 @@ def _apply(
 
 
 def _field(paths: Scale) -> Node:
-    """Return the field of the requested number of replicas as a field set."""
+    """Return the field set that contains only the requested number of replicas."""
     field: Node = {}
     for name in reversed(paths.spec_path):
         field = {f"f:{name}": field}
@@ -210,7 +220,9 @@ def _field(paths: Scale) -> Node:
 def _owner(
     backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
 ) -> managed.Request:
-    """Return the write with the time of its manager's existing entry, which the API server keeps; new entries have no time.
+    """Return the write for field management, with the time of its manager's existing entry, or without a time.
+
+    Upstream does not update the time of the entry either. There is no time if the manager has no entry.
 
     Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
     """

@@ -1,4 +1,4 @@
-"""Selection of the items of a list or watch: namespace, name, labels, fields."""
+"""Selection of the items of a list or watch by namespace, name, labels and fields."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bayplan.objects.selectors import Requirement
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The selected items.
+    """The conditions that the items of a list or watch meet.
 
     Attributes:
-        namespace: the namespace, or empty for all.
-        name: the name, or empty for all.
+        namespace: the namespace, empty for all.
+        name: the name, empty for all.
         labels: the requirements on labels.
-        fields: the requirements on fields.
-        is_custom: whether a CustomResourceDefinition declares the fields; items do not store their values.
+        fields: the requirements on other fields.
+        is_custom: whether a CustomResourceDefinition declares the fields; items then do not store their values.
     """
 
     namespace: str = ""
@@ -31,12 +31,12 @@ class Selection(msgspec.Struct, frozen=True):
 
     @property
     def is_everything(self) -> bool:
-        """Whether there are no requirements on labels or fields."""
+        """Whether all items of the namespace, or all items if it is empty, are selected."""
         return not self.labels and not self.fields and not self.name
 
     @property
     def aspect(self) -> Aspect | None:
-        """The most selective value that all selected items have, or None if there is none."""
+        """The value that all selected items share and that excludes most others; None if everything is selected."""
         if self.name:
             return Aspect("name", "", self.name)
         for field in () if self.is_custom else self.fields:
@@ -70,7 +70,7 @@ def _value(item: Item, field: str, *, is_custom: bool) -> str:
 
 
 def selection(info: RequestInfo, options: ListOptions) -> Selection:
-    """Return the selection of a list or watch.
+    """Return the selection of a list or watch. Field requirements on name and namespace become `name` and `namespace`.
 
     Raises:
         ApiError: a selector cannot be parsed.

@@ -1,7 +1,7 @@
-"""Tokens of service accounts: created by the subresource ``token``, and verified by TokenReviews.
+"""Tokens of service accounts: created by the subresource ``token``, verified by TokenReviews.
 
-A token is a JSON Web Token with upstream's claims, signed by a key of this server (HS256; upstream uses RS256): it is valid
-until it expires or the server stops.
+A token is a JSON Web Token with upstream's claims, signed with a key of this server process (HS256; upstream uses
+RS256). It is valid until it expires or the server stops.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 def create_token(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Return a TokenRequest with its token.
+    """Return a TokenRequest with its token in `status`.
 
     Raises:
         ApiError: the service account or the bound object does not exist, or the request is invalid.
@@ -87,7 +87,9 @@ def _check_seconds(seconds: object) -> None:
 
 
 def _bound_object(backend: Backend, info: RequestInfo, reference: Document) -> dict[str, Document]:
-    """Return the object that a token is to be bound to, by the claim for its kind; nothing without a reference.
+    """Return the claims (name and uid, by kind) of the object that a token is bound to; empty without a reference.
+
+    A pod's node is added to the claims.
 
     Raises:
         ApiError: a token cannot be bound to the object.
@@ -158,7 +160,7 @@ _INVALID = "invalid bearer token"
 
 
 def _is_ours(token: str) -> bool:
-    """Return whether a token names this server as its issuer."""
+    """Return whether a token is a JSON Web Token that names this server as its issuer."""
     body = token.split(".")[1] if token.count(".") == 2 else ""
     try:
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -174,7 +176,7 @@ def review_token(backend: Backend, document: Document) -> Document:
     claims = _verified(backend, token)
     wanted = texts(spec, "audiences")
     if claims is None:
-        # A token of another issuer is not recognised at all; a token of this server is verified, and the error is reported.
+        # Upstream verifies only tokens of its own issuer, and then reports why that failed.
         unknown = (
             _INVALID if not _is_ours(token) else f"[{_INVALID}, service account token is not valid yet or has expired]"
         )
@@ -196,7 +198,10 @@ def review_token(backend: Backend, document: Document) -> Document:
 
 
 def _verified(backend: Backend, token: str) -> Document | None:
-    """Return the claims of a token that this server signed, that is valid now and whose service account exists."""
+    """Return the claims of a valid token, else None.
+
+    The token must be signed by this server and not expired, and its service account must still exist.
+    """
     text, _, signature = token.rpartition(".")
     if not hmac.compare_digest(signature.encode(), _signature(backend, text).encode()):
         return None

@@ -1,4 +1,4 @@
-"""Subresources with special behavior: binding and eviction."""
+"""Subresources of pods with special behavior: binding and eviction."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SUCCESS: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "stat
 
 
 def pods_resource(backend: Backend) -> Resource:
-    """Return the resource of pods."""
+    """Return the resource `pods` of v1."""
     found = backend.registry.find("", "v1", "pods")
     assert found is not None
     return found
@@ -48,10 +48,10 @@ def pods_resource(backend: Backend) -> Resource:
 
 
 def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Bind a pod to a node: through its subresource, or through the older resource ``bindings``.
+    """Bind a pod to a node, through the subresource `binding` or the older resource `bindings`, and return a Status.
 
     Raises:
-        ApiError: the pod does not exist, is bound, is being deleted, or has scheduling gates.
+        ApiError: the pod does not exist, is already bound, is being deleted, or has scheduling gates.
     """
     options = write_options(request, "CreateOptions")
     binding = decode_request(_BINDING, request, options.validation).document
@@ -89,7 +89,7 @@ def _assign(backend: Backend, info: RequestInfo, binding: Document, options: Wri
     _check_assignable(info, pod)
     node = str(part(binding, "target")["name"])
     part(pod, "spec")["nodeName"] = node
-    # The plugin PodTopologyLabels acts on the subresource, not on the older resource.
+    # The admission plugin PodTopologyLabels ignores the older resource.
     names = TOPOLOGY_LABELS if info.subresource and part(binding, "target").get("kind") == "Node" else ()
     _merge_metadata(backend, pod, metadata, node, names)
     status = pod["status"] = dict(part(old, "status"))
@@ -113,7 +113,7 @@ def _check_assignable(info: RequestInfo, pod: Document) -> None:
 
 
 def _merge_metadata(backend: Backend, pod: Document, binding: Document, node: str, names: tuple[str, ...]) -> None:
-    """Copy labels and annotations from the binding, and the node's topology labels."""
+    """Add the labels and annotations of a binding, and those labels of the node that `names` lists, to a pod."""
     found = backend.find("nodes", "", node)
     node_labels = part(found, "metadata", "labels") if found else {}
     topology = {name: node_labels[name] for name in names if name in node_labels}
@@ -128,7 +128,10 @@ def _merge_metadata(backend: Backend, pod: Document, binding: Document, node: st
 
 
 def set_condition(backend: Backend, status: Document, condition: Document) -> None:
-    """Set a condition in a pod's status, replacing a condition of the same type; its time changes only if its status does."""
+    """Add a condition to a pod's status, or replace that of the same type.
+
+    The transition time changes only with the status.
+    """
     conditions = list(parts(status, "conditions"))
     at = next((i for i, each in enumerate(conditions) if each.get("type") == condition["type"]), None)
     before = conditions[at] if at is not None else {}
@@ -147,10 +150,10 @@ def set_condition(backend: Backend, status: Document, condition: Document) -> No
 
 
 def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
-    """Delete a pod unless a disruption budget forbids it.
+    """Delete a pod unless a disruption budget forbids it, and return a Status.
 
     Raises:
-        ApiError: the pod does not exist, or a budget has no disruption left.
+        ApiError: the pod does not exist, or a budget allows no disruption.
     """
     options = write_options(request, "CreateOptions")
     eviction = decode_request(_EVICTION, request, options.validation).document
@@ -161,7 +164,7 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if wanted and options.dry_run and wanted != ["All"]:
         text = f"Non-matching dry-run options in request and content: [All] and [{' '.join(wanted)}]"
         raise ApiError(500, text, reason="")
-    # The options are not validated: an eviction goes to the store, not through the endpoint of deletions.
+    # Upstream passes the options to the store without the validation of the delete endpoint.
     deletion = read_delete_options(part(eviction, "deleteOptions"))
     deletion.dry_run = deletion.dry_run or options.dry_run
     resource = pods_resource(backend)
@@ -226,7 +229,11 @@ def _unhealthy_may_go(budget: Document) -> bool:
 
 
 def _decrement(backend: Backend, info: RequestInfo, budget: Document, *, dry_run: bool) -> None:
-    """Use one disruption of a budget and record the pod in it."""
+    """Subtract one from the disruptions that a budget allows, and list the pod as disrupted.
+
+    Raises:
+        ApiError: the budget allows no disruption, or its status is outdated.
+    """
     metadata, status = part(budget, "metadata"), dict(part(budget, "status"))
     name = str(metadata["name"])
     if _integer(status, "observedGeneration") < _integer(metadata, "generation"):
@@ -300,7 +307,7 @@ def _too_many(cause: str, retry: int = 0) -> ApiError:
 
 
 def _disrupt(backend: Backend, info: RequestInfo, pod: Document, options: DeleteOptions) -> None:
-    """Set the disruption condition of a pod, and delete it."""
+    """Set the condition DisruptionTarget of a pod, and delete the pod."""
     if not options.dry_run:
         status = dict(part(pod, "status"))
         text = "Eviction API: evicting"

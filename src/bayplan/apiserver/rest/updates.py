@@ -1,4 +1,4 @@
-"""The verb ``update``: PUT of an object or of its status."""
+"""The verb ``update``: PUT of an object or its status."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from bayplan.base.plain_data import Document, part
 
 
 def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOptions) -> Written:
-    """Replace an object, or create it if the kind allows that.
+    """Replace an object, or create it if its kind allows that.
 
     Args:
         backend: the backend of the API.
         info: the request.
-        new: the decoded and defaulted object, in the version of the request.
+        new: the decoded object with defaults, in the API version of the request.
         options: the options of the write.
 
     Raises:
-        ApiError: the object does not exist, has been changed since, or the change is rejected.
+        ApiError: the object does not exist or has changed in the meantime, or the change is rejected.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     metadata = part(new, "metadata")
@@ -44,10 +44,10 @@ def update(backend: Backend, info: RequestInfo, new: Document, options: WriteOpt
 
 
 def check_place(info: RequestInfo, metadata: Document) -> None:
-    """Check name and namespace of a changed object against the path; set missing ones.
+    """Raise if the name or namespace of a changed object differ from the path; set a missing namespace.
 
     Raises:
-        ApiError: the values differ.
+        ApiError: the values differ, or the name is missing.
     """
     name = metadata.get("name") or ""
     if info.resource.namespaced:
@@ -64,7 +64,7 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
 
 
 def check_namespace(info: RequestInfo, metadata: Document) -> None:
-    """Check the namespace of an object against the path.
+    """Raise if an object has a namespace that differs from the path.
 
     Raises:
         ApiError: the values differ.
@@ -76,7 +76,10 @@ def check_namespace(info: RequestInfo, metadata: Document) -> None:
 def managers_after(
     backend: Backend, info: RequestInfo, old: Document, new: Document, options: WriteOptions
 ) -> managed.Managers:
-    """Return the managers after an update or a patch; entries that the writer sent count if they can be decoded."""
+    """Return the field managers after an update or a patch.
+
+    If the client sent `managedFields` that can be decoded, they replace the stored ones first.
+    """
     metadata = part(new, "metadata")
     sent = metadata.get("managedFields")
     if sent is None and isinstance(metadata, Emptied):
@@ -86,6 +89,6 @@ def managers_after(
         managers = managed.decode(sent) or ({} if sent in ([], [{}]) else managers)
     metadata.pop("managedFields", None)
     request = writing.ownership(backend, info, options)
-    # Fields that conversion adds, such as annotations for fields of newer versions, have owners, too.
+    # Conversion to the stored version can add fields, such as annotations, which have owners, too.
     shown = from_storage(info.resource, to_storage(info.resource, new))
     return managed.after_update(request, old, shown, managers, is_create=False)

@@ -22,7 +22,7 @@ _MAX_EACH = 256
 
 
 def deprecation_warning(info: RequestInfo) -> str:
-    """Return the warning for clients of a deprecated resource, or an empty list."""
+    """Return the warning for clients of a deprecated resource, or an empty string."""
     resource = info.resource
     if resource.custom is not None:
         return resource.deprecation
@@ -30,14 +30,17 @@ def deprecation_warning(info: RequestInfo) -> str:
 
 
 def delete_warnings(backend: Backend, info: RequestInfo, options: DeleteOptions) -> list[str]:
-    """Return the warning for a deletion without a propagation policy."""
+    """Return the kind's warning about deletions without a propagation policy, or an empty list if the policy is set."""
     if options.propagation or options.orphan is not None:
         return []
     return [backend.strategy(info.resource).delete_warning]
 
 
 def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the headers of warnings; if they are too long together, each is truncated, and the rest is omitted."""
+    """Return the headers of warnings.
+
+    If the total is too long, truncate each warning, and omit those beyond the limit.
+    """
     ordered = [text for text in dict.fromkeys(texts) if text]
     whole = [text for text in ordered if not _has_control_characters(text)]
     if sum(len(text) for text in whole) > _MAX_CHARACTERS:

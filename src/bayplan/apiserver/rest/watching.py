@@ -1,7 +1,8 @@
-"""The verb ``watch``: events since a revision, initial events, bookmarks, and the end.
+"""The verb ``watch``: initial events or events since a revision, bookmarks, and the reasons to end.
 
-A watch is a buffer that the store's listener fills and the connection drains. Each write is encoded once per format, and
-shared by all equal watches. If a client does not read, the watch ends when its buffer is full, and the client lists again.
+Each watch has a buffer, which the store's listener fills and the connection drains. Each write is encoded once per
+format and shared by all watches with this format. If a client does not read, its watch ends when the buffer is full,
+and the client has to list again.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ class Watch:
     """One watch.
 
     Args:
-        backend: the API's backend.
+        backend: the backend of the API.
         info: the request.
-        options: the start, timeout and bookmarks.
+        options: the start, the timeout, and whether to send bookmarks.
         form: the format of the objects in events.
-        request_timeout: seconds after which the client ends the request; 0 for never.
-        include: the part of its object that a row of a table includes.
+        request_timeout: the timeout of the request in seconds, if `options` has none; 0 for the default of 30 minutes.
+        include: the part of each object that a table's rows include.
 
     Attributes:
-        cut_off: set when the buffer is full.
+        cut_off: set when the buffer is full, which ends the watch.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Watch:
             self._stop()
 
     async def _begin(self) -> AsyncIterator[bytes]:
-        """Start listening, and yield existing events: initial items, or the writes since a revision."""
+        """Start listening to the store, and yield the initial objects or queue the writes since a revision."""
         store, options = self._backend.store, self._options
         since, initial = options.resource_version, options.send_initial_events
         wants_items = initial if initial is not None else not since
@@ -100,7 +101,7 @@ class Watch:
             self._seen = self._reported = store.revision
             waiting = store.settled(self._seen)
             if waiting is not None:
-                # Clients never receive a write that a crash could still lose.
+                # Wait until the items are durable: clients must not receive a write that a crash could still lose.
                 await waiting
             if items and self._is_for_lists:
                 self._ended = True
@@ -138,7 +139,7 @@ class Watch:
                 return
             if now >= next_bookmark:
                 next_bookmark = self._next_bookmark(now, deadline)
-                # All writes published to this table have been sent, or are not selected by this watch.
+                # This watch has sent or filtered out every published write of the table, so a bookmark may report it.
                 seen = max(self._seen, self._backend.store.table(self._resource.table).published)
                 if self._options.bookmarks and seen > self._reported:
                     yield self._bookmark(seen, farewell=False)
@@ -156,7 +157,7 @@ class Watch:
         return min(now + BOOKMARK_SECONDS, before_end)
 
     def _wake(self) -> None:
-        """Wake the connection, so that it checks the buffer and the clock."""
+        """Resume `_follow`, which then checks the buffer and the clock."""
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -174,7 +175,7 @@ class Watch:
         self._backend.store.unlisten(self._resource.table, self._token)
 
     def _on_gap(self) -> None:
-        """End the watch: it can't continue across a reset or a restored snapshot."""
+        """End the watch with an error: it cannot continue after the store was reset or a snapshot restored."""
         self._buffer.append(self._error(Compacted(self._seen, self._backend.store.revision)))
         self._ended = True
         self._wake()
@@ -193,7 +194,7 @@ class Watch:
 
     @property
     def _is_for_lists(self) -> bool:
-        """Whether the client requests a list kind, so that the watch ends with the first object."""
+        """Whether the client requested a list kind. Events have no lists, so the watch ends at the first object."""
         return self._form.wanted.endswith("List")
 
     def _push(self, write: Write, kind: str, item: Item) -> None:
@@ -205,13 +206,14 @@ class Watch:
         frame = None if self._first_table else write.frames.get(key)
         if frame is None:
             if kind == DELETED and write.old is not None and write.type != DELETED:
-                # An object that leaves the selection is sent in its old state, with the revision of the write that removed it.
+                # For the client, an object that leaves the selection is deleted: send its previous state with the
+                # write's revision.
                 item = _with_revision(write.old, write.revision)
             shared = not self._first_table
             try:
                 frame = self._frame_of(kind, item)
             except (CallsNeededError, ApiError):
-                # The client lists again, which can wait for conversions.
+                # End the watch: the client lists again, and lists can wait for conversions.
                 self._on_gap()
                 return
             if shared:
@@ -254,6 +256,9 @@ class Watch:
 
 
 def _with_revision(item: Item, revision: int) -> Item:
-    """Return an item with a different revision, which first occurs in its metadata."""
+    """Return a copy of an item with a different revision.
+
+    The first occurrence of the old revision in the JSON is in the metadata.
+    """
     old, new = b'"resourceVersion":"%d"' % item.revision, b'"resourceVersion":"%d"' % revision
     return msgspec.structs.replace(item, raw=item.raw.replace(old, new, 1), revision=revision)

@@ -1,7 +1,7 @@
 """Import of whole objects from another cluster, including their status, in one write.
 
-This combines two requests of the API, a create and a status update: watches see the object once, in its final state. So a
-running pod of the other cluster never appears as pending. Every error is that of one of the two requests.
+This combines a create and a status update. Watches see the object once, in its final state, so a running pod of the
+other cluster never appears as pending. All errors are those of the two requests.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from bayplan.base.plain_data import Document, part
 
 
 def create_whole(backend: Backend, info: RequestInfo, value: Mapping[str, object], options: WriteOptions) -> Written:
-    """Store a new object with its status; without a status, like a create.
+    """Store a new object with its status; without a status, behave like a create.
 
     Args:
         backend: the backend of the API.
         info: the create request.
         value: the object as a JSON value.
-        options: the options of the write; dry runs are ignored.
+        options: the options of the write; `dry_run` is ignored.
 
     Raises:
-        ApiError: the object or its status is rejected, or its name is taken; nothing is stored then.
+        ApiError: the object or its status is rejected, or its name is taken. Nothing is stored then.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     decoded = decode_value(target_of(resource), dict(value), [], options.validation)
@@ -54,11 +54,11 @@ def _with_status(
     managers: managed.Managers,
     options: WriteOptions,
 ) -> tuple[Document, managed.Managers]:
-    """Return a new object after an update of its status, and its managers."""
+    """Return a new object after an update of its status, and its field managers."""
     resource, strategy = info.resource, backend.strategy(info.resource)
     info = replace(info, verb="update", name=str(part(made, "metadata")["name"]), subresource="status")
     owner = writing.ownership(backend, info, options)
-    # Nothing else can change, so nothing else is compared.
+    # Only the status can change, so compare only the status.
     before: Document = {"status": made.get("status") or {}}
     managers = managed.after_update(owner, before, {"status": status}, managers, is_create=False)
     context = backend.context(resource, info.namespace, info.subresource)

@@ -1,4 +1,4 @@
-"""Creates and changes of objects: the steps that POST, PUT, PATCH and subresources share, in the API server's order."""
+"""Creates and changes of objects: the steps that all write verbs and subresources share, in kube-apiserver's order."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Written:
     """The result of a write.
 
     Attributes:
-        document: the object in the response, in the version of the request.
-        item: the stored item; None for a dry run, or if nothing changed.
-        created: whether it is new.
+        document: the object to return, in the API version of the request.
+        item: the stored item; None if nothing was stored (a dry run, or no change) or the object was removed.
+        created: whether the object is new.
         warnings: the warnings for the client.
     """
 
@@ -59,14 +59,17 @@ class Written:
 
 
 def zero_document(resource: Resource) -> Document:
-    """Return Go's zero object of a kind."""
+    """Return the object of a kind that Go creates before decoding: required fields with zero values.
+
+    Empty for custom resources.
+    """
     return resource.shape.zero() if resource.shape is not None else {}
 
 
 def ownership(
     backend: Backend, info: RequestInfo, options: WriteOptions, subresource: str | None = None
 ) -> managed.Request:
-    """Return the manager and its rules for a request."""
+    """Return a write as field management needs it: manager, time, and the fields that the subresource ignores."""
     name = info.subresource if subresource is None else subresource
     strategy = backend.strategy(info.resource)
     return managed.Request(
@@ -80,7 +83,7 @@ def ownership(
 
 
 def set_managers(document: Document, managers: managed.Managers) -> None:
-    """Set the managers of an object."""
+    """Set `managedFields` of an object, or remove the field if there are no managers."""
     metadata = part(document, "metadata")
     entries = managed.encode(managers)
     if entries:
@@ -98,25 +101,25 @@ def create(backend: Backend, info: RequestInfo, document: Document, options: Wri
     Args:
         backend: the backend of the API.
         info: the request.
-        document: the decoded and defaulted object, in the version of the request.
+        document: the decoded object with defaults, in the API version of the request.
         options: the options of the write.
 
     Raises:
-        ApiError: admission or validation rejects it, or its name is taken.
+        ApiError: admission or validation rejects the object, or its name is taken.
     """
     managers = begin_create(backend, info, document, options)
     return store_new(backend, info, document, managers, options)
 
 
 _SET_BY_SERVER = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
-"""Metadata of a new object that clients can't set."""
+"""Metadata fields that a client cannot set in a new object."""
 
 
 def begin_create(backend: Backend, info: RequestInfo, document: Document, options: WriteOptions) -> managed.Managers:
-    """Set the namespace of a new object, and return its managers, which are removed from the document.
+    """Set the namespace of a new object, remove fields that only the server sets, and return its field managers.
 
     Raises:
-        ApiError: its namespace does not exist, or differs from the request's.
+        ApiError: the namespace does not exist, is being deleted, or differs from the request's.
     """
     metadata = cast("Document", document.setdefault("metadata", {}))
     place(info, metadata)
@@ -131,7 +134,7 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
 def first_managers(
     owner: managed.Request, resource: Resource, document: Document, managers: managed.Managers
 ) -> managed.Managers:
-    """Return the managers of a new object, from the cache for a cached spec."""
+    """Return the field managers of a new object. Those of pods with a cached spec are cached, too."""
     spec = document.get("spec")
     if not isinstance(spec, RememberedSpec):
         return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
@@ -150,7 +153,7 @@ def first_managers(
 
 
 def outline_of(metadata: Document) -> bytes:
-    """Return the outline of metadata, which determines the fields that a client owns: field names, map keys, list items."""
+    """Return the parts of metadata that determine which fields a client owns: field names, map keys and list items."""
     return _encode([(name, _keys(value)) for name, value in metadata.items()])
 
 
@@ -161,7 +164,11 @@ def _keys(value: object) -> object:
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
-    """Set the namespace of an object to that of the request; raise if it has a different namespace."""
+    """Set the namespace of an object to that of the request.
+
+    Raises:
+        ApiError: the object has a different namespace, or a cluster-scoped object a different name.
+    """
     namespace = metadata.get("namespace") or ""
     if info.resource.namespaced:
         if namespace not in ("", info.namespace):
@@ -175,12 +182,12 @@ def place(info: RequestInfo, metadata: Document) -> None:
 
 
 def wrong_name(found: str, wanted: str) -> Exception:
-    """400: the name in the body differs from that in the path."""
+    """Return the error 400 for a name in the body that differs from that in the path."""
     return bad_request(f"the name of the object ({found}) does not match the name on the URL ({wanted})")
 
 
 def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
-    """Raise if the namespace does not exist, or is being deleted.
+    """Raise if the namespace of a request does not exist or is being deleted.
 
     Raises:
         ApiError: the namespace does not exist, or is being deleted.
@@ -205,7 +212,7 @@ def is_going(namespace: Item) -> bool:
 def store_new(
     backend: Backend, info: RequestInfo, document: Document, managers: managed.Managers, options: WriteOptions
 ) -> Written:
-    """Admit, prepare, validate and store a new object whose managers are known."""
+    """Admit, prepare, validate and store a new object with these field managers. A dry run is not stored."""
     made = new_object(backend, info, document, options, managers=managers)
     set_managers(made.document, managers)
     if not options.dry_run:
@@ -222,18 +229,18 @@ def new_object(
     managers: managed.Managers | None = None,
     imported: bool = False,
 ) -> Written:
-    """Return a new object to store, without managers: admitted, prepared and valid, with a free name.
+    """Return a new object to store, without field managers: admitted, prepared and valid, with a free name.
 
     Args:
         backend: the backend of the API.
         info: the request.
-        document: the decoded and defaulted object, in the version of the request.
+        document: the decoded object with defaults, in the API version of the request.
         options: the options of the write.
-        managers: the field managers that admission hooks receive.
-        imported: whether it is imported from another cluster with its status.
+        managers: the field managers that admission hooks see.
+        imported: whether the object is imported from another cluster with its status, without hooks.
 
     Raises:
-        ApiError: it is rejected.
+        ApiError: admission or validation rejects the object, or its name is taken.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     context = backend.context(resource, info.namespace, dry_run=options.dry_run, imported=imported, user=options.user)
@@ -275,13 +282,13 @@ def new_object(
 
 
 def show_as_stored(resource: Resource, document: Document) -> None:
-    """Convert an object to the form that storage would return."""
+    """Replace empty lists of an object by null, as a read from upstream's storage would return them."""
     if resource.shape is not None and not isinstance(document.get("spec"), RememberedSpec):
         drop_empty_lists(resource.shape, document)
 
 
 def create_causes(strategy: Strategy, context: Context, document: Document, metadata: Document) -> list[Cause]:
-    """Return the errors of the kind; if there are none, those of the metadata."""
+    """Return the validation errors of a new object and of its metadata."""
     rule, namespaced = strategy.name_check, context.resource.namespaced
     causes = check_metadata(metadata, namespaced, rule, standard=_wants_standard_finalizers(context.resource))
     causes += strategy.validate(context, document)
@@ -297,7 +304,7 @@ _ANY_FINALIZER = (
     "coordination.k8s.io",
     "node.k8s.io",
 )
-"""Groups whose kinds check metadata like custom resources: a finalizer may be any qualified name."""
+"""Groups whose kinds accept any qualified name as a finalizer, like custom resources."""
 
 
 def _wants_standard_finalizers(resource: Resource) -> bool:
@@ -305,13 +312,13 @@ def _wants_standard_finalizers(resource: Resource) -> bool:
 
 
 def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
-    """Raise ApiError if there are errors."""
+    """Raise ApiError 422 with these validation errors if there are any."""
     if causes:
         raise invalid(resource.kind, kind_group(resource), str(metadata.get("name") or ""), causes)
 
 
 def kind_group(resource: Resource) -> str:
-    """Return the group in errors about a kind; for an event always the core group."""
+    """Return the group that errors about a kind show: always the core group for events."""
     return "" if resource.table == "events" else resource.group
 
 
@@ -327,10 +334,10 @@ def _free_name(backend: Backend, resource: Resource, namespace: str, prefix: str
 
 
 def check_version(resource: Resource, info: RequestInfo, new: Document, old: Document, *, required: bool) -> None:
-    """Check the resource version of a change against that of the object; a missing one means the latest.
+    """Raise if a change is based on an old version of the object. Without a version, it applies to the current one.
 
     Raises:
-        ApiError: the object has been changed since, or the kind requires a version.
+        ApiError: the object has changed in the meantime, or the kind requires a version.
     """
     wanted = part(new, "metadata").get("resourceVersion") or ""
     current = part(old, "metadata").get("resourceVersion")
@@ -357,14 +364,14 @@ def change(
     *,
     admitted: bool = False,
 ) -> Written:
-    """Prepare, validate and store a change whose managers are known.
+    """Prepare, validate and store a changed object, or remove it if it was only waiting for its last finalizer.
 
     Args:
         backend: the backend of the API.
         info: the request; its subresource determines which parts may change.
-        old: the current object, in the version of the request.
-        new: the new object.
-        managers: the managers after the change.
+        old: the current object, in the API version of the request.
+        new: the changed object.
+        managers: the field managers after the change.
         options: the options of the write.
         admitted: whether admission has already run.
 
@@ -409,8 +416,8 @@ def change(
         _keep(part(new, "metadata"), part(old, "metadata"), "resourceVersion")
         return Written(new, None, False, warnings)
     if deletes_now(resource.table, new, old):
-        # A write that removes the last finalizer returns the object in its last version.
-        # The store removes the previous version: no event has the last change.
+        # The response to a write that removes the last finalizer shows the new object with the old version. The store
+        # removes the previous state, so no event shows this change.
         version = part(old, "metadata")["resourceVersion"]
         backend.remove(resource, {**old, "metadata": dict(part(old, "metadata"))})
         part(new, "metadata")["resourceVersion"] = version
@@ -419,7 +426,10 @@ def change(
 
 
 def _metadata_causes(strategy: Strategy, context: Context, metadata: Document, before: Document) -> list[Cause]:
-    """Return the errors of a metadata change. Upstream's kinds check metadata again, so a cause is listed several times."""
+    """Return the errors of a metadata change.
+
+    Kinds repeat the check as upstream does, so errors can occur several times.
+    """
     resource = context.resource
     updates = check_metadata_update(metadata, before)
     causes, standard = list(updates), _wants_standard_finalizers(resource)
@@ -450,7 +460,7 @@ def _keep_identity(new: Document, old: Document) -> None:
 
 
 def is_same(new: Document, old: Document) -> bool:
-    """Return whether a change affects only the times of managers."""
+    """Return whether two objects are equal except for the times of field managers."""
     if new == old:
         return True
     timeless_new, timeless_old = _timeless(new), _timeless(old)
@@ -467,7 +477,7 @@ def _timeless(document: Document) -> Document:
 
 
 def deletes_now(table: str, new: Document, old: Document) -> bool:
-    """Return whether a change removes the last reason to delay a deletion."""
+    """Return whether a change removes the last finalizer of a terminating object without a grace period."""
     metadata, before = part(new, "metadata"), part(old, "metadata")
     if texts(metadata, "finalizers") or not before.get("deletionTimestamp"):
         return False

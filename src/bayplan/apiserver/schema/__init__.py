@@ -1,1 +1,1 @@
-"""API schema of the pinned release: facts from Go, resources, discovery, OpenAPI documents."""
+"""Facts about the API of the pinned release: Go types, resources, table columns."""

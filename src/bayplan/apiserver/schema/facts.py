@@ -1,7 +1,7 @@
-"""Facts of the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, table columns.
+"""Facts about the API that its OpenAPI documents lack: fields of Go types, protobuf numbers, resources, table columns.
 
-`scripts/make_api_facts.py` generates the table `facts.msgpack.gz` in this package; it is loaded on first use. List
-types, merge keys, enums and required fields are in `bayplan.formats.schema`; both use the names of types in OpenAPI.
+`scripts/make_api_facts.py` generates `facts.msgpack.gz` in this package, which is loaded on first use. List types,
+merge keys, enums and required fields are in `bayplan.formats.schema`. Both use the type names of OpenAPI.
 """
 
 import gzip
@@ -17,18 +17,19 @@ TABLE = "facts.msgpack.gz"
 
 
 class GoField(msgspec.Struct, frozen=True, gc=False):
-    """One field of a Go struct.
+    """A field of a Go struct.
 
     Attributes:
         name: the name in JSON; empty for an embedded struct.
         number: the protobuf field number; 0 if the field has none.
         wire: the protobuf wire type as in the struct tag: `bytes`, `varint`, `fixed64`.
-        type: the name of the struct in OpenAPI, or Go's kind: `string`, `int32`, `int64`, `bool`, `float64`, `[]uint8`.
+        type: the name of the struct in OpenAPI, or Go's basic type: `string`, `int32`, `int64`, `bool`, `float64`,
+            `[]uint8`.
         go_type: the whole type as Go prints it, e.g. `*v1.PodSecurityContext`.
         containers: `pointer`, `list` and `map` around `type`, from the outside in.
-        omit_empty: whether an empty value is omitted.
-        omit_zero: whether a zero struct is omitted.
-        inline: whether the fields of `type` are part of the object itself.
+        omit_empty: whether JSON omits an empty value.
+        omit_zero: whether JSON omits a zero struct.
+        inline: whether the fields of `type` are part of the enclosing object.
     """
 
     name: str = ""
@@ -43,7 +44,10 @@ class GoField(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourceFacts(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """One entry of an APIResourceList, in the order of its fields there; a subresource is named `pods/status`."""
+    """An entry of an APIResourceList, with its fields in their order there.
+
+    A subresource has a name like `pods/status`.
+    """
 
     name: str
     singular_name: str
@@ -58,7 +62,7 @@ class ResourceFacts(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_
 
 
 class ColumnFacts(msgspec.Struct, frozen=True, gc=False):
-    """One column of a table; columns of priority 0 are shown without `-o wide`."""
+    """A column of a table. `kubectl get` shows columns of priority 0 without `-o wide`."""
 
     name: str
     type: str
@@ -68,15 +72,16 @@ class ColumnFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class ApiFacts(msgspec.Struct, frozen=True, gc=False):
-    """The complete table.
+    """All recorded facts.
 
     Attributes:
         version: the body of `/version`.
-        types: the fields of each type by its name in OpenAPI, in Go's order.
+        types: the fields of each type in Go's order, by the type's name in OpenAPI.
         kinds: the type of each kind, by a key like `apps/v1/Deployment`.
-        columns: the table columns, by a key like `apps.Deployment` (first label of the group, `core` for the core group).
+        columns: the table columns, by a key like `apps.Deployment` (first label of the group, `core` for the core
+            group).
         resources: the resources and subresources of each group version in order, by a path like `/apis/apps/v1`.
-        groups: the names of the groups, in the order of discovery.
+        groups: the names of the groups, in discovery order.
         paths: the paths that `/` lists.
         checks: the names of the checks of `livez` and `readyz`.
     """
@@ -93,10 +98,10 @@ class ApiFacts(msgspec.Struct, frozen=True, gc=False):
 
 @cache
 def api_facts() -> ApiFacts:
-    """Return the table; it is loaded from the package on first use.
+    """Return the recorded facts, which are loaded on first use.
 
     Raises:
-        InvariantError: the table in the package is damaged.
+        InvariantError: the file in the package is damaged.
     """
     packed = resources.files("bayplan.apiserver.schema").joinpath(TABLE).read_bytes()
     try:
@@ -108,14 +113,14 @@ def api_facts() -> ApiFacts:
 
 
 class PlacedField(msgspec.Struct, frozen=True, gc=False):
-    """A field of a struct, or of one that is embedded in it.
+    """A field of a struct, or of a struct embedded in it.
 
     Attributes:
-        position: among the fields of the struct; checks go in this order.
-        owner: OpenAPI's name of the struct that declares it.
+        position: its position among the fields of the struct, in which order checks run.
+        owner: the name in OpenAPI of the struct that declares the field.
         facts: the declared facts.
-        containers: ``list`` and ``map`` around the core.
-        is_struct: whether the core is a struct with fields.
+        containers: the ``list`` and ``map`` types around the innermost type.
+        is_struct: whether the innermost type is a struct with fields.
     """
 
     position: int
@@ -127,7 +132,7 @@ class PlacedField(msgspec.Struct, frozen=True, gc=False):
 
 @cache
 def placed_fields(type_name: str) -> Mapping[str, PlacedField]:
-    """Return the fields of a struct by name, embedded structs flattened; empty for a type that is not a struct."""
+    """Return the fields of a struct by JSON name, including those of embedded structs; empty for other types."""
     found: dict[str, PlacedField] = {}
     _place(type_name, found)
     return found

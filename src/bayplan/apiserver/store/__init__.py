@@ -1,1 +1,1 @@
-"""Resource-versioned documents under one revision counter: in memory, watched, optionally durable in SQLite."""
+"""The object store: items under one revision counter, with watches, in memory and optionally in an SQLite file."""

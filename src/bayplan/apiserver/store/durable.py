@@ -1,8 +1,9 @@
-"""Durability: writes go to an SQLite file in batches, by one thread; they are published when their batch is on disk.
+"""Durability: one thread writes batches to an SQLite file, and a write is published when its batch is on disk.
 
-While one batch is written, the next one collects (group commit), so that one fsync covers many writes. No acknowledged write is
-ever lost: responses and watch events wait for `settled`. The file holds one row per document, and the last revision if no row has
-it, so that revisions are never reused. It holds no history: watches from before a restart must list again.
+While one batch is written, the next one collects (group commit), so one fsync covers many writes. No acknowledged write
+is ever lost, because responses and watch events wait for `settled`. The file has one row per object, and a counter with
+the last revision, so that revisions are never reused even if the last write was a deletion. The file has no history:
+after a restart, watches of earlier revisions must list again.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ _ROWS_AT_ONCE = 100
 
 
 class DurableRecorder:
-    """The recorder of a store.
+    """Makes the writes of a store durable in an SQLite file.
 
     Args:
         path: the path of the SQLite file; created if it does not exist.
-        store: the store, which is filled from the file and records into it afterwards.
-        on_failure: the function to call on the loop when a write to disk fails: no further write can be acknowledged.
+        store: the empty store; it is filled from the file, and its writes are recorded from then on.
+        on_failure: called on the event loop when a write to disk fails. From then on, no write can be acknowledged.
 
     Raises:
-        InputError: the file cannot be used, see `open_store`; or a document in it is damaged.
+        InputError: the file cannot be used (see `open_store`), or an object in it is damaged.
     """
 
     def __init__(self, path: Path, store: Store, *, on_failure: Callable[[Exception], None]) -> None:
@@ -68,7 +69,10 @@ class DurableRecorder:
         store.recorder = self
 
     def record(self, write: Write) -> None:
-        """Add a write to the next batch. Without a running loop nothing is written before `flush`, and after `close` never."""
+        """Add a write to the next batch.
+
+        Without a running event loop, batches are only written by `flush`. After `close`, writes are ignored.
+        """
         if self._closed:
             return
         self._pending.append(write)
@@ -81,12 +85,12 @@ class DurableRecorder:
             loop.call_soon(self._hand_over, loop)
 
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
-        """Replace all documents, synchronously and atomically."""
+        """Replace all objects in the file, synchronously and atomically."""
         self.flush()
         self._writer.submit(self._rewrite, tables, revision).result()
 
     def settled(self, revision: int) -> asyncio.Future[None] | None:
-        """Return an awaitable until a revision is durable, or None if it is."""
+        """Return a future that is done when a revision is durable, or None if it already is."""
         if revision <= self._store.published:
             return None
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -97,7 +101,7 @@ class DurableRecorder:
         return future
 
     def flush(self) -> None:
-        """Write and publish all pending writes synchronously. For loading, for resets, and for the end."""
+        """Write and publish all pending writes synchronously, for loading, resets and shutdown."""
         if self._in_flight is not None:
             batch, writing = self._in_flight
             self._in_flight = None
@@ -109,7 +113,7 @@ class DurableRecorder:
             self._publish(batch)
 
     def close(self) -> None:
-        """Write all pending data, and close the file."""
+        """Write all pending data unless a write has failed, and close the file."""
         if self._failed is None:
             self.flush()
         self._closed = True
@@ -127,7 +131,7 @@ class DurableRecorder:
 
     def _written(self, batch: list[Write], writing: Future[None], loop: asyncio.AbstractEventLoop) -> None:
         if self._in_flight is None or self._in_flight[1] is not writing:
-            return  # A flush was faster.
+            return  # A flush has already published the batch.
         self._in_flight = None
         problem = writing.exception()
         if problem is not None:
@@ -156,14 +160,14 @@ class DurableRecorder:
                 future.set_result(None)
 
     def _write(self, batch: list[Write]) -> None:
-        # Only the last write of a key must be written to disk.
+        # The file has no history, so only the last write of each key in the batch counts.
         last: dict[tuple[str, str, str], Write] = {}
         for write in batch:
             last[(write.table, write.new.namespace, write.new.name)] = write
         gone = [key for key, write in last.items() if write.type == DELETED]
         kept = [row_of(write.table, write.new) for write in last.values() if write.type != DELETED]
         if not gone and len(kept) <= _ROWS_AT_ONCE:
-            # One statement is a transaction of its own. The last revision is in a row, so the counter need not store it.
+            # A single statement is a transaction. A row has the last revision, so the counter need not store it.
             self._put(kept)
             return
         with self._transaction():
@@ -185,7 +189,7 @@ class DurableRecorder:
             yield
 
     def _put(self, rows: list[Row]) -> None:
-        # Many rows per statement: between two statements the loop's thread takes Python's lock, and releases it late.
+        # Insert many rows per statement: between statements, the loop's thread may take the GIL and hold it for long.
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
             self._connection.execute(PUT + ", ".join([ROW] * len(some)), [value for row in some for value in row])
@@ -199,10 +203,10 @@ class DurableRecorder:
 
 
 def _read_all(connection: sqlite3.Connection, path: Path) -> tuple[dict[str, list[Item]], int]:
-    """Return all documents and the last revision.
+    """Return all items by table, and the last revision.
 
     Raises:
-        InputError: a checksum does not match.
+        InputError: a checksum does not match, or the file cannot be read.
     """
     items: dict[str, list[Item]] = {}
     damaged: list[str] = []
@@ -231,5 +235,5 @@ def _read_all(connection: sqlite3.Connection, path: Path) -> tuple[dict[str, lis
 
 
 def _text(value: bytes) -> str:
-    # A damaged name must not raise: its checksum does not match.
+    # Decoding a damaged name must not raise: `is_intact` reports it, because its checksum does not match.
     return value.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""One stored document, and one write of the store."""
+"""A stored object (item), and one write of the store."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ DELETED = "DELETED"
 
 
 class Item(msgspec.Struct, gc=False, frozen=True):
-    """A stored document. Immutable; a new revision is a new item.
+    """A stored object. Immutable: each write creates a new item.
 
     Attributes:
-        raw: the document as JSON, without kind and apiVersion, metadata first.
-        revision: the revision of the write that created the item; equal to its ``metadata.resourceVersion``.
-        namespace: empty for cluster-scoped documents.
+        raw: the object as JSON, metadata first, without kind and apiVersion.
+        revision: the revision of the write that created the item, which equals its ``metadata.resourceVersion``.
+        namespace: the namespace, empty for cluster-scoped objects.
         name: the name of the object.
         uid: the uid of the object.
         labels: the labels of the object.
-        fields: the values for field selectors, by name (``spec.nodeName``); without name and namespace.
+        fields: the values that field selectors can match, by path (``spec.nodeName``), except name and namespace.
     """
 
     raw: bytes
@@ -34,7 +34,7 @@ class Item(msgspec.Struct, gc=False, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Namespace and name: the order of lists."""
+        """Namespace and name, by which lists are sorted."""
         return (self.namespace, self.name)
 
 
@@ -43,11 +43,12 @@ class Write(msgspec.Struct, gc=False, frozen=True):
 
     Attributes:
         type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
-        table: name of the table.
+        table: the name of the table.
         revision: the revision of the write.
-        old: the item before; None if it was added.
-        new: the item after; for a deletion the last document, with the revision of the deletion.
-        frames: the encoded forms for watches, by their key, while the write is published; shared by all equal watches.
+        old: the previous item; None if the write added the object.
+        new: the new item; for a deletion, the last state of the object with the revision of the deletion.
+        frames: the encoded watch events of this write, by format; filled and shared by watches while the write is
+            published.
     """
 
     type: str

@@ -1,6 +1,6 @@
-"""Listeners of a table's writes: those of the whole table, and those of items with one value.
+"""Listeners to the writes of one table: to all of them, or only to those of items with a certain value.
 
-With fifty watches of one label each, the label of the written item selects the listeners; the others are not checked.
+If fifty watches select one label value each, only the watches of the written item's values are called.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ Listener = Callable[[Write], None]
 
 
 class Aspect(NamedTuple):
-    """A value that all items of interest to a listener have, before or after a write.
+    """A value that every item relevant to a listener has, before or after a write.
 
     Attributes:
-        source: ``label``, ``field``, ``name`` or ``namespace``.
-        key: the key of the label or field; empty otherwise.
+        source: the kind of value: ``label``, ``field``, ``name`` or ``namespace``.
+        key: the key of the label or the path of the field; empty otherwise.
         value: the required value.
     """
 
@@ -28,14 +28,14 @@ class Aspect(NamedTuple):
 
 
 class Listeners:
-    """The listeners of one table."""
+    """The listeners to the writes of one table."""
 
     def __init__(self) -> None:
         self._all: dict[int, Listener] = {}
         self._by_value: dict[tuple[str, str], dict[str, dict[int, Listener]]] = {}
 
     def add(self, token: int, listener: Listener, aspect: Aspect | None) -> None:
-        """Add a listener for all writes, or for writes to items with one value."""
+        """Add a listener to all writes, or only to writes of items that match the aspect before or after."""
         if aspect is None:
             self._all[token] = listener
         else:
@@ -43,7 +43,7 @@ class Listeners:
             values.setdefault(aspect.value, {})[token] = listener
 
     def discard(self, token: int) -> None:
-        """Remove a listener."""
+        """Remove the listener with this token, if there is one."""
         if self._all.pop(token, None) is not None:
             return
         for place, values in self._by_value.items():
@@ -56,7 +56,7 @@ class Listeners:
                     return
 
     def emit(self, write: Write) -> None:
-        """Call the listeners of a write."""
+        """Call the listeners that a write concerns."""
         if self._all:
             for listener in list(self._all.values()):
                 listener(write)
@@ -73,7 +73,7 @@ class Listeners:
 
 
 def _value(item: Item, source: str, key: str) -> str:
-    """Return an item's value; empty if it has none, which no aspect selects."""
+    """Return an item's value for an aspect, or "" if it has none. No aspect requires ""."""
     if source == "label":
         return item.labels.get(key, "")
     if source == "field":

@@ -1,7 +1,7 @@
-"""Pages of an SQLite file, read without SQLite: recovers whatever is readable in a damaged file.
+"""Reads the pages of an SQLite file without SQLite, to recover whatever is readable in a damaged file.
 
-SQLite stops at the first invalid page. Here each page is read by itself, so that the rows of all other pages are found,
-with their positions. The format is described at sqlite.org/fileformat2.html.
+SQLite stops at the first invalid page. This module reads each page separately, so it finds the rows of all intact pages
+and their positions. Source: the file format at sqlite.org/fileformat2.html.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Cell(msgspec.Struct, frozen=True):
     """A cell of a page.
 
     Attributes:
-        page, offset: the page of the cell, and its offset from the start of the file.
-        values: the values of its record; None if they cannot be decoded.
-        child: the page to the left of it, 0 for none.
-        overflow: the pages with the rest of its record.
+        page, offset: the number of the page, and the offset of the cell from the start of the file.
+        values: the values of the cell's record, empty if it has no record; None if they cannot be decoded.
+        child: the number of the child page left of the cell, 0 for none.
+        overflow: the numbers of the pages that contain the rest of the record.
     """
 
     page: int
@@ -43,11 +43,15 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Pages:
-    """The pages of a file, counted from 1.
+    """The pages of a file, numbered from 1.
 
     Args:
         data: the content of the whole file.
-        page_size: the expected page size, if the header of the file is invalid.
+        page_size: the page size in bytes to assume if the file header is invalid.
+
+    Attributes:
+        page_size: the page size in bytes.
+        count: the number of pages; the last one may be incomplete.
     """
 
     def __init__(self, data: bytes, page_size: int = 4096) -> None:
@@ -60,12 +64,12 @@ class Pages:
         self.count = -(-len(data) // self.page_size)
 
     def kind(self, page: int) -> int:
-        """Return the type of a page, or 0 if it belongs to no tree."""
+        """Return the type of a B-tree page, or 0 if the page is not one."""
         start, _ = self._bounds(page)
         return self._data[start] if 0 <= start < len(self._data) and self._data[start] in _TREES else 0
 
     def cells(self, page: int) -> Iterator[Cell]:
-        """Yield the cells of a page in order; a damaged cell has no values.
+        """Yield the cells of a page in order. A damaged cell has `values` None.
 
         Raises:
             PageError: the page itself is invalid.
@@ -89,11 +93,11 @@ class Pages:
                 yield Cell(page, offset, None, child)
 
     def last_child(self, page: int) -> int:
-        """Return the right-most child of a page, or 0 for a leaf."""
+        """Return the number of a page's right-most child, or 0 for a leaf."""
         return self._u32(self._bounds(page)[0] + 8) if self.kind(page) in _INTERIOR else 0
 
     def cell(self, page: int, offset: int, kind: int) -> Cell:
-        """Return the cell at an offset of the file.
+        """Return the cell at an offset from the start of the file.
 
         Raises:
             PageError, IndexError: there is no valid cell at the offset.
@@ -117,7 +121,7 @@ class Pages:
         return Cell(page, offset, _record(payload), child, tuple(overflow))
 
     def freelist(self) -> set[int]:
-        """Return the free pages, as far as that can be determined."""
+        """Return the numbers of the unused pages, as far as the list of them is intact."""
         found: set[int] = set()
         with suppress(PageError):
             trunk = self._u32(32)
@@ -132,7 +136,7 @@ class Pages:
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     def _bounds(self, page: int) -> tuple[int, int]:
-        """Return the offsets of a page's header and of the page."""
+        """Return the offset of a page's header and that of the page, which differ only for the first page."""
         base = (page - 1) * self.page_size
         return (base + _FILE_HEADER if page == 1 else base), base
 

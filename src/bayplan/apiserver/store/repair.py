@@ -1,4 +1,4 @@
-"""Check a store's file, and write its intact parts to a new one. The file itself is only read."""
+"""Checks a store's file, and writes its intact rows to a new file. The checked file is only read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bayplan.apiserver.store.write_ahead_log import lost_transactions
 from bayplan.base.errors import InputError
 
 REVISION_GAP = 1_000_000
-"""Added to the last known revision if the counter is lost: a revision must never be used twice."""
+"""Added to the last known revision if the counter is lost, so that no revision is used twice."""
 
 _MAX_CREDIBLE_FORMAT = 1000
 _COLUMNS = 8
@@ -43,13 +43,13 @@ Key = tuple[str, str, str]
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """One damaged part.
+    """One damaged part of a store.
 
     Attributes:
         what: the object (``secrets default/a``), or the part of the file.
-        page, offset: the position; 0 if unknown.
+        page, offset: the page number and the offset in the file; 0 if unknown.
         problem: the error.
-        is_lost: whether an object is lost.
+        is_lost: whether the damage loses an object.
     """
 
     what: str
@@ -60,12 +60,12 @@ class Damage(msgspec.Struct, frozen=True):
 
 
 class StoreReport(msgspec.Struct, frozen=True):
-    """The contents of a store, and its damage.
+    """The intact rows of a store, and its damage.
 
     Attributes:
-        rows: the intact rows, by key.
-        damage: the damaged parts, in the order of the file.
-        revision: the last used revision.
+        rows: the intact rows by (table, namespace, name).
+        damage: the damaged parts, in the order in which they were found.
+        revision: the last used revision, or a later one if that is unknown.
         size: the size of the file in bytes.
     """
 
@@ -81,10 +81,10 @@ class StoreReport(msgspec.Struct, frozen=True):
 
 
 def check_store(path: Path) -> StoreReport:
-    """Read as much of a store as possible, and report the damage.
+    """Return all readable rows of a store, and its damage.
 
     Raises:
-        InputError: the file does not exist, is locked, or is newer than this release.
+        InputError: the file does not exist, is in use, has a newer format, or is not a store.
     """
     if not path.is_file():
         raise InputError(f"{path}: no such file")
@@ -98,10 +98,10 @@ def check_store(path: Path) -> StoreReport:
 
 
 def repair_store(path: Path, out: Path) -> StoreReport:
-    """Write a new store with all intact documents; return the findings.
+    """Write the intact rows of a store to a new store, and return the report on the old one.
 
     Raises:
-        InputError: as for `check_store`; or the new file exists, or cannot be written.
+        InputError: see `check_store`; or the new file exists, or cannot be written.
     """
     if os.path.lexists(out):
         raise InputError("--out", where=str(out), got="a file that exists", wanted="a new file")
@@ -122,11 +122,11 @@ def repair_store(path: Path, out: Path) -> StoreReport:
 
 @contextmanager
 def _copy(path: Path) -> Iterator[tuple[Path, list[Damage]]]:
-    """Yield a copy of a store with its write-ahead log applied, and the damage that SQLite finds."""
+    """Yield the path of a copy of a store with its write-ahead log applied, and the damage that SQLite reports."""
     damage: list[Damage] = []
     with tempfile.TemporaryDirectory(prefix="bayplan-store-") as folder:
         copy = Path(folder) / "store"
-        # A store in use changes while it is copied.
+        # Reject a store in use, because it could change during the copy.
         _check_unlocked(path)
         shutil.copyfile(path, copy)
         log = path.with_name(f"{path.name}-wal")
@@ -160,10 +160,12 @@ def _copy(path: Path) -> Iterator[tuple[Path, list[Damage]]]:
 
 
 def _check_unlocked(path: Path) -> None:
-    """Raise if another process has the store open, by SQLite's own lock: opening it with SQLite would write files next to it.
+    """Raise if another process has the store open, which SQLite's lock on the file shows.
+
+    Opening the file with SQLite to find out would create files next to it.
 
     Raises:
-        InputError: it is locked.
+        InputError: the file is locked.
     """
     with path.open("rb") as file:
         try:
@@ -174,12 +176,13 @@ def _check_unlocked(path: Path) -> None:
 
 
 class _Reader:
-    """Reads rows page by page: first along the tree, then, if that is damaged, on unreferenced pages.
+    """Reads the rows of a file: by walking the tree, then, if that finds damage, from unreferenced pages.
 
     Attributes:
-        rows: the intact rows.
+        pages: the pages of the file.
+        rows: the intact rows by key.
         damage: the damaged rows and pages.
-        revision: the last used revision.
+        revision: the last used revision, or a later one if that is unknown.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -191,7 +194,7 @@ class _Reader:
         self._is_old = False
 
     def read(self) -> None:
-        """Read everything."""
+        """Read the file, and set `rows`, `damage` and `revision`."""
         roots = self._roots()
         counter = self._counter(roots.get("counter", 0))
         root = roots.get("documents", 0)
@@ -205,7 +208,7 @@ class _Reader:
         self.revision = max(last, counter) if counter is not None else last + REVISION_GAP
 
     def _roots(self) -> dict[str, int]:
-        """Return the root pages of the tables."""
+        """Return the number of each table's root page, by table name."""
         found: dict[str, int] = {}
         pending, seen = [1], set[int]()
         while pending:
@@ -232,7 +235,7 @@ class _Reader:
             self._seen.add(root)
             for cell in self.pages.cells(root):
                 values = cell.values or ()
-                # The id is the row number, which its record does not repeat.
+                # The column `id` is the rowid, which SQLite does not store in the record.
                 revision = values[1] if len(values) >= 2 else None
                 if not isinstance(revision, int):
                     continue
@@ -245,7 +248,7 @@ class _Reader:
         return None
 
     def _walk(self, page: int, depth: int) -> None:
-        """Read a page and its children."""
+        """Read a page and its children in key order."""
         if page in self._seen or not 0 < page <= self.pages.count or depth > 40:
             self.damage.append(Damage(self._between(), page, 0, "a reference to a page that is missing or used twice"))
             return
@@ -273,7 +276,10 @@ class _Reader:
         self.damage.append(Damage(self._name(cell.values), cell.page, cell.offset, problem))
 
     def _row(self, values: tuple[object, ...] | None) -> Row | None:
-        """Return the row of a record, or None if it is damaged or not a row."""
+        """Return the row in a record, or None if it is damaged or not a row.
+
+        Compute the checksum if the file is old.
+        """
         if values is None:
             return None
         if self._is_old and len(values) == _COLUMNS_WITHOUT_CHECKSUM:
@@ -290,12 +296,12 @@ class _Reader:
         return name_of(str(values[0]), str(values[1]), str(values[2]))
 
     def _between(self) -> str:
-        """Describe an object with a damaged key by the last intact key before it."""
+        """Describe the position of objects whose keys are damaged by the last intact key before them."""
         last = next(reversed(self.rows), None)
         return "objects at the beginning" if last is None else f"objects after {name_of(*last)}"
 
     def _read_orphans(self) -> None:
-        """Add rows of unreferenced pages, whose parents are damaged."""
+        """Add the rows of pages that are unreachable because their parent pages are damaged."""
         unused = self.pages.freelist()
         for page in range(1, self.pages.count + 1):
             if page in self._seen or page in unused or self.pages.kind(page) not in (INTERIOR_INDEX, LEAF_INDEX):
@@ -311,5 +317,5 @@ class _Reader:
 
 
 def name_of(table: str, namespace: str, name: str) -> str:
-    """Return the name of an object in messages."""
+    """Return the table, namespace and name of an object as text for messages."""
     return f"{table} {namespace}/{name}" if namespace else f"{table} {name}"

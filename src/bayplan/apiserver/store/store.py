@@ -1,11 +1,11 @@
-"""The store: tables of documents under one revision counter, with history, watches, snapshots, and an interface for durability.
+"""The store: tables of items under one revision counter, with history, watches, snapshots and optional durability.
 
-Only the thread of the event loop uses it, and nothing here waits: reading an item and committing its successor is one
-step, which makes optimistic locking safe. Every write to any table gets a new revision, and none is used
-twice. History is bounded by number and by bytes; a request for older revisions raises `Compacted`.
+Only the thread of the event loop uses the store, and no method waits. Reading an item and committing its successor is
+therefore one step, which makes optimistic locking safe. Every write to any table gets a new revision, and no revision
+is used twice. The history is limited in number and bytes; a request for older revisions raises `Compacted`.
 
-Controllers can run over this store: `bayplan.apiserver.store` stores documents, they work on typed objects, and their
-change events are made from the journal of writes (docs/adr/0009).
+The store holds encoded objects. Controllers work on typed objects, and get their change events from the history
+(`bayplan.apiserver.bridge`, docs/adr/0009).
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 class Compacted(Exception):
-    """History does not reach back to a revision.
+    """The history does not reach back to a revision.
 
     Attributes:
+        wanted: the requested revision.
         oldest: the oldest available revision.
     """
 
@@ -42,36 +43,37 @@ class Recorder(Protocol):
     """The component that makes writes durable (`bayplan.apiserver.store.durable`)."""
 
     def record(self, write: Write) -> None:
-        """Record a write; it is durable when the recorder has published it."""
+        """Record a write, and call `Store.publish` with it when it is durable."""
 
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
-        """Replace all records."""
+        """Replace all recorded objects by the contents of these tables."""
 
     def settled(self, revision: int) -> Awaitable[None] | None:
-        """Return an awaitable until a revision is durable, or None if it is."""
+        """Return an awaitable that is done when a revision is durable, or None if it already is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The documents at one point in time. Taking or restoring it takes as long as listing the tables."""
+    """The items of all tables at one revision. Taking or restoring a snapshot copies no items."""
 
     revision: int
     tables: Mapping[str, tuple[Mapping[Key, Item], list[Key]]]
 
 
 class Store:
-    """Documents of all resources.
+    """The stored objects of all resources.
 
     Args:
         max_writes: the maximum number of writes in the history.
-        max_bytes: the maximum size of the documents that only the history still holds, in bytes.
+        max_bytes: the maximum size in bytes of the items that only the history holds.
 
     Attributes:
         revision: the revision of the last write.
-        published: the revision of the last write that watches and lists may return; less than `revision` only while a write
-            waits for the disk.
-        compacted: the history starts after this revision.
-        epoch: counts compactions, resets and restores; a watch of an earlier epoch has a gap.
+        published: the revision of the last write that watches and lists may return. It is less than `revision` only
+            while writes wait for the disk.
+        compacted: the history contains the writes after this revision.
+        epoch: the number of restores, including resets; a watch of an earlier epoch has a gap.
+        recorder: makes writes durable; None for a store in memory.
     """
 
     def __init__(self, *, max_writes: int = MAX_WRITES, max_bytes: int = MAX_BYTES) -> None:
@@ -93,32 +95,32 @@ class Store:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def table(self, name: str) -> Table:
-        """Return a table; it is created on first use."""
+        """Return a table; create it on first use."""
         found = self._tables.get(name)
         if found is None:
             found = self._tables[name] = Table(name)
         return found
 
     def table_names(self) -> list[str]:
-        """Return the names of the non-empty tables, in the order of their creation."""
+        """Return the names of the non-empty tables in the order of their creation."""
         return [name for name, table in self._tables.items() if len(table)]
 
     def get(self, table: str, key: Key) -> Item | None:
-        """Return an item, or None."""
+        """Return an item, or None if it does not exist."""
         found = self._tables.get(table)
         return None if found is None else found.get(key)
 
     def between(self, table: str, namespace: str = "", *, start: str = "", at: int | None = None) -> list[Item]:
-        """Return items in the order of their keys, current or at a revision.
+        """Return items sorted by key, either the current ones or those at an earlier revision.
 
         Args:
-            table: name of the table.
+            table: the name of the table.
             namespace: the namespace, or empty for all.
-            start: the key to begin with (see `Table.between`).
+            start: the key to start at (see `Table.between`).
             at: the revision; None for the current one.
 
         Raises:
-            Compacted: the history does not reach back that far.
+            Compacted: the history does not reach back to the revision.
         """
         found = self.table(table)
         if at is None or at >= self.revision:
@@ -140,7 +142,7 @@ class Store:
         """Return the published writes to a table after a revision, oldest first.
 
         Raises:
-            Compacted: the history does not reach back that far.
+            Compacted: the history does not reach back to the revision.
         """
         if revision < self.compacted:
             raise Compacted(revision, self.compacted)
@@ -154,19 +156,19 @@ class Store:
         return found
 
     def written_after(self, revision: int) -> list[Write]:
-        """Return the writes to all tables after a revision in the history, durable or not, newest first.
+        """Return the writes to all tables after a revision, newest first, as far as the history has them.
 
-        For in-process writers that need the result of their write.
+        Includes writes that are not yet durable: for in-process writers that need the result of their own write.
         """
         return list(takewhile(lambda write: write.revision > revision, reversed(self._order)))
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def put(self, table: str, item: Item) -> Write:
-        """Store an item whose revision is the next one.
+        """Store an item whose revision is the next one, and return the write.
 
         Raises:
-            InvariantError: it has a different revision.
+            InvariantError: the item has a different revision.
         """
         self._check(item)
         found = self.table(table)
@@ -175,11 +177,11 @@ class Store:
         return self._commit(found, Write(ADDED if old is None else MODIFIED, table, item.revision, old, item, {}))
 
     def remove(self, table: str, last: Item) -> Write:
-        """Remove an item.
+        """Remove an item, and return the write.
 
         Args:
-            table: name of the table.
-            last: the final document, whose revision is the next one.
+            table: the name of the table.
+            last: the last state of the object, with the next revision.
 
         Raises:
             InvariantError: the item does not exist, or `last` has a different revision.
@@ -220,16 +222,19 @@ class Store:
     # --- watching -----------------------------------------------------------------------------------------------------
 
     def publish(self, write: Write) -> None:
-        """Publish a write. Called in the order of revisions: at once, or when it is durable."""
+        """Pass a write to the listeners.
+
+        The caller publishes in revision order: immediately, or when the write is durable.
+        """
         self.published = self.table(write.table).published = write.revision
         listeners = self._listeners.get(write.table)
         if listeners is not None:
             listeners.emit(write)
-            # All watches have received it: drop its frames, with which the history would take twice the memory.
+            # All watches have received the write. The history would take twice the memory with its frames.
             write.frames.clear()
 
     def settled(self, revision: int) -> Awaitable[None] | None:
-        """Return an awaitable until a revision may be published, or None if it may be."""
+        """Return an awaitable that is done when a revision may be published, or None if it already may."""
         if revision <= self.published or self.recorder is None:
             return None
         return self.recorder.settled(revision)
@@ -242,13 +247,13 @@ class Store:
         *,
         aspect: Aspect | None = None,
     ) -> int:
-        """Call a function for every published write to a table, and a second one if the history has a gap.
+        """Call a function for every published write to a table, and another one when the history gets a gap.
 
         Args:
-            table: name of the table.
-            listener: the function to call with each write.
-            on_gap: the function to call when the history has a gap.
-            aspect: the aspect of the relevant items; writes to other items may be skipped.
+            table: the name of the table.
+            listener: called with each write.
+            on_gap: called when a restore makes a gap in the history.
+            aspect: a value that all relevant items have; writes of other items are skipped. None for all writes.
 
         Returns:
             A token for `unlisten`.
@@ -259,15 +264,16 @@ class Store:
         return token
 
     def unlisten(self, table: str, token: int) -> None:
-        """Remove a listener."""
+        """Remove the listener with this token from a table."""
         if table in self._listeners:
             self._listeners[table].discard(token)
         self._on_gap.pop(token, None)
 
     def follow(self, follower: Callable[[Write], None], on_gap: Callable[[], None]) -> None:
-        """Call a function for every write to any table once it is committed, durable or not, and for each gap.
+        """Call a function for every committed write, durable or not, and another one for gaps in the history.
 
-        For components that share the store's process and lifetime (`bayplan.apiserver.bridge`); use `listen` to publish writes.
+        For components that share the store's process and lifetime (`bayplan.apiserver.bridge`). To show writes to
+        clients, use `listen`.
         """
         self._followers.append(follower)
         self._next_listener += 1
@@ -276,7 +282,7 @@ class Store:
     # --- history and snapshots ----------------------------------------------------------------------------------------
 
     def compact(self) -> None:
-        """Drop all history; later lists and watches of earlier revisions raise `Compacted`."""
+        """Drop the whole history. From then on, lists and watches of earlier revisions raise `Compacted`."""
         self.compacted = self.revision
         self._order.clear()
         self._bytes = 0
@@ -284,13 +290,13 @@ class Store:
             table.log.clear()
 
     def snapshot(self) -> Snapshot:
-        """Return a snapshot of the current documents."""
+        """Return a snapshot of the current items."""
         return Snapshot(self.revision, {name: table.freeze() for name, table in self._tables.items()})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Restore the documents of a snapshot; an empty one is a reset.
+        """Replace all items by those of a snapshot; an empty snapshot is a reset.
 
-        The revision increases, and watches end, because they can't continue across a restore; clients list again.
+        The revision increases. Watches cannot continue across a restore, so they end, and clients list again.
         """
         for name, table in self._tables.items():
             table.thaw(snapshot.tables.get(name, ({}, [])))
@@ -304,7 +310,7 @@ class Store:
             on_gap()
 
     def load(self, items: Mapping[str, list[Item]], revision: int) -> None:
-        """Fill an empty store with the durable documents, in the order of keys or not."""
+        """Fill an empty store with durable items in any order, and set the last revision."""
         for name, found in items.items():
             table = self.table(name)
             for item in sorted(found, key=lambda each: each.key):
@@ -312,10 +318,10 @@ class Store:
         self.revision = self.published = self.compacted = revision
 
     def check_invariants(self) -> None:
-        """Check the tables, the order of writes and the counters for consistency.
+        """Raise if the tables, the history and the counters are inconsistent.
 
         Raises:
-            InvariantError: the tables, writes or counters are inconsistent.
+            InvariantError: an inconsistency was found.
         """
         for table in self._tables.values():
             keys = [item.key for item in table.between("", "")]
@@ -331,6 +337,6 @@ class Store:
 
 
 def _bytes_held_by(write: Write) -> int:
-    """Return the size of the documents that a write in the history keeps in memory: replaced and deleted ones."""
+    """Return the size in bytes of the items that exist only because this write is in the history."""
     deleted = len(write.new.raw) if write.type == DELETED else 0
     return deleted if write.old is None else deleted + len(write.old.raw)

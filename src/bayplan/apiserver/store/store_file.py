@@ -1,4 +1,4 @@
-"""A store's file: its rows with their checksums, its permissions, and a message for each reason why it cannot be used."""
+"""The file of a durable store: rows and checksums, permissions, and a message for each reason why it is unusable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from bayplan.apiserver.store.write_ahead_log import lost_transactions
 from bayplan.base.errors import InputError
 
 FORMAT = 2
-"""Version of the file, in SQLite's `user_version`. Files of format 1, with the value 0 there, have no checksums."""
+"""Version of the file format, stored in SQLite's `user_version`.
+
+Files of format 1 have the value 0 and no checksums.
+"""
 
 APPLICATION_ID = 0x42617970  # "Bayp", to distinguish a store from another program's database.
 
@@ -42,7 +45,7 @@ _decode = msgspec.msgpack.Decoder(tuple[dict[str, str], dict[str, str]]).decode
 
 
 def row_of(table: str, item: Item) -> Row:
-    """Return the row of a document."""
+    """Return the row of an item, with its checksum."""
     facts = msgspec.msgpack.encode((item.labels, item.fields))
     key = f"{table}\0{item.namespace}\0{item.name}\0{item.revision}\0{item.uid}\0{len(facts)}\0".encode()
     checksum = zlib.crc32(item.raw, zlib.crc32(facts, zlib.crc32(key)))
@@ -50,7 +53,7 @@ def row_of(table: str, item: Item) -> Row:
 
 
 def is_intact(row: Sequence[object]) -> bool:
-    """Return whether a row is intact: values of the right types, and a matching checksum."""
+    """Return whether a row has values of the right types and a matching checksum."""
     if len(row) != len(_TYPES) or any(type(value) is not kind for value, kind in zip(row, _TYPES, strict=True)):
         return False
     table, namespace, name, revision, uid, facts, raw, checksum = row
@@ -61,14 +64,14 @@ def is_intact(row: Sequence[object]) -> bool:
 
 
 def item_of(row: Row) -> Item:
-    """Return the document of an intact row."""
+    """Return the item in an intact row."""
     _, namespace, name, revision, uid, facts, raw, _ = row
     labels, fields = _decode(facts)
     return Item(raw, revision, namespace, name, uid, labels, fields)
 
 
 def counter_checksum(revision: int) -> int:
-    """Return the checksum of the counter, which has the last revision."""
+    """Return the checksum of the counter for the revision in it."""
     return zlib.crc32(b"%d" % revision)
 
 
@@ -77,19 +80,24 @@ BUSY_TIMEOUT_S = 2.0
 _WHAT = "file of --store"
 _COMPANION = "file next to that of --store"
 PAGE_BYTES = 16 * 1024
-"""Page size of a new store. SQLite's usual 4 KiB have room for 1 KB of a row, and each larger row takes a page of its own:
-1.4 KB of an event took 4.7 KB of the file. Writes take the same processor time."""
+"""Page size of a new store.
+
+A page of SQLite's default 4 KiB holds at most 1 KB of a row, and the rest takes a separate page: an event of 1.4 KB
+took 4.7 KB of the file. Writes take the same CPU time with both sizes.
+"""
 _HEADER = 100
 _MAGIC = b"SQLite format 3\0"
 _log = logging.getLogger("bayplan.apiserver")
 
 
 def open_store(path: Path) -> sqlite3.Connection:
-    """Return an exclusive connection to a store; a new file has mode 0600, and an existing file is set to it.
+    """Return an exclusive connection to a store; create the file if it does not exist.
+
+    The mode of the file becomes 0600.
 
     Raises:
-        InputError: the file is damaged, truncated, read-only, locked, newer than this release or not a store; its folder is missing
-            or writable by everyone; or the disk is full. Each has its own message.
+        InputError: the file is damaged, truncated, read-only, locked, of a newer format, or not a store; its folder is
+            missing or writable by everyone; or the disk is full. Each has its own message.
     """
     _check_folder(path)
     try:
@@ -121,7 +129,7 @@ def _check_folder(path: Path) -> None:
 
 
 def _check_companion(path: Path) -> None:
-    """Raise if a name that SQLite opens is a link, or a file that another user may have planted."""
+    """Raise if one of SQLite's other files is a link, or a file that another user may have planted."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -135,9 +143,9 @@ def _check_companion(path: Path) -> None:
 
 
 def create_store(path: Path) -> None:
-    """Create an empty store, and rename it when complete: a killed start leaves no partial file."""
+    """Create an empty store under a temporary name and rename it: a killed process leaves no partial store."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    # SQLite gives its write-ahead log the mode of the file.
+    # SQLite copies the mode of the file to its write-ahead log.
     os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, MODE))
     try:
         connection = sqlite3.connect(partial, isolation_level=None)
@@ -151,7 +159,7 @@ def create_store(path: Path) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """Raise if the file is not an SQLite file, or is truncated."""
+    """Raise if the file is not a readable and writable SQLite file, or is truncated."""
     try:
         status = path.stat()
     except FileNotFoundError:
@@ -180,7 +188,10 @@ def _check_file(path: Path) -> None:
 
 
 def _restrict(path: Path) -> None:
-    """Set mode 0600 on a store of an earlier release, as it may contain Secrets."""
+    """Set mode 0600 on a store that others can read, because it may contain Secrets.
+
+    Earlier releases created such files.
+    """
     mode = path.stat().st_mode
     if mode & 0o077:
         _log.warning("%s could be read by others (%s); its mode is 0600 now", path, stat.filemode(mode))
@@ -196,7 +207,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=BUSY_TIMEOUT_S)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        # Overwrite deleted Secrets in the file.
+        # Overwrite deleted data, which may be Secrets, with zeros.
         connection.execute("PRAGMA secure_delete = ON")
         found, version = (
             connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
@@ -248,7 +259,7 @@ def _make(connection: sqlite3.Connection) -> None:
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Add checksums to the rows of a file of an earlier release."""
+    """Add checksums to all rows of a file of format 1."""
     connection.execute("BEGIN IMMEDIATE")
     with connection:
         for table in ("documents", "counter"):
@@ -271,7 +282,7 @@ def _upgrade(connection: sqlite3.Connection) -> None:
 
 
 def store_problem(problem: Exception, path: Path) -> InputError:
-    """Return the message for an error of SQLite, or of the system, about a store."""
+    """Return the InputError for an error of SQLite or of the operating system about a store."""
     if isinstance(problem, InputError):
         return problem
     if isinstance(problem, OSError):
@@ -311,7 +322,7 @@ def _os_problem(problem: OSError, path: Path) -> InputError:
 
 
 def _missing_pages(path: Path) -> tuple[int, int] | None:
-    """Return the size of a file and the size in its header, if the file is smaller."""
+    """Return the size of a file and the size that its header states, in bytes; None if the file is not smaller."""
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER)
@@ -337,7 +348,7 @@ def _damaged(path: Path, what: str) -> InputError:
 
 
 def damaged_rows(path: Path, names: list[str]) -> InputError:
-    """Return the message for damaged rows."""
+    """Return the InputError for rows with wrong checksums."""
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
     mismatches = "1 checksum mismatch" if len(names) == 1 else f"{len(names):,} checksum mismatches"
     return _damaged(path, f"{mismatches}: {shown}")

@@ -1,4 +1,4 @@
-"""The documents of one resource, in the order of lists, with the recent writes to them."""
+"""The items of one resource, sorted as in lists, and the recent writes to them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ _AFTER = "\U0010ffff"
 
 
 class Table:
-    """Items by key. Copies are made lazily: `freeze` returns the maps, and the next write copies them first.
+    """The items of one resource by key.
+
+    Copying is lazy: `freeze` returns the maps, and the next write copies them first.
 
     Attributes:
         name: the name of the table, e.g. ``pods`` or ``apps/deployments``.
         log: the recent writes, oldest first.
         published: the revision of the last published write.
-        version: changes with every write, so that data derived from the items can be cached.
+        version: increases with every write, for caches of data derived from the items.
     """
 
     __slots__ = ("_items", "_keys", "_shared", "log", "name", "published", "version")
@@ -37,11 +39,11 @@ class Table:
         return len(self._items)
 
     def get(self, key: Key) -> Item | None:
-        """Return an item, or None."""
+        """Return an item, or None if it does not exist."""
         return self._items.get(key)
 
     def put(self, item: Item) -> None:
-        """Store a new item or a new revision of one."""
+        """Add an item, or replace the one with the same key."""
         self._own()
         key = (item.namespace, item.name)
         if key not in self._items:
@@ -59,11 +61,11 @@ class Table:
         del self._keys[bisect_left(self._keys, key)]
 
     def between(self, namespace: str, start: str) -> list[Item]:
-        """Return the items of a namespace (or all, if it is empty) from a start key on, in order.
+        """Return the items from a start key on, sorted by key.
 
         Args:
             namespace: the namespace, or an empty string for all.
-            start: the name to begin after; across namespaces ``namespace/name``; empty for the beginning.
+            start: the first name; across namespaces ``namespace/name``; empty for the beginning.
         """
         keys, items = self._keys, self._items
         if namespace:
@@ -81,14 +83,14 @@ class Table:
         return iter(self._items.values())
 
     def freeze(self) -> tuple[Mapping[Key, Item], list[Key]]:
-        """Return the current maps in constant time. Later writes do not change them."""
+        """Return the current items and keys in constant time. Later writes do not change them."""
         self._shared = True
         return self._items, self._keys
 
     def thaw(self, frozen: tuple[Mapping[Key, Item], list[Key]]) -> None:
-        """Use frozen maps as the content, in constant time."""
+        """Replace the contents by the result of `freeze`, in constant time."""
         items, self._keys = frozen
-        self._items = items  # type: ignore[assignment]  # Shared, so it is copied before the first write.
+        self._items = items  # type: ignore[assignment]  # Shared: the next write copies it first.
         self._shared = True
         self.version += 1
 

@@ -1,8 +1,8 @@
-"""SQLite's write-ahead log: whether it contains transactions that SQLite cannot read any more.
+"""SQLite's write-ahead log: finds transactions in it that SQLite can no longer read.
 
-SQLite reads the log up to the first frame with a wrong checksum, and treats the rest as the remains of a crash. That is right
-for the end of the log, but loses acknowledged writes if a frame in the middle is damaged. Frames have the salts of their log,
-so the frames written after the damaged one can be counted.
+SQLite reads the log up to the first frame with a wrong checksum, and treats the rest as the remains of a crash. That is
+right at the end of the log, but loses acknowledged writes if a frame in the middle is damaged. Each frame contains the
+salts of its log, so the frames after the damaged one can still be counted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ _BIG_ENDIAN_MAGIC = 0x377F0683
 
 
 def lost_transactions(path: Path, connection: sqlite3.Connection) -> int:
-    """Return the number of transactions in the log that SQLite ignores; one may be a write that a power failure interrupted.
+    """Return the number of transactions in the log that SQLite ignores.
+
+    A single one may be a write that a power failure interrupted.
 
     Args:
         path: the path of the database.
-        connection: an exclusive connection to it that has been read from.
+        connection: an exclusive connection to the database that has already read from it.
     """
     commits = _commits(path.with_name(f"{path.name}-wal"))
     if not commits:
@@ -31,7 +33,7 @@ def lost_transactions(path: Path, connection: sqlite3.Connection) -> int:
 
 
 def _commits(path: Path) -> list[int]:
-    """Return the numbers of the frames that end a transaction, from 1, damaged or not."""
+    """Return the numbers, from 1, of the frames that end a transaction, including damaged ones."""
     try:
         size = path.stat().st_size
         with path.open("rb") as log:

@@ -11,10 +11,10 @@ _YEAR = 365 * 24
 
 
 def age(timestamp: object, now: float) -> str:
-    """Return how long ago a timestamp was.
+    """Return how long ago a timestamp was, as kubectl shows it; `<unknown>` without a timestamp.
 
     Args:
-        timestamp: the timestamp in a document, or None.
+        timestamp: the timestamp in an object, or None.
         now: the current time in seconds since 1970.
     """
     if not isinstance(timestamp, str) or not timestamp:
@@ -28,7 +28,7 @@ def seconds_of(timestamp: str) -> float:
 
 
 def human_duration(duration: float) -> str:
-    """Return a duration of seconds in one or two units."""
+    """Return a duration in seconds as text with one or two units."""
     seconds = int(duration)
     if seconds < -1:
         return "<invalid>"

@@ -1,4 +1,4 @@
-"""The rows of tables, kind by kind: one function that returns the cells in the order of the columns."""
+"""The rows of tables: one function per kind that returns the cells in the order of the columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _labels(labels: Document) -> str:
 
 
 def format_selector(selector: Document) -> str:
-    """Return a label selector as text, requirements sorted by key."""
+    """Return a label selector as text, with requirements sorted by key."""
     terms = [(key, f"{key}={value}") for key, value in part(selector, "matchLabels").items()]
     for each in parts(selector, "matchExpressions"):
         key, values = str(each.get("key")), ",".join(sorted(texts(each, "values")))
@@ -297,7 +297,7 @@ def _network_policy(item: Document, now: float) -> list[object]:
 
 
 def named_and_aged(item: Document, now: float) -> list[object]:
-    """Return the cells of a kind that shows only its name and age."""
+    """Return the cells of a kind that shows only name and age."""
     return [_name(item), _age(item, now)]
 
 
@@ -355,4 +355,4 @@ CELLS: dict[str, Cells] = {
     "admissionregistration.MutatingWebhookConfiguration": control_cells.webhooks,
     "admissionregistration.ValidatingWebhookConfiguration": control_cells.webhooks,
 }
-"""Functions by the first label of the group and the kind; other kinds show name and age."""
+"""The function of each kind, by the first label of its group and its name. Other kinds show name and age."""

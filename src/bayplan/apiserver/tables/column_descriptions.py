@@ -1,4 +1,4 @@
-"""Descriptions of table columns, in Bayplan's own words. `kubectl` shows none of them; other clients may."""
+"""Descriptions of table columns, written for Bayplan. `kubectl` does not show them, but other clients may."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ DESCRIPTIONS: dict[str, str] = {
     "Webhooks": "Number of webhooks.",
     "Workload": "Workload of the group.",
 }
-"""Descriptions by the name of the column, which means the same in all kinds."""
+"""Descriptions by column name. A name has the same meaning for all kinds."""
 
 
 def describe_column(name: str) -> str:
-    """Return the description of a built-in column; a sentence with its name if it is unknown."""
+    """Return the description of a built-in column, or a generic sentence if the column is unknown."""
     return DESCRIPTIONS.get(name) or f"The {name} of the object."

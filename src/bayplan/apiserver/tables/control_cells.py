@@ -1,4 +1,4 @@
-"""Rows of autoscalers, quotas, role bindings, classes, endpoints and ingresses."""
+"""The rows of autoscalers, quotas, role bindings, classes, endpoints, ingresses and similar kinds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def runtime_class(item: Document, now: float) -> list[object]:
 
 
 def counted(field: str, item: Document, now: float) -> list[object]:
-    """Return the cells of a kind that shows the number of items in a field."""
+    """Return the cells of a kind that shows the number of items in a list."""
     return [_name(item), len(parts(item, field)), _age(item, now)]
 
 
@@ -155,7 +155,7 @@ def endpoint_slice(item: Document, now: float) -> list[object]:
 
 
 def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
-    """Return the first few items of a list, and the number of the others."""
+    """Return the first three values, and the number of further ones; `otherwise` if there are none."""
     found = list(values)
     if not found:
         return otherwise

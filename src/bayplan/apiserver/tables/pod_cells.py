@@ -1,4 +1,4 @@
-"""The row of a pod: the number of ready containers, and its status."""
+"""The row of a pod: ready containers, status, restarts, addresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _finished_at(status: Document) -> str:
 
 
 def _ending(terminated: Document) -> str:
-    """Return the status of an ended container."""
+    """Return the status text of a terminated container."""
     if terminated.get("reason"):
         return str(terminated["reason"])
     signal = terminated.get("signal")
@@ -30,7 +30,7 @@ def _condition(pod: Document, kind: str) -> Document:
 
 
 class _Summary:
-    """Ready containers, restarts and the state of a pod, gathered over its containers."""
+    """The number of ready containers, the restarts and the status text of a pod, computed from its containers."""
 
     def __init__(self, pod: Document) -> None:
         spec, status = part(pod, "spec"), part(pod, "status")
@@ -56,7 +56,7 @@ class _Summary:
         self._terminate()
 
     def _initialize(self, statuses: list[Document], total: int) -> bool:
-        """Process init containers in order; return whether one of them has not finished."""
+        """Process init containers in order, and return whether one of them is still to finish."""
         for index, each in enumerate(statuses):
             self.restarts += _count(each)
             self.last_restart = max(self.last_restart, _finished_at(each))
@@ -137,7 +137,7 @@ def _readiness_gates(pod: Document, spec: Document) -> str:
 
 
 def pod_conditions(pod: Document) -> list[Document]:
-    """Return the conditions of a row: whether the pod has finished."""
+    """Return the conditions of a pod's row: `Completed` if the pod has finished, else none."""
     phase = part(pod, "status").get("phase")
     texts = {
         "Succeeded": "The pod has completed successfully.",

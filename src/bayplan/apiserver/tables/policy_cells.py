@@ -1,4 +1,4 @@
-"""Rows of less common kinds: certificates, flows, admission policies, revisions, templates."""
+"""The rows of less common kinds: certificates, flow control, admission policies, revisions, templates."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _policy(item: Document, counted: str, now: float) -> list[object]:
 
 
 def policy_binding(item: Document, now: float) -> list[object]:
-    """Return the cells of a binding of an admission policy."""
+    """Return the cells of an admission policy's binding."""
     spec = part(item, "spec")
     reference, shown = part(spec, "paramRef"), _UNSET
     if reference.get("name"):

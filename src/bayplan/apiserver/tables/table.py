@@ -1,4 +1,4 @@
-"""Tables as documents: columns from the table of facts or a custom definition, rows from the cells of a kind."""
+"""Objects as tables: columns from the recorded facts or a custom resource's definition, and rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAME_AND_AGE = (ColumnFacts("Name", "string", "name"), ColumnFacts("Age", "date
 
 
 def include_policy(text: str | None) -> str:
-    """Return the part of the objects that a table includes, or an empty string for an unknown policy."""
+    """Return the valid value of `includeObject`, with its default for an empty one, or "" if it is unknown."""
     return INCLUDE if not text else text if text in _POLICIES else ""
 
 
@@ -37,16 +37,16 @@ def table_of(
     now: float,
     stored: list[Document] | None = None,
 ) -> Document:
-    """Return a table.
+    """Return objects as a table.
 
     Args:
-        resource: the resource of the documents.
-        documents: the objects, in the version of the resource.
-        metadata: the table's metadata.
+        resource: the resource of the objects.
+        documents: the objects, in the API version of the resource.
+        metadata: the metadata of the table.
         version: the version of the kind Table.
         include: the part of its object that each row includes.
         now: the current time in seconds since 1970, for ages.
-        stored: the stored objects, from which cells are computed; None if only the served form is available.
+        stored: the objects in the stored version, from which cells are computed; None to convert `documents`.
     """
     key = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
     if resource.kind == "Event":
@@ -71,7 +71,7 @@ _SCALE = (
 
 
 def scale_table(scale: Document, version: str, include: str, now: float) -> Document:
-    """Return a Scale as a table."""
+    """Return a Scale as a table with one row."""
     metadata, status = part(scale, "metadata"), part(scale, "status")
     cells = [metadata.get("name"), part(scale, "spec").get("replicas") or 0, status.get("replicas") or 0]
     row: Document = {"cells": [*cells, age(metadata.get("creationTimestamp"), now)], "object": scale}
@@ -141,7 +141,7 @@ def _custom_cell(column: Document, document: Document, now: float) -> object:
 
 
 def _row(resource: Resource, key: str, cells: list[object], document: Document, version: str, include: str) -> Document:
-    # A bookmark has no name.
+    # The object of a bookmark has no name.
     row: Document = {"cells": ["" if cells[0] is None else cells[0], *cells[1:]]}
     if key == "core.Pod" and pod_conditions(document):
         row["conditions"] = pod_conditions(document)
@@ -157,7 +157,7 @@ def _row(resource: Resource, key: str, cells: list[object], document: Document, 
 
 
 def shown_metadata(metadata: Document) -> Document:
-    """Return metadata without annotations that represent fields of the object, for responses that omit the fields."""
+    """Return metadata without annotations that stand for fields, for responses that omit the fields anyway."""
     annotations = part(metadata, "annotations")
     if TEMPLATE_GENERATION not in annotations and not any(name in annotations for name in V1_ANNOTATIONS):
         return metadata

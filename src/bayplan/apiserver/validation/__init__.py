@@ -1,1 +1,1 @@
-"""Validation as data: an engine of rules, and one table of them for each group of kinds."""
+"""Validation of objects: an engine that runs rules, and one table of rules for each kind."""

@@ -1,4 +1,4 @@
-"""Rules of the kinds of admissionregistration.k8s.io: webhook configurations, admission policies and their bindings."""
+"""Validation rules of admissionregistration.k8s.io: webhook configurations, admission policies and bindings."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _client(config: Document, path: str, out: Causes) -> None:
 
 
 def _scope(*, params: bool = False) -> Scope:
-    """Return the scope of expressions without variables."""
+    """Return the scope of expressions that cannot use policy variables."""
     from bayplan.apiserver.model.expressions import Scope  # Imports the CEL package.
 
     return Scope(params=params)
@@ -271,7 +271,7 @@ def _constraints(spec: Document, path: str, out: Causes) -> None:
 
 
 def _variables(spec: Document, path: str, out: Causes) -> Scope:
-    """Check the variables of a policy, and return the scope of later expressions."""
+    """Check the variables of a policy, and return the scope for expressions after them."""
     scope = _scope(params=spec.get("paramKind") is not None)
     for index, variable in enumerate(parts(spec, "variables")):
         here, name, text = (

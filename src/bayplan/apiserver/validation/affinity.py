@@ -1,4 +1,4 @@
-"""Rules about node affinity, pod affinity and topology spread constraints."""
+"""Validation rules of node affinity, pod affinity and topology spread constraints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _weight = number(
 
 
 def _label_keys(document: Document, path: str, out: Causes) -> None:
-    """Check the keys of labels that are merged into a selector."""
+    """Check matchLabelKeys and mismatchLabelKeys, the label keys that are merged into a selector."""
     match, mismatch = texts(document, "matchLabelKeys"), texts(document, "mismatchLabelKeys")
     if not match and not mismatch:
         return
@@ -120,7 +120,7 @@ _SPREAD_END = table(
 
 
 def spread_constraints(document: Document, path: str, out: Causes) -> None:
-    """Check the topology spread constraints of a pod's spec."""
+    """Check the topology spread constraints in a pod's spec."""
     found = parts(document, "topologySpreadConstraints")
     pairs = [(str(each.get("topologyKey") or ""), str(each.get("whenUnsatisfiable") or "")) for each in found]
     for index, constraint in enumerate(found):

@@ -1,4 +1,4 @@
-"""Rules of the kinds of apps and of ReplicationControllers."""
+"""Validation rules of the kinds of the group apps, and of ReplicationControllers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ _NO_MATCH = "`selector` does not match template `labels`"
 
 
 def template_labels(template: Document, path: str, out: Causes) -> None:
-    """Report that a selector does not match the labels of the pod template; the caller has compared them."""
+    """Append the error for a selector that does not match the labels of the pod template.
+
+    The caller has compared them.
+    """
     labels = sent(part(template, "metadata"), "labels")
     out.append(invalid_value(f"{path}.metadata.labels", shown(labels) if labels is not None else "null", _NO_MATCH))
 
@@ -78,14 +81,14 @@ def _selector(document: Document, path: str, out: Causes, *, owner: str) -> None
 
 
 def _selected_template(document: Document, path: str, out: Causes) -> None:
-    """Check selector and template of Deployments and ReplicaSets."""
+    """Check the selector and template of a Deployment or ReplicaSet."""
     _selector(document, path, out, owner="deployment")
     selector, template = document.get("selector"), part(document, "template")
     here = f"{path}.template"
     if isinstance(selector, dict) and not selector_is_valid(selector):
         out.append(invalid_value(f"{path}.selector", shown_selector(selector), "invalid label selector"))
         return
-    # A missing selector matches nothing; a selector without requirements matches everything.
+    # A missing selector matches nothing, but an empty one matches everything.
     if not (isinstance(selector, dict) and is_empty(selector)) and not _takes(selector, template):
         template_labels(template, here, out)
     pod_template(template, here, out)
@@ -141,7 +144,7 @@ def _deadline(document: Document, path: str, out: Causes) -> None:
 
 
 def _status(*names: str, total: tuple[str, ...], ready: str) -> Change:
-    """Return rules about counts in a status."""
+    """Return the rule about the counters in a status: not negative, and not above the counter that they are part of."""
 
     def run(new: Document, _old: Document, out: Causes) -> None:
         status = part(new, "status")

@@ -1,4 +1,4 @@
-"""Rules of HorizontalPodAutoscalers. They are stored in version v1, whose other metrics and behavior are annotations."""
+"""Validation rules of HorizontalPodAutoscalers, in version v2, in which they are stored."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ _NEW_TARGET, _SAME_TARGET = _spec(_target_reference), _spec(_NAMES)
 
 
 def _update(new: Document, old: Document, out: Causes) -> None:
-    """Check a change; the version of an unchanged target is not checked."""
+    """Check an update. If apiVersion and kind of the target are unchanged, the apiVersion is not checked."""
     target, before = (part(each_object, "spec", "scaleTargetRef") for each_object in (new, old))
     same = all(target.get(name) == before.get(name) for name in ("apiVersion", "kind"))
     (_SAME_TARGET if same else _NEW_TARGET)(new, "", out)

@@ -1,4 +1,4 @@
-"""Rules of Jobs and CronJobs."""
+"""Validation rules of Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _failure_policy(spec: Document, path: str, out: Causes) -> None:
 
 
 def _index_interval(text: str, completions: int) -> tuple[int, int] | str:
-    """Return an interval of indexes, or its error."""
+    """Return the first and last index of an interval like ``3-5`` or ``1``, or the error as a string."""
     limits = text.split("-")
     if len(limits) > 2:
         why = "violates the requirement that an index interval can have at most two parts separated by '-'"
@@ -148,7 +148,7 @@ def _index_interval(text: str, completions: int) -> tuple[int, int] | str:
 
 
 def count_indexes(text: str, completions: int) -> int | str:
-    """Return the number of indexes in a text like ``1,3-5``, or its error."""
+    """Return the number of indexes in a list like ``1,3-5``, or the error as a string."""
     total, last = 0, None
     for interval in text.split(",") if text else ():
         found = _index_interval(interval, completions)
@@ -220,7 +220,7 @@ def _replacement_policy(spec: Document, path: str, out: Causes) -> None:
 
 
 def _indexed(spec: Document, path: str, out: Causes) -> None:
-    """Check the requirements of the completion mode."""
+    """Check what the completion mode requires of the other fields."""
     mode = spec.get("completionMode")
     completions, parallelism, failed = (
         _number(spec, name) for name in ("completions", "parallelism", "maxFailedIndexes")
@@ -287,7 +287,7 @@ _JOB_SPEC = table(
 
 
 def _generated_selector(job: Document, path: str, out: Causes) -> None:
-    """Check that selector and labels of the template are those generated from the uid."""
+    """Check that the selector and the template's labels are those generated from the uid, unless they are manual."""
     spec, metadata = part(job, "spec"), part(job, "metadata")
     if spec.get("manualSelector") or not isinstance(spec.get("selector"), dict):
         return
@@ -340,7 +340,7 @@ def _completions_stay(new: Document, old: Document, out: Causes) -> None:
 
 
 def _template_may_change(job: Document) -> bool:
-    """Return whether a Job is suspended and has no pods: it never started, or its pods are deleted."""
+    """Return whether the scheduling fields of a Job's template are mutable: it is suspended and has no active pods."""
     status = part(job, "status")
     is_held = any(
         each.get("type") == "Suspended" and each.get("status") == "True" for each in parts(status, "conditions")
@@ -350,7 +350,7 @@ def _template_may_change(job: Document) -> bool:
 
 
 def _with_new_directives(before: Document, template: Document) -> Document:
-    """Return the old template with the scheduling fields of the new one."""
+    """Return the old template with the mutable scheduling fields of the new one."""
     inner, inner_before = part(template, "spec"), dict(part(before, "spec"))
     affinity = {key: item for key, item in part(inner_before, "affinity").items() if key != "nodeAffinity"}
     if "nodeAffinity" in part(inner, "affinity"):

@@ -1,4 +1,4 @@
-"""Rules of the specs of PersistentVolumeClaims, which claim templates share."""
+"""Validation rules of the spec of PersistentVolumeClaims and claim templates."""
 
 from __future__ import annotations
 

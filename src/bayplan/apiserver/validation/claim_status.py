@@ -1,4 +1,4 @@
-"""Rules of the status of a ResourceClaim: its allocation, its reservations, and the device status of drivers."""
+"""Validation rules of the status of a ResourceClaim: allocation, reservations, and the status of devices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALLOCATION_STAYS = immutable("status.allocation", show=shown_as("*resource.Allo
 
 
 def pool_name(found: object, path: str, out: Causes) -> None:
-    """Check the name of a pool: segments that are subdomains."""
+    """Check the name of a pool: one or more DNS subdomains, separated by slashes."""
     if len(str(found)) > MAX_POOL_BYTES:
         out.append(too_long(path, MAX_POOL_BYTES))
     for segment in str(found).split("/"):
@@ -31,7 +31,7 @@ def pool_name(found: object, path: str, out: Causes) -> None:
 
 
 def claim_status(new: Document, old: Document, out: Causes) -> None:
-    """Check a change of status, except the parts that refer to the requests of the claim."""
+    """Check a status update, except the parts of the allocation that refer to requests of the claim."""
     status, before = part(new, "status"), part(old, "status")
     _reserved(status, out)
     _devices(status, out)
@@ -66,7 +66,7 @@ def _reserved(status: Document, out: Causes) -> None:
 
 
 def device_name(device: Document) -> str:
-    """Return the name of a device in errors."""
+    """Return the name of a device in messages: driver, pool, device and, if present, share id, separated by slashes."""
     name = "/".join(str(device.get(each) or "") for each in ("driver", "pool", "device"))
     return f"{name}/{device['shareID']}" if device.get("shareID") is not None else name
 
@@ -110,7 +110,7 @@ def _device(device: Document, path: str, allocated: list[str], out: Causes) -> N
 
 
 def raw_object(found: object, path: str, out: Causes) -> None:
-    """Check a JSON object of a driver."""
+    """Check data that a driver reports: a JSON object of limited size."""
     if len(json_text(found).encode()) > MAX_DATA_BYTES:
         out.append(too_long(path, MAX_DATA_BYTES))
     elif not isinstance(found, dict):
@@ -143,7 +143,7 @@ def _interface_address(text: str, path: str, out: Causes) -> None:
 
 
 def allocated_result(result: Document, path: str, out: Causes) -> None:
-    """Check an allocated device, except its request."""
+    """Check an allocated device, except its reference to a request."""
     _names(result, path, out)
     bound, failed = texts(result, "bindingConditions"), texts(result, "bindingFailureConditions")
     for name, found in (("bindingConditions", bound), ("bindingFailureConditions", failed)):
@@ -156,7 +156,7 @@ def allocated_result(result: Document, path: str, out: Causes) -> None:
 
 
 def config_source(config: Document, path: str, out: Causes) -> None:
-    """Check the source of a configuration."""
+    """Check where a device configuration comes from: the claim or the class."""
     source = str(config.get("source") or "")
     if not source:
         out.append(required(f"{path}.source"))

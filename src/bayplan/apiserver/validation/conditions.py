@@ -1,4 +1,4 @@
-"""Rules of the conditions that most newer kinds have in their status (``metav1.Condition``)."""
+"""Validation rules of ``metav1.Condition``, the type of conditions in the status of most newer kinds."""
 
 from __future__ import annotations
 

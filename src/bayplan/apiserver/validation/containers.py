@@ -1,4 +1,4 @@
-"""Rules about containers: ports, environment, mounts, probes, hooks, restart rules."""
+"""Validation rules of containers: ports, environment, mounts, probes, hooks, restart rules."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ _SIGNALS = ("SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIG
 
 @dataclass(slots=True)
 class PodContext:
-    """The parts of the pod's spec that container rules depend on.
+    """The parts of a pod's spec on which rules about its containers depend.
 
     Attributes:
         volumes: the valid volumes by name.
-        claims: the names of resource claims.
-        grace: the grace period in seconds; None if not set.
+        claims: the names of the resource claims.
+        grace: the termination grace period in seconds; None if not set.
         restart_policy: the restart policy of the pod.
         host_users: whether the pod uses the host's user namespace.
-        os_name: its operating system; None if not set.
-        names: the names of the containers checked before.
+        os_name: the operating system; None if not set.
+        names: the names of the containers checked so far.
     """
 
     volumes: dict[str, Document]
@@ -391,7 +391,7 @@ _PULL_POLICY = value("imagePullPolicy", choice(*_PULL_POLICIES))
 
 
 def common_container(container: Document, path: str, pod: PodContext, out: Causes) -> None:
-    """Check the fields that all types of containers have in common."""
+    """Check the fields that all types of containers have."""
     get = container.get
     if not get("name"):
         out.append(required(f"{path}.name"))
@@ -422,7 +422,7 @@ def common_container(container: Document, path: str, pod: PodContext, out: Cause
 
 
 def containers(spec: Document, path: str, pod: PodContext, out: Causes) -> None:
-    """Check the containers of a pod's spec."""
+    """Check the regular containers in a pod's spec."""
     here = f"{path}.containers"
     found = parts(spec, "containers")
     if not found:
@@ -457,7 +457,7 @@ _NOT_FOR_INIT = "may not be set for init containers without restartPolicy=Always
 
 
 def init_containers(spec: Document, path: str, pod: PodContext, out: Causes) -> None:
-    """Check the init containers of a pod's spec."""
+    """Check the init containers in a pod's spec."""
     here = f"{path}.initContainers"
     for index, container in enumerate(parts(spec, "initContainers")):
         inner, name = f"{here}[{index}]", str(container.get("name") or "")

@@ -1,4 +1,4 @@
-"""Rules of kinds of the core group: nodes, namespaces, config maps, secrets, quotas, limit ranges, endpoints, events."""
+"""Validation rules of the core group: nodes, namespaces, config maps, secrets, quotas, limit ranges, endpoints."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _finalizers(namespace: Document, path: str, out: Causes) -> None:
 
 
 SECURITY_LEVELS = ("privileged", "baseline", "restricted")
-"""The levels of pod security, from the least to the most strict."""
+"""The levels of the pod security standards, from least to most strict."""
 _SECURITY_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)|latest")
 _MAX_MINOR = 2**63 - 1
 
@@ -133,7 +133,7 @@ def is_security_version(text: str) -> bool:
 
 
 def _security_labels(namespace: Document, path: str, out: Causes) -> None:
-    """Check the pod security labels (the admission plugin PodSecurity), if the labels are a map."""
+    """Check the pod security labels, as the admission plugin PodSecurity does, unless other rules reject the labels."""
     found = part(namespace, "metadata", "labels")
     if check_labels(found, "metadata.labels"):
         return
@@ -179,7 +179,7 @@ def _data_keys(document: Document, name: str, out: Causes) -> None:
 
 
 def _bytes(document: Document, name: str) -> int:
-    """Return the number of bytes in the base64 values of a map."""
+    """Return the number of bytes that the base64 values of a map encode."""
     return sum(len(str(text or "")) * 3 // 4 - str(text or "").count("=") for text in part(document, name).values())
 
 
@@ -208,7 +208,7 @@ CONFIG_MAP = kind(_config_map, before=[_immutable("data", "binaryData")], metada
 
 
 def _object_problem(data: bytes) -> str:
-    """Return why Go cannot decode bytes as a JSON object, or an empty string."""
+    """Return Go's error if bytes are not a JSON object, else an empty string."""
     problem = json_problem(data.decode("utf-8", "surrogateescape"))
     if problem:
         return problem

@@ -19,11 +19,11 @@ _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midni
 
 
 class _Problem(Exception):
-    """An invalid field."""
+    """A field of a schedule is invalid."""
 
 
 def schedule_problem(text: str) -> str:
-    """Return the error of a schedule, or an empty string."""
+    """Return the parser's message about an invalid schedule, or an empty string."""
     rest = text
     if text.startswith(("TZ=", "CRON_TZ=")):
         rest = text.partition(" ")[2].strip()

@@ -1,6 +1,6 @@
 """Validation of custom resources against the structural schema of their definition, with upstream's messages.
 
-On an update, unchanged values are not checked again, because the schema may have become stricter since.
+An update does not check unchanged values again, because the schema may have become stricter since they were stored.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 def validate_custom(schema: Document, value: Document, old: object = None) -> list[Cause]:
-    """Return the validation errors of an object.
+    """Return the errors of an object against its schema, without those of CEL rules.
 
     Args:
         schema: the schema of the complete object.
         value: the object without kind, apiVersion and metadata.
-        old: the previous object, on an update.
+        old: the current object if this is an update, in the same form.
     """
     try:
         causes = _check(schema, value, _ABSENT if old is None else old, "", _Work())
-        # Repeated items are looked for afterwards, unless the object had some before.
+        # Upstream checks for duplicate items afterwards, unless the old object already has some.
         if old is None or not _check_list_types(schema, old, ""):
             causes += _check_list_types(schema, value, "")
         return causes
@@ -38,10 +38,12 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
 
 
 class _Work(WorkBudget):
-    """The work of one check, in steps. The first visit of a value is free; patterns, enums and alternatives count.
+    """The work budget of one validation.
+
+    The first visit of a value costs nothing; patterns, enums and alternatives do.
 
     Attributes:
-        visit_steps: the steps for each visit of a value: 0, unless alternatives visit it again.
+        visit_steps: the steps for each visit of a value: 0, except while an alternative visits it again.
     """
 
     __slots__ = ("visit_steps",)
@@ -52,13 +54,13 @@ class _Work(WorkBudget):
 
 
 _COMPARISON_STEPS = 5
-"""Steps to compare with an enum value, or look up a required name: 0.1 us."""
+"""Steps to compare with an enum value or look up a required name, which takes 0.1 us."""
 _LISTING_STEPS = 15
-"""Steps for each value of an enum in the text of a cause: 0.3 us."""
+"""Steps to list an enum value in a message, which takes 0.3 us."""
 _CAUSE_STEPS = 1_500
-"""Steps for each cause: 30 us for its text, here and in the response."""
+"""Steps for each error: creating and encoding its message takes 30 us."""
 _VISIT_STEPS = 250
-"""Steps for each visit of a value by an alternative: 5 us."""
+"""Steps for each visit of a value by an alternative such as anyOf, which takes 5 us."""
 
 
 def _check(schema: Document, value: object, old: object, path: str, work: _Work) -> list[Cause]:
@@ -88,12 +90,12 @@ def _invalid(path: str, value: object, what: str, *, reason: str = "FieldValueIn
 
 
 def _without_path(text: str) -> Cause:
-    """Return a cause without the field: upstream loses it, but the text contains it."""
+    """Return an error that does not name its field: upstream loses the path, but the message contains it."""
     return Cause("FieldValueInvalid", f'Invalid value: "": {text}', "<nil>")
 
 
 def _shown(value: object) -> str:
-    """Return a value in the form used in messages."""
+    """Return a value in the form in which messages show it."""
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -188,7 +190,7 @@ def _check_list(schema: Document, value: list[object], old: object, path: str, w
 
 
 def _items_before(schema: Document, value: list[object], old: object) -> list[object]:
-    """Return the previous value of each item, matched by the list's keys; None without keys."""
+    """Return the old value of each item, matched by the list's keys; `_ABSENT` if none matches."""
     keys = texts(schema, "x-kubernetes-list-map-keys")
     if not isinstance(old, list) or not keys:
         return [_ABSENT] * len(value)
@@ -201,7 +203,7 @@ def _identity(item: object, keys: list[str]) -> str:
 
 
 def _check_list_types(schema: Document, value: object, path: str) -> list[Cause]:
-    """Return the repeated items of all sets and maps inside a value."""
+    """Return the errors about duplicate items in all sets and keyed lists within a value."""
     causes: list[Cause] = []
     if isinstance(value, list):
         inner = part(schema, "items")
@@ -218,7 +220,7 @@ def _check_list_types(schema: Document, value: object, path: str) -> list[Cause]
 
 
 def _check_identities(schema: Document, value: list[object], path: str) -> list[Cause]:
-    """Return the duplicate items of a set or a map."""
+    """Return the errors about duplicate items of a list if it is a set or a keyed list."""
     kind = schema.get("x-kubernetes-list-type")
     if kind not in ("set", "map"):
         return []
@@ -287,7 +289,7 @@ def _plain(value: float) -> str:
 
 
 def _check_alternatives(schema: Document, value: object, path: str, work: _Work) -> list[Cause]:
-    """Check anyOf, oneOf, allOf and not."""
+    """Return the errors of anyOf, oneOf, allOf and not."""
     if schema.get(_INT_OR_STRING):
         return []
 
@@ -325,7 +327,7 @@ def _check_again(schema: Document, value: object, path: str, work: _Work) -> lis
 
 
 def has_rules(schema: object) -> bool:
-    """Return whether a schema, or one inside it, has rules."""
+    """Return whether a schema or one nested in it has CEL rules."""
     if not isinstance(schema, dict):
         return False
     inner = [*part(schema, "properties").values(), schema.get("items"), schema.get("additionalProperties")]

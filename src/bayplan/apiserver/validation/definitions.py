@@ -1,6 +1,7 @@
-"""Rules of CustomResourceDefinitions, except for their schemas.
+"""Validation rules of CustomResourceDefinitions, except for their schemas.
 
-Upstream checks the internal form, which has what all versions share (schema, subresources, columns) once, at the top.
+Upstream checks the internal form. There, a schema, subresources or columns that are equal in all versions are moved to
+the top level, and checked once.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _CLIENT_SERVICE = client_service(namespace_first=True)
 
 
 def _joined(found: object, path: str, out: Causes, *, intro: str = "", lower: bool = False) -> None:
-    """Check a DNS label whose errors upstream combines into one message."""
+    """Check a DNS label. Upstream joins its errors into one message."""
     text = str(found or "")
     problems = check_dns1035_label(text.lower() if lower else text)
     if problems:
@@ -161,13 +162,13 @@ def _schema_of(version: Document) -> object:
 
 
 def _common(versions: list[Document], name: str) -> bool:
-    """Return whether all versions have the same non-empty value, which upstream then moves to the top."""
+    """Return whether all versions have the same non-empty value, which the internal form moves to the top level."""
     first = versions[0].get(name) if versions else None
     return first not in (None, []) and all(version.get(name) == first for version in versions)
 
 
 def _shown_versions(versions: list[Document], common: set[str], whole: object) -> str:
-    """Return the versions as in the internal structs."""
+    """Return the versions as messages show the internal structs."""
     if not versions:
         return "null" if whole is None else "[]"
     shown = [
@@ -290,7 +291,10 @@ def _conversion(spec: Document, out: Causes) -> None:
 
 
 def _status(definition: Document, out: Causes) -> None:
-    """Check the stored versions. The accepted names, which upstream's controllers set later, are those of the spec."""
+    """Check the stored versions.
+
+    The accepted names need no check, because the server always copies them from the spec.
+    """
     status, here = part(definition, "status"), "status.storedVersions"
     stored, versions = texts(status, "storedVersions"), parts(part(definition, "spec"), "versions")
     if not stored:

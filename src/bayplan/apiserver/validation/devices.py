@@ -1,4 +1,4 @@
-"""Rules of the kinds of resource.k8s.io: claims, their templates, classes of devices, slices."""
+"""Validation rules of ResourceClaims, their templates, and DeviceClasses."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ _Item = Callable[[Document, str, Causes], None]
 
 
 def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
-    """Return a rule about a list with a maximum length and, optionally, a field with unique values."""
+    """Return a rule for a list: at most `limit` items, `rule` for each, and unique values of the field `key` if
+    given.
+    """
 
     def run(document: Document, path: str, out: Causes) -> None:
         found, here = parts(document, name), f"{path}.{name}"
@@ -81,7 +83,7 @@ def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
 
 
 class _Budget:
-    """Remaining length of expressions that a write may compile, in characters."""
+    """The remaining number of characters of expressions that one write may compile."""
 
     def __init__(self) -> None:
         self.left = MAX_COMPILED
@@ -182,7 +184,7 @@ def _references(document: Document, path: str, known: dict[str, set[str]], out: 
 
 
 def qualified(text: str, path: str, out: Causes) -> None:
-    """Check the name of an attribute or a capacity; its domain is optional."""
+    """Check the name of an attribute or capacity: a C identifier, optionally with a domain."""
     pieces = text.split("/")
     if len(pieces) == 2:
         if not pieces[0]:
@@ -243,7 +245,7 @@ def _config(config: Document, path: str, out: Causes) -> None:
 
 
 def _request_names(devices: Document) -> dict[str, set[str]]:
-    """Return the names of requests and of their alternatives."""
+    """Return the names of the alternatives of each request, by the name of the request."""
     return {
         str(request.get("name") or ""): {
             str(each_one.get("name") or "") for each_one in parts(request, "firstAvailable")
@@ -271,7 +273,7 @@ def _immutable_spec(type_name: str) -> Change:
 
 
 def _new_allocation(new: Document, old: Document, out: Causes) -> None:
-    """Check a new allocation."""
+    """Check an allocation that the update adds."""
     allocation, here = part(new, "status").get("allocation"), "status.allocation"
     if not isinstance(allocation, dict) or part(old, "status").get("allocation") is not None:
         return
@@ -325,7 +327,7 @@ def _class_rest(spec: Document, out: Causes) -> None:
 
 
 def _class_update(new: Document, old: Document, out: Causes) -> None:
-    """Check a change; unchanged selectors are not compiled again."""
+    """Check an update. Unchanged selectors are not compiled again."""
     if part(new, "spec").get("selectors") == part(old, "spec").get("selectors"):
         _class_rest(part(new, "spec"), out)
     else:

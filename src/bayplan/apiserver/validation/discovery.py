@@ -1,4 +1,4 @@
-"""Rules of EndpointSlices."""
+"""Validation rules of EndpointSlices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about references to fields and resources of the pod itself, in environments and volumes."""
+"""Validation rules of the downward API: references to the pod's own fields and resources."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BYTES_TEXT = "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1
 
 
 def object_field(document: Document, path: str, out: Causes, supported: tuple[str, ...]) -> None:
-    """Check a reference to a field of the pod."""
+    """Check a reference to a field of the pod, which must be one of the `supported` ones."""
     version, name = str(document.get("apiVersion") or ""), str(document.get("fieldPath") or "")
     for text, field_name in ((version, "apiVersion"), (name, "fieldPath")):
         if not text:
@@ -62,7 +62,7 @@ def object_field(document: Document, path: str, out: Causes, supported: tuple[st
 
 
 def container_resource(document: Document, path: str, out: Causes, *, volume: bool) -> None:
-    """Check a reference to a resource of a container."""
+    """Check a reference to a resource of a container; in a volume, it must name the container."""
     name = str(document.get("resource") or "")
     if volume and not document.get("containerName"):
         out.append(required(f"{path}.containerName"))

@@ -1,8 +1,8 @@
-"""The engine of validation: rules about fields, combined into tables that run in upstream's order.
+"""The validation engine: combines rules about fields into tables that run in upstream's order.
 
-A `Rule` checks a struct, a `Check` one value, a `Change` an update. Each adds the causes it finds to a list. Functions that return
-one of them are described by what the returned function does: ``at_least(1)`` reports a number below 1. The tables of the kinds are
-in this package's other modules; they are built once, on import.
+A `Rule` checks a struct, a `Check` one value, and a `Change` an update. Each appends its errors (causes) to a list.
+Most functions of this module return one of these, for example ``at_least(1)`` the check that reports a number below 1.
+The other modules of this package define the tables of the kinds, which are built once, on import.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ FIELD_IS_IMMUTABLE = "field is immutable"
 
 @dataclass(frozen=True)
 class KindRules:
-    """The rules of a kind.
+    """The validation rules of a kind.
 
     Attributes:
-        create: the rules of a new object; metadata is checked elsewhere.
-        update: the rules of a change.
-        status: the rules of a change through the status endpoint.
-        metadata: the additional check of metadata in an update: ``object`` as in a create, ``change`` as in all updates.
+        create: checks a new object, except its metadata.
+        update: checks an update, except the metadata.
+        status: checks a status update.
+        metadata: the additional metadata checks of an update: ``object`` as for a create, ``change`` as for every
+            update.
     """
 
     create: Rule
@@ -52,14 +53,14 @@ def kind(
     status: Sequence[Change] = (),
     metadata: tuple[str, ...] = ("change",),
 ) -> KindRules:
-    """Return the rules of a kind.
+    """Return the validation rules of a kind.
 
     Args:
-        rules: the rules for creates, and for updates unless `update` is given.
-        before: the rules for updates that are checked before `rules`.
-        after: the rules for updates that are checked after `rules`.
-        update: all rules for updates.
-        status: the rules for changes of the status.
+        rules: the rules for a create, and for an update unless `update` is given.
+        before: the rules for an update that run before `rules`.
+        after: the rules for an update that run after `rules`.
+        update: all rules for an update.
+        status: the rules for a status update.
         metadata: see `KindRules`.
     """
     create = table(*rules)
@@ -76,7 +77,7 @@ def _all_changes(changes: Sequence[Change]) -> Change:
 
 
 def under(path: str, name: str) -> str:
-    """Return the path of a field of a struct."""
+    """Return the path of a field below another path, which may be empty."""
     return f"{path}.{name}" if path else name
 
 
@@ -84,7 +85,7 @@ def under(path: str, name: str) -> str:
 
 
 def table(*rules: Rule) -> Rule:
-    """Return a rule that runs several in order."""
+    """Return a rule that runs several rules in order."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         for rule in rules:
@@ -94,7 +95,7 @@ def table(*rules: Rule) -> Rule:
 
 
 def field(name: str, *checks: Check) -> Rule:
-    """Check a field if it is present."""
+    """Return a rule that checks a field unless it is missing."""
     check = checks[0] if len(checks) == 1 else _in_order(checks)
 
     def run(document: Document, path: str, out: Causes) -> None:
@@ -114,7 +115,7 @@ def _in_order(checks: Sequence[Check]) -> Check:
 
 
 def value(name: str, *checks: Check, zero: object = "") -> Rule:
-    """Check a field, with `zero` for one that is missing."""
+    """Return a rule that checks a field; a missing field counts as `zero`."""
     check = checks[0] if len(checks) == 1 else _in_order(checks)
 
     def run(document: Document, path: str, out: Causes) -> None:
@@ -125,12 +126,12 @@ def value(name: str, *checks: Check, zero: object = "") -> Rule:
 
 
 def number(name: str, *checks: Check) -> Rule:
-    """Check a number, 0 if it is missing."""
+    """Return a rule that checks a number; a missing one counts as 0."""
     return value(name, *checks, zero=0)
 
 
 def need(name: str, *checks: Check, detail: str = "") -> Rule:
-    """Require a field that is not empty, and check it."""
+    """Return a rule that reports an empty or missing field, and checks any other value."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -145,7 +146,7 @@ def need(name: str, *checks: Check, detail: str = "") -> Rule:
 
 
 def need_set(name: str, detail: str = "") -> Rule:
-    """Require a field, which may be empty."""
+    """Return a rule that reports a missing field. The field may be empty."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         if document.get(name) is None:
@@ -155,7 +156,7 @@ def need_set(name: str, detail: str = "") -> Rule:
 
 
 def inside(name: str, *rules: Rule) -> Rule:
-    """Check a struct, empty if it is missing."""
+    """Return a rule that checks a nested struct; a missing one counts as empty."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -168,7 +169,7 @@ def inside(name: str, *rules: Rule) -> Rule:
 
 
 def optional(name: str, *rules: Rule) -> Rule:
-    """Check a struct if it is present."""
+    """Return a rule that checks a nested struct unless it is missing."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -181,7 +182,7 @@ def optional(name: str, *rules: Rule) -> Rule:
 
 
 def each(name: str, *rules: Rule) -> Rule:
-    """Check the structs of a list."""
+    """Return a rule that checks every struct in a list."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -197,7 +198,7 @@ def each(name: str, *rules: Rule) -> Rule:
 
 
 def items(*checks: Check) -> Check:
-    """Check the values of a list."""
+    """Return a check of every value in a list."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for index, item in enumerate(cast("list[object]", found)):
@@ -208,7 +209,7 @@ def items(*checks: Check) -> Check:
 
 
 def items_here(*checks: Check) -> Check:
-    """Check the values of a list, under the path of the list."""
+    """Return a check of every value in a list; errors have the path of the list, without an index."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for item in cast("list[object]", found):
@@ -219,7 +220,7 @@ def items_here(*checks: Check) -> Check:
 
 
 def when(condition: Condition, *rules: Rule, otherwise: Sequence[Rule] = ()) -> Rule:
-    """Run rules if a struct meets a condition."""
+    """Return a rule that runs `rules` if a struct meets a condition, else those in `otherwise`."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         for rule in rules if condition(document) else otherwise:
@@ -229,7 +230,14 @@ def when(condition: Condition, *rules: Rule, otherwise: Sequence[Rule] = ()) -> 
 
 
 def fail(make: Callable[..., Cause], name: str, *arguments: object, condition: Condition) -> Rule:
-    """Add a cause about a field if a struct meets a condition."""
+    """Return a rule that reports an error about a field if the struct meets a condition.
+
+    Args:
+        make: creates the error from the path of the field and the arguments.
+        name: the name of the field; empty for the struct itself.
+        arguments: the further arguments of `make`.
+        condition: the condition on the struct.
+    """
 
     def run(document: Document, path: str, out: Causes) -> None:
         if condition(document):
@@ -239,13 +247,13 @@ def fail(make: Callable[..., Cause], name: str, *arguments: object, condition: C
 
 
 def invalid_if(condition: Condition, name: str, detail: str, *, show: str | None = None) -> Rule:
-    """Report an invalid value of a field if the struct meets a condition.
+    """Return a rule that reports an invalid value if the struct meets a condition.
 
     Args:
         condition: the condition on the struct.
-        name: the name of the field; empty for the struct.
+        name: the name of the field; empty for the struct itself.
         detail: the detail of the message.
-        show: the field whose value is shown [default: `name`].
+        show: the field whose value the message shows [default: `name`].
     """
 
     def run(document: Document, path: str, out: Causes) -> None:
@@ -257,27 +265,27 @@ def invalid_if(condition: Condition, name: str, detail: str, *, show: str | None
 
 
 def required_if(condition: Condition, name: str, detail: str = "") -> Rule:
-    """Require a field if the struct meets a condition."""
+    """Return a rule that reports a missing field if the struct meets a condition."""
     return fail(required, name, detail, condition=condition)
 
 
 def forbidden_if(condition: Condition, name: str, detail: str) -> Rule:
-    """Forbid a field if the struct meets a condition."""
+    """Return a rule that reports a forbidden field if the struct meets a condition."""
     return fail(forbidden_value, name, detail, condition=condition)
 
 
 def no(name: str, detail: str) -> Rule:
-    """Forbid a field."""
+    """Return a rule that reports a forbidden field if it is present."""
     return forbidden_if(lambda document: document.get(name) is not None, name, detail)
 
 
 def unique(name: str, *fields: str, at: str = "") -> Rule:
-    """Report each struct of a list whose key fields all equal those of an earlier one.
+    """Return a rule that reports each struct in a list whose key fields equal those of an earlier one.
 
     Args:
         name: the name of the list.
         fields: the key fields.
-        at: the field that the cause names [default: the struct].
+        at: the field that the error names [default: the struct].
     """
 
     def run(document: Document, path: str, out: Causes) -> None:
@@ -297,12 +305,12 @@ def unique(name: str, *fields: str, at: str = "") -> Rule:
 
 
 def go_value(found: object) -> str:
-    """Return a value as Go's field errors print it: strings quoted, structs as JSON."""
+    """Return a value as Go's field errors print it: strings quoted, everything else as JSON."""
     return quote(found) if isinstance(found, str) else shown(found)
 
 
 def named(problems: Problems, *, intro: str = "") -> Check:
-    """Check a string with a function that returns its errors."""
+    """Return a check of a string by a function that returns its errors; each error gets the prefix `intro`."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for problem in problems(str(found)):
@@ -312,7 +320,7 @@ def named(problems: Problems, *, intro: str = "") -> Check:
 
 
 def must(condition: Callable[[object], bool], detail: str) -> Check:
-    """Report a value that does not meet a condition."""
+    """Return a check that reports a value that does not meet a condition."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if not condition(found):
@@ -322,24 +330,24 @@ def must(condition: Callable[[object], bool], detail: str) -> Check:
 
 
 def at_least(low: int, detail: str = "") -> Check:
-    """Report a number below a minimum."""
+    """Return a check that reports a number below a minimum."""
     text = detail or f"must be greater than or equal to {low}"
     return must(lambda found: not isinstance(found, int) or found >= low, text)
 
 
 def at_most(high: int, detail: str) -> Check:
-    """Report a number above a maximum."""
+    """Return a check that reports a number above a maximum."""
     return must(lambda found: not isinstance(found, int) or found <= high, detail)
 
 
 def between(low: int, high: int) -> Check:
-    """Report a number outside a range."""
+    """Return a check that reports a number outside a range."""
     text = f"must be between {low} and {high}, inclusive"
     return must(lambda found: not isinstance(found, int) or low <= found <= high, text)
 
 
 def one_of(*choices: str) -> Check:
-    """Report a text that is not in a list of supported values."""
+    """Return a check that reports a value that is not one of the choices."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if found not in choices:
@@ -349,7 +357,7 @@ def one_of(*choices: str) -> Check:
 
 
 def choice(*choices: str) -> Check:
-    """Require a text from a list of supported values."""
+    """Return a check that reports an empty value, and one that is not one of the choices."""
     supported = one_of(*choices)
 
     def run(found: object, path: str, out: Causes) -> None:
@@ -362,7 +370,7 @@ def choice(*choices: str) -> Check:
 
 
 def longest(limit: int) -> Check:
-    """Report a text with more bytes than a maximum."""
+    """Return a check that reports a text of more than `limit` bytes."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if len(str(found).encode()) > limit:
@@ -372,7 +380,7 @@ def longest(limit: int) -> Check:
 
 
 def most(limit: int) -> Check:
-    """Report a list with more items than a maximum."""
+    """Return a check that reports a list of more than `limit` items."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if len(cast("list[object]", found)) > limit:
@@ -382,13 +390,13 @@ def most(limit: int) -> Check:
 
 
 def too_many(path: str, count: int, limit: int) -> Cause:
-    """Return the cause for a list with too many items."""
+    """Return the error for a list with too many items."""
     unit = "item" if limit == 1 else "items"
     return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {unit}", path)
 
 
 def if_filled(*checks: Check) -> Check:
-    """Check a value unless it is empty."""
+    """Return a check that runs `checks` unless the value is empty."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if found:
@@ -399,7 +407,7 @@ def if_filled(*checks: Check) -> Check:
 
 
 def distinct(*, at_item: bool = True) -> Check:
-    """Report duplicate values of a list."""
+    """Return a check that reports duplicate values in a list."""
 
     def run(found: object, path: str, out: Causes) -> None:
         seen: list[object] = []
@@ -415,18 +423,18 @@ def distinct(*, at_item: bool = True) -> Check:
 
 
 def sent(document: Document, name: str) -> object:
-    """Return a field of a struct as sent: an empty list or map is not missing."""
+    """Return a field as the client sent it: an empty list or map instead of None. Decoding drops these."""
     found = document.get(name)
     return document.empties.get(name) if found is None and isinstance(document, Emptied) else found
 
 
 def copied(document: Document) -> Document:
-    """Return a copy of a struct that preserves its empty fields."""
+    """Return a copy of a struct that still knows which fields were sent empty."""
     return Emptied(document, dict(document.empties)) if isinstance(document, Emptied) else dict(document)
 
 
 def at(document: Document, path: str) -> object:
-    """Return the value at a dotted path; None if it is missing."""
+    """Return the value at a dotted path, or None if it is missing."""
     *above, name = path.split(".")
     return sent(part(document, *above), name)
 
@@ -434,13 +442,13 @@ def at(document: Document, path: str) -> object:
 def immutable(
     path: str, detail: str = FIELD_IS_IMMUTABLE, *, show: Callable[[object], str] = go_value, zero: object = None
 ) -> Change:
-    """Report a change of the value at a dotted path.
+    """Return a check of updates that reports an invalid value if the value at a dotted path changes.
 
     Args:
         path: the path of the value.
-        detail: the text after the value in the message.
-        show: the function that formats the new value.
-        zero: the value of a missing field.
+        detail: the detail of the message.
+        show: formats the new value for the message.
+        zero: the value that stands for a missing one.
     """
 
     def run(new: Document, old: Document, out: Causes) -> None:
@@ -452,7 +460,7 @@ def immutable(
 
 
 def unchangeable(path: str, detail: str) -> Change:
-    """Forbid a change of the value at a dotted path."""
+    """Return a check of updates that reports a forbidden field if the value at a dotted path changes."""
 
     def run(new: Document, old: Document, out: Causes) -> None:
         if (at(new, path) or None) != (at(old, path) or None):
@@ -462,5 +470,5 @@ def unchangeable(path: str, detail: str) -> Change:
 
 
 def again(rule: Rule) -> Change:
-    """Run a rule about a new object on an update."""
+    """Return a check of updates that runs a rule for the new object."""
     return lambda new, _old, out: rule(new, "", out)

@@ -1,4 +1,4 @@
-"""Rules of Events, of the core group and of events.k8s.io."""
+"""Validation rules of events, for both the core group and events.k8s.io."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STAYS = tuple(
 
 
 def _check_any(event: Document, causes: Causes, *, is_core: bool) -> None:
-    """Check the fields that events of both groups have in common."""
+    """Check the fields that events of both groups share."""
     namespace = str(part(event, "involvedObject").get("namespace") or "")
     of_event = str(part(event, "metadata").get("namespace") or "")
     old = not event.get("eventTime")
@@ -61,11 +61,11 @@ def _check_series(event: Document, causes: Causes) -> None:
 
 
 def check_event(event: Document, *, is_core: bool) -> list[Cause]:
-    """Return the validation errors of a new event.
+    """Return the errors of a new event.
 
     Args:
-        event: the stored form, with the fields of the core group.
-        is_core: whether it was sent to the core group, which requires less.
+        event: the event in its stored form, with the field names of the core group.
+        is_core: whether the request is for the core group, which requires less.
     """
     causes: list[Cause] = []
     _check_any(event, causes, is_core=is_core)
@@ -86,7 +86,7 @@ def check_event(event: Document, *, is_core: bool) -> list[Cause]:
 
 
 def check_event_update(new: Document, old: Document, *, is_core: bool) -> list[Cause]:
-    """Return the errors of a change of an event."""
+    """Return the errors of an updated event."""
     causes: list[Cause] = []
     _check_any(new, causes, is_core=is_core)
     if is_core:

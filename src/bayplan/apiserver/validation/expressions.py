@@ -1,4 +1,4 @@
-"""Checks of CEL expressions: those that select devices, and those of admission."""
+"""Validation of CEL expressions: those of admission, and those that select devices."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ if TYPE_CHECKING:
 
 MAX_EXPRESSION_BYTES = 10 * 1024
 MAX_COMPILED = 64 * 1024
-"""Maximum length of the expressions that one write compiles, about half a second; the scheduler compiles the rest on demand."""
+"""Maximum total length of the expressions that one write compiles, which takes half a second.
+
+The scheduler compiles others.
+"""
 _INTERNAL = ("unexpected compilation error", "program instantiation failed")
 
 
 def check_expression(text: str, path: str, out: Causes, scope: Scope, *wanted: CelType) -> CelType | None:
-    """Check an expression of admission, and return the type of its value, or None if it is invalid.
+    """Check an expression of admission, and return the type of its result, or None if it is invalid.
 
     Args:
         text: the expression.
         path: the path of its field.
-        out: receives the causes.
-        scope: the variables that the expression may use.
-        wanted: the allowed types of its value; empty for any type.
+        out: receives the errors.
+        scope: the variables that the expression can use.
+        wanted: the allowed types of the result; empty for any type.
     """
-    # The CEL package is slow to import, and most clusters have no policies.
+    # Import on demand: the CEL package is slow to import, and most clusters have no policies.
     from bayplan.apiserver.model.expressions import compile_expression, variable_type
 
     found = compile_expression(text, scope, wanted)
@@ -47,8 +50,8 @@ def check_device_expression(text: str, path: str, out: Causes, *, compiles: bool
     Args:
         text: the expression.
         path: the path of its field.
-        out: receives the causes.
-        compiles: whether to compile it, which takes time.
+        out: receives the errors.
+        compiles: whether to compile the expression; otherwise only check its length.
     """
     if len(text.encode("utf-8", "replace")) > MAX_EXPRESSION_BYTES:
         out.append(too_long(path, MAX_EXPRESSION_BYTES))

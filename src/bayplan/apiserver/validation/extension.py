@@ -1,4 +1,4 @@
-"""Rules of APIServices and CertificateSigningRequests."""
+"""Validation rules of APIServices and CertificateSigningRequests."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _BEGIN, _END = "-----BEGIN CERTIFICATE REQUEST-----", "-----END CERTIFICATE REQU
 
 
 def signer_name(found: object, path: str, out: Causes) -> None:
-    """Check the name of a signer, like ``example.com/name``."""
+    """Check the name of a signer, such as ``example.com/name``."""
     text = str(found)
     if not text:
         out.append(required(path))

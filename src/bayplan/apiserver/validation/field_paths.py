@@ -1,4 +1,4 @@
-"""Paths of fields in the schema of a custom resource, as rules name them: ``.spec.names['a.b']``."""
+"""Paths of fields in the schema of a custom resource, as CEL rules write them: ``.spec.names['a.b']``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ESCAPES = {"\\": "\\", "'": "'", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t
 
 
 def normalized_path(schema: Document, text: str) -> str | None:
-    """Return a path as error messages show it, or None if it does not exist in the schema."""
+    """Return a path in the form that error messages show, or None if the schema has no such field."""
     tokens = _TOKEN.findall(text)
     shown, at = "", schema
     while tokens:

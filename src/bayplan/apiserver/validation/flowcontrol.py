@@ -1,4 +1,4 @@
-"""Rules of the kinds of flowcontrol.apiserver.k8s.io."""
+"""Validation rules of the kinds of flowcontrol.apiserver.k8s.io."""
 
 from __future__ import annotations
 

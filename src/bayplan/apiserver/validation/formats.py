@@ -1,4 +1,4 @@
-"""Checks of single values: names, addresses, quantities, ports, numbers or percentages."""
+"""Checks of single values: names, addresses, quantities, ports, percentages."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ user_id = between(0, _INT32_MAX)
 
 
 def nonnegatives(*names: str) -> tuple[Rule, ...]:
-    """Return rules that report negative values of optional numbers."""
+    """Return one rule per name, each of which reports a negative number in that field."""
     return tuple(field(name, nonnegative) for name in names)
 
 
 def positive(detail: str) -> Check:
-    """Report zero and negative numbers."""
+    """Return a check that reports a number below 1."""
     return at_least(1, detail)
 
 
 def check_wildcard_subdomain(text: str) -> tuple[str, ...]:
-    """Return the errors of a host like ``*.example.com``."""
+    """Return the errors of a host name with a wildcard, such as ``*.example.com``."""
     problems = ["must be no more than 253 characters"] if len(text) > 253 else []
     if not re.fullmatch(_WILDCARD_FORMAT, text):
         wording = (
@@ -74,7 +74,7 @@ def check_wildcard_subdomain(text: str) -> tuple[str, ...]:
 
 
 def check_config_key(text: str) -> tuple[str, ...]:
-    """Return the errors of a key of a ConfigMap or Secret."""
+    """Return the errors of a key in a ConfigMap or Secret."""
     problems = ["must be no more than 253 characters"] if len(text) > 253 else []
     if not _CONFIG_KEY.fullmatch(text):
         wording = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
@@ -94,7 +94,7 @@ def _dots(text: str) -> list[str]:
 
 
 def check_env_name(text: str) -> tuple[str, ...]:
-    """Return the errors of an environment variable's name: printable ASCII without ``=``."""
+    """Return the errors of an environment variable's name, which consists of printable ASCII without ``=``."""
     problems = []
     if not _ENV_NAME.fullmatch(text):
         problems.append(
@@ -118,7 +118,7 @@ def check_port_name(text: str) -> tuple[str, ...]:
 
 
 def domain_name(found: object, path: str, out: Causes) -> None:
-    """Check a domain name of at least two segments."""
+    """Check a domain name, which has at least two segments."""
     text = str(found).removesuffix(".")
     if not found:
         out.append(required(path))
@@ -139,7 +139,7 @@ def domain_name(found: object, path: str, out: Causes) -> None:
 
 
 def domain_prefixed_path(found: object, path: str, out: Causes) -> None:
-    """Check a name like ``example.com/path``."""
+    """Check a name of the form ``example.com/path``."""
     text = str(found)
     if not text:
         out.append(required(path))
@@ -164,18 +164,18 @@ env_name = named(check_env_name)
 
 @lru_cache(maxsize=16384)
 def amount_of(text: str) -> Quantity:
-    """Return a parsed quantity; cached, because most objects have the same few."""
+    """Return the quantity in a text. Results are cached, because most objects have the same few quantities."""
     return Quantity.parse(text)
 
 
 def nonnegative_quantity(found: object, path: str, out: Causes) -> None:
-    """Check a quantity that is not negative."""
+    """Report a negative quantity."""
     if amount_of(str(found)).sign() < 0:
         out.append(invalid_value(path, quote(str(found)), "must be greater than or equal to 0"))
 
 
 def positive_quantity(detail: str) -> Check:
-    """Check a quantity that is positive."""
+    """Return a check that reports a quantity that is not positive."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if amount_of(str(found)).sign() <= 0:
@@ -185,14 +185,14 @@ def positive_quantity(detail: str) -> Check:
 
 
 def percent_value(found: object) -> int | None:
-    """Return the number of a percentage, or None for any other value."""
+    """Return the number in a percentage such as "25%", or None for any other value."""
     if isinstance(found, str) and re.fullmatch("[0-9]+%", found):
         return whole_number(found[:-1])
     return None
 
 
 def int_or_percent(found: object, path: str, out: Causes) -> None:
-    """Check a number or percentage that is not negative."""
+    """Check an integer or percentage, which must not be negative."""
     if isinstance(found, str):
         if percent_value(found) is None:
             out.append(invalid_value(path, quote(found), _PERCENT_TEXT))
@@ -201,13 +201,13 @@ def int_or_percent(found: object, path: str, out: Causes) -> None:
 
 
 def not_above_100_percent(found: object, path: str, out: Causes) -> None:
-    """Check that a percentage is at most 100."""
+    """Report a percentage above 100. Integers always pass."""
     if (percent_value(found) or 0) > 100:
         out.append(invalid_value(path, quote(str(found)), "must not be greater than 100%"))
 
 
 def amount_or_percent(found: object) -> int:
-    """Return the number in an int-or-string as upstream reads it: 0 for other texts."""
+    """Return the number in an integer or percentage, as upstream reads it: 0 for other texts."""
     percent = percent_value(found)
     if percent is not None:
         return percent
@@ -217,7 +217,7 @@ def amount_or_percent(found: object) -> int:
 
 
 def port_or_name(found: object, path: str, out: Causes) -> None:
-    """Check an int-or-string that is a port or the name of one."""
+    """Check a port number or port name."""
     if isinstance(found, str):
         port_name(found, path, out)
     else:
@@ -235,7 +235,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def parse_ip(text: str) -> Address | None:
-    """Return an address as Go's older parser reads it, with leading zeros allowed, or None if it is not an address."""
+    """Return the IP address in a text, or None. Leading zeros are allowed, as in Go's older parser."""
     try:
         return ipaddress.ip_address(_SLOPPY.sub("", text) if ":" not in text else text)
     except ValueError:
@@ -243,7 +243,7 @@ def parse_ip(text: str) -> Address | None:
 
 
 def parse_cidr(text: str) -> Network | None:
-    """Return the network of a CIDR, or None if it is not a CIDR."""
+    """Return the network of a CIDR, or None if the text is not a CIDR."""
     if not re.fullmatch(r"[^/]+/[0-9]+", text):
         return None
     address, _, bits = text.partition("/")
@@ -255,7 +255,7 @@ def parse_cidr(text: str) -> Network | None:
 
 
 def ip_address(found: object, path: str, out: Causes) -> None:
-    """Check an IP address: no leading zeros in IPv4, no IPv4-mapped IPv6; other IPv6 need not be in canonical form."""
+    """Check an IP address: IPv4 without leading zeros, IPv6 not necessarily in canonical form but not IPv4-mapped."""
     text = str(found)
     address = parse_ip(text)
     if address is None:
@@ -267,7 +267,7 @@ def ip_address(found: object, path: str, out: Causes) -> None:
 
 
 def cidr(found: object, path: str, out: Causes) -> None:
-    """Check a CIDR: no leading zeros in IPv4, no bits beyond the prefix length; IPv6 need not be in canonical form."""
+    """Check a CIDR: no leading zeros in IPv4, no bits after the prefix; IPv6 not necessarily in canonical form."""
     text = str(found)
     network = parse_cidr(text)
     if network is None:
@@ -279,7 +279,7 @@ def cidr(found: object, path: str, out: Causes) -> None:
 
 
 def strict_ip_address(found: object, path: str, out: Causes) -> None:
-    """Check an address that must be in its canonical form."""
+    """Check an IP address, which must be in canonical form."""
     before, text = len(out), str(found)
     ip_address(found, path, out)
     address = parse_ip(text)
@@ -288,7 +288,7 @@ def strict_ip_address(found: object, path: str, out: Causes) -> None:
 
 
 def strict_cidr(found: object, path: str, out: Causes) -> None:
-    """Check a CIDR that must be in its canonical form."""
+    """Check a CIDR, which must be in canonical form."""
     before, text = len(out), str(found)
     cidr(found, path, out)
     network = parse_cidr(text)
@@ -297,7 +297,7 @@ def strict_cidr(found: object, path: str, out: Causes) -> None:
 
 
 def endpoint_ip(found: object, path: str, out: Causes) -> None:
-    """Check an address that endpoints may have: not unspecified, loopback or link-local."""
+    """Check the IP address of an endpoint, which must not be unspecified, loopback or link-local."""
     text = str(found)
     address = parse_ip(text)
     if address is None:
@@ -325,17 +325,17 @@ def _is_link_local_multicast(address: Address) -> bool:
 
 
 def labels(found: object, path: str, out: Causes) -> None:
-    """Check a map of labels."""
+    """Check the keys and values of labels."""
     out.extend(check_labels(found if isinstance(found, dict) else {}, path))
 
 
 def annotation_map(found: object, path: str, out: Causes) -> None:
-    """Check a map of annotations."""
+    """Check the keys and the total size of annotations."""
     out.extend(check_annotations(found if isinstance(found, dict) else {}, path))
 
 
 def keys(check: Check, *, at_key: bool = True) -> Check:
-    """Check the keys of a map."""
+    """Return a check of the keys of a map."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if isinstance(found, dict):
@@ -346,5 +346,5 @@ def keys(check: Check, *, at_key: bool = True) -> Check:
 
 
 def here(check: Check) -> Rule:
-    """Check a struct as a value."""
+    """Return a rule that applies a check to the struct itself."""
     return lambda document, path, out: check(document, path, out)

@@ -1,4 +1,4 @@
-"""Rules of the endpoints of webhooks, converters and API services: URLs and services."""
+"""Validation rules of the URLs and services of webhooks, conversion webhooks and APIServices."""
 
 from __future__ import annotations
 
@@ -70,10 +70,11 @@ def service_port(found: object, path: str, out: Causes) -> None:
 
 
 def client_service(*, namespace_first: bool) -> Rule:
-    """Return a rule about the service of a webhook.
+    """Return a rule that checks the service of a webhook.
 
     Args:
-        namespace_first: whether upstream swaps name and namespace in the errors of this kind, as for admission webhooks.
+        namespace_first: whether upstream swaps the two names for this kind, as for admission webhooks: it reports a
+            missing namespace as a missing name, and vice versa.
     """
     names = ("namespace", "name") if namespace_first else ("name", "namespace")
 

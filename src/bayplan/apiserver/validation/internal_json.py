@@ -1,7 +1,7 @@
-"""Objects as Go prints its internal structs: every field, by its Go name, in Go's order. Messages about structs require that.
+"""Objects in the form of Go's internal structs, which messages show: every field, with its Go name, in Go's order.
 
-The names are in ``schema/internal_types.json.gz``, which `scripts/make_internal_facts.py` generates. Fields are matched with
-those of the API by name, ignoring case.
+The field names are in ``schema/internal_types.json.gz``, which `scripts/make_internal_facts.py` generates. They are
+matched with the fields of the API by name, ignoring case.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _JSON_NAMES = {
     for name in ("Int", "Bool", "String", "Version")
     for end in ("Value", "Values")
 }
-"""Fields whose API names differ from those in Go, by type."""
+"""API names of fields that differ from the Go name in more than case, by type and Go name."""
 _ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _CONTEXT = 3
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -66,10 +66,11 @@ def _types() -> dict[str, dict[str, Fields | str]]:
 
 
 def internal(type_name: str, found: object) -> object:
-    """Return a value in the form of the internal struct.
+    """Return a value in the form of its internal struct.
 
     Args:
-        type_name: the name of the type with its package, e.g. ``core.PodSpec``, possibly within a Go type: ``[]core.Toleration``.
+        type_name: the type with its package, e.g. ``core.PodSpec``, possibly within another Go type:
+            ``[]core.Toleration``.
         found: the value in the API's form; None if it is missing.
     """
     package = re.split(r"[^\w]", type_name.lstrip("[]*"))[0]
@@ -103,7 +104,7 @@ def _convert_named(package: str, go_type: str, found: object) -> object:
     if isinstance(definition, str):
         return _convert(package, definition, found)
     if definition is None:
-        # A type of metav1 or similar, which has its own JSON names.
+        # Types of metav1 and similar packages have JSON names.
         return {} if found is None else found
     return _convert_struct(package, definition, found if isinstance(found, dict) else {}, go_type)
 
@@ -130,7 +131,7 @@ def _convert_struct(package: str, fields: Fields, found: Document, go_type: str)
 
 
 def _metadata(metadata: Document) -> Document:
-    """Return metadata as Go encodes it: without empty fields, maps sorted."""
+    """Return metadata as Go encodes it: in Go's field order, without null fields, and with sorted maps."""
     order = {facts.name: index for index, facts in enumerate(api_facts().types[_OBJECT_META])}
     return {
         name: dict(sorted(item.items())) if isinstance(item, dict) else item
@@ -140,12 +141,12 @@ def _metadata(metadata: Document) -> Document:
 
 
 def shown_as(type_name: str) -> Callable[[object], str]:
-    """Return a function that prints values of an internal type for messages."""
+    """Return the function that formats values of an internal type for messages."""
     return lambda found: json_text(internal(type_name, found))
 
 
 def difference(type_name: str, old: object, new: object) -> str:
-    """Return the unified difference of two internal structs that upstream appends to errors about changes."""
+    """Return the unified diff of two internal structs, which upstream appends to errors about forbidden changes."""
     before, after = (
         json.dumps(internal(type_name, each), indent=1, ensure_ascii=False).translate(_ESCAPES).split("\n")
         for each in (old, new)

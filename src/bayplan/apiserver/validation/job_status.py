@@ -1,6 +1,6 @@
-"""Rules of the status of a Job: consistency of its fields, and changes that are not allowed.
+"""Validation rules of the status of a Job: consistent fields, and allowed changes.
 
-Most rules only apply if a change touches their fields, so that controllers can repair a status that breaks them.
+Most rules apply only if an update changes their fields, so that controllers can repair an inconsistent status.
 
 Source: k8s.io/kubernetes v1.36.3, pkg/apis/batch/validation, pkg/registry/batch/job.
 """
@@ -24,35 +24,35 @@ _TERMINAL = ("Failed", "Complete", "FailureTarget")
 
 
 class _Side(NamedTuple):
-    """A Job before or after a change."""
+    """A Job before or after an update."""
 
     spec: Document
     status: Document
 
     @classmethod
     def of(cls, job: Document) -> _Side:
-        """Return one side of the comparison for an object."""
+        """Return the spec and status of a Job."""
         return cls(part(job, "spec"), part(job, "status"))
 
     def has(self, kind: str, status: str = "True") -> bool:
-        """Return whether a condition has a status."""
+        """Return whether the condition of this type has this status."""
         return any(
             each.get("type") == kind and each.get("status") == status for each in parts(self.status, "conditions")
         )
 
     @property
     def is_finished(self) -> bool:
-        """Whether the Job is complete or failed."""
+        """Whether the Job is complete or has failed."""
         return self.has("Complete") or self.has("Failed")
 
     def count(self, name: str) -> int:
-        """Return a counter."""
+        """Return a counter in the status, 0 if it is missing."""
         found = self.status.get(name)
         return found if isinstance(found, int) else 0
 
 
 def job_status(new: Document, old: Document, out: Causes) -> None:
-    """Check a change of status."""
+    """Check a status update of a Job."""
     after, before = _Side.of(new), _Side.of(old)
     for name in ("active", "succeeded", "failed"):
         nonnegative(after.count(name), f"status.{name}", out)
@@ -95,7 +95,7 @@ def _uncounted(after: _Side, out: Causes) -> None:
 
 
 def _complete(after: _Side, before: _Side, out: Causes) -> None:
-    """Check a complete or failed Job."""
+    """Check the conditions Complete and Failed and the completion time."""
     complete, failed = after.has("Complete"), after.has("Failed")
     completion, start = after.status.get("completionTime"), after.status.get("startTime")
     if complete and failed and _turned(after, before, "Complete", "Failed"):
@@ -170,14 +170,14 @@ def _indexes(after: _Side, before: _Side, out: Causes) -> None:
 
 
 class _IndexProblem(Exception):
-    """A part of a list of indexes cannot be parsed."""
+    """An interval in a list of indexes is invalid."""
 
 
 def _interval(text: str, completions: int) -> tuple[int, int]:
-    """Return the first and last index of a part of a list.
+    """Return the first and last index of an interval in a list of indexes.
 
     Raises:
-        _IndexProblem: it cannot be parsed.
+        _IndexProblem: the interval is invalid.
     """
     limits = text.split("-")
     if len(limits) > 2:
@@ -211,7 +211,7 @@ def _list_problem(text: str, completions: int) -> str:
 
 
 def _first_in_both(completed: str, failed: str, completions: int) -> int | None:
-    """Return the first index in two lists; parts that cannot be parsed are skipped."""
+    """Return the first index that is in both lists, or None; invalid intervals are skipped."""
     if not completed or not failed:
         return None
     marked: list[tuple[int, int, bool]] = []

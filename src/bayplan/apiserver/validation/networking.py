@@ -1,4 +1,4 @@
-"""Rules of the kinds of networking.k8s.io: Ingress, IngressClass, NetworkPolicy, IPAddress, ServiceCIDR."""
+"""Validation rules of networking.k8s.io: Ingress, IngressClass, NetworkPolicy, IPAddress and ServiceCIDR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about pods with a declared operating system: fields that Windows or Linux do not support."""
+"""Validation rules of pods that declare their operating system: fields that Windows or Linux do not support."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CONTAINER_FIELDS = (
 
 
 def operating_system(spec: Document, path: str, out: Causes) -> None:
-    """Check a pod's spec by its operating system."""
+    """Check the operating system of a pod's spec, and report the fields that it does not support."""
     if spec.get("os") is None:
         return
     name = part(spec, "os").get("name") or ""

@@ -1,4 +1,4 @@
-"""Rules of PersistentVolumes and PersistentVolumeClaims."""
+"""Validation rules of PersistentVolumes and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _volume(volume: Document, path: str, out: Causes) -> None:
 
 
 def inline_volume(spec: Document, path: str, out: Causes) -> None:
-    """Check a volume inside an attachment."""
+    """Check the volume spec that a VolumeAttachment contains."""
     for name in ("claimRef", "capacity"):
         if spec.get(name):
             out.append(forbidden_value(f"{path}.{name}", f"may not be specified {_INLINE}"))
@@ -168,7 +168,7 @@ def _mode_stays(new: Document, old: Document, out: Causes) -> None:
 
 
 def _promoted(affinity: object, new: object) -> object:
-    """Return a node affinity with each beta label replaced if the new affinity has the stable label in its place."""
+    """Return the old node affinity with beta labels replaced by stable ones where the new affinity has these."""
     if isinstance(affinity, dict) and isinstance(new, dict):
         inner = {key: _promoted(item, new.get(key)) for key, item in affinity.items()}
         if "key" in affinity and _GA_LABELS.get(str(affinity["key"]), "") == new.get("key", ""):
@@ -196,7 +196,7 @@ def _attributes_stay(new: Document, old: Document, out: Causes) -> None:
 
 VOLUME = kind(
     _volume,
-    # Upstream checks the volume once by itself and once as part of the change.
+    # Upstream validates the new volume twice, and reports its errors twice.
     before=[again(_volume)],
     after=[_source_stays, _mode_stays, _affinity_stays, _attributes_stay],
     metadata=("object", "object"),

@@ -1,4 +1,4 @@
-"""Rules about annotations of pods with a meaning in Kubernetes: mirror pods, deletion costs, seccomp and AppArmor profiles."""
+"""Validation rules of pod annotations with a meaning: mirror pods, deletion cost, seccomp and AppArmor profiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONTAINER_KINDS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def pod_annotations(annotations: Document, spec: Document, path: str, out: Causes) -> None:
-    """Check the annotations of a pod or template."""
+    """Check the annotations of a pod or pod template."""
     if not annotations:
         return
     if MIRROR in annotations and not spec.get("nodeName"):
@@ -61,7 +61,7 @@ def _app_armor(key: str, text: str, spec: Document, path: str, out: Causes) -> N
 
 
 def profile_annotations(annotations: Document, spec: Document, path: str, out: Causes) -> None:
-    """Check that annotations have the same profiles as the fields."""
+    """Report profiles in annotations that differ from those in fields."""
     if not any(key == _SECCOMP_POD or key.startswith((_SECCOMP_CONTAINER, _APP_ARMOR)) for key in annotations):
         return
     own = part(spec, "securityContext")
@@ -97,7 +97,7 @@ def _compare(profile: Document, text: str, path: str, what: str) -> list[Cause]:
 
 
 def pod_annotation_changes(new: Document, old: Document, path: str, out: Causes) -> None:
-    """Check changes of annotations of a pod."""
+    """Report forbidden changes of a pod's annotations."""
     for keys, verb in ((sorted(old), "remove or update"), (sorted(new.keys() - old.keys()), "add")):
         for key in keys:
             if key in old and new.get(key) == old[key]:

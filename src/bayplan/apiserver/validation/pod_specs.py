@@ -1,4 +1,4 @@
-"""Rules about specs of pods, which pods and the templates of all workloads share."""
+"""Validation rules of pod specs, for pods and the templates of all workloads."""
 
 from __future__ import annotations
 
@@ -241,14 +241,14 @@ _NAMES = table(
 
 
 def check_pod_spec(spec: Document, path: str, out: Causes, *, pod_name: str = "", is_pod: bool = False) -> None:
-    """Check the spec of a pod or of a template.
+    """Check the spec of a pod or pod template.
 
     Args:
-        spec: the defaulted spec.
+        spec: the spec, with defaults.
         path: the path of the spec.
-        out: receives the causes.
-        pod_name: the name of a pod.
-        is_pod: whether it is a pod, not a template.
+        out: receives the errors.
+        pod_name: the name of the pod; empty for a template.
+        is_pod: whether the spec is that of a pod.
     """
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
@@ -282,7 +282,7 @@ _NOT_EPHEMERAL = (
     "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe", "readinessProbe",
     "startupProbe", "lifecycle",
 )  # fmt: skip
-"""Fields of containers that ephemeral ones may not have, in the order of Go's struct."""
+"""Fields that ephemeral containers must not have, in the order of Go's struct."""
 
 
 def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Causes) -> None:
@@ -305,7 +305,7 @@ def _ephemeral_containers(spec: Document, path: str, pod: PodContext, out: Cause
 
 
 def pod_template(template: Document, path: str, out: Causes) -> None:
-    """Check the template of a workload."""
+    """Check the pod template of a workload."""
     metadata, spec = part(template, "metadata"), part(template, "spec")
     out.extend(check_labels(part(metadata, "labels"), f"{path}.labels"))
     annotations = part(metadata, "annotations")
@@ -319,7 +319,7 @@ def pod_template(template: Document, path: str, out: Causes) -> None:
 
 
 def check_node_name(spec: Document, path: str) -> list[Cause]:
-    """Return the errors of the node's name."""
+    """Return the errors of `nodeName`."""
     name = str(spec.get("nodeName") or "")
     problems = check_dns1123_subdomain(name) if name else ()
     return [invalid_value(f"{path}.nodeName", quote(name), problem) for problem in problems]

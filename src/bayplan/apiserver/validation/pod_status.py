@@ -1,4 +1,4 @@
-"""Rules of the status of a pod: conditions, states of containers, claims, addresses.
+"""Validation rules of the status of a pod: conditions, container states, resource claims, addresses.
 
 Source: k8s.io/kubernetes v1.36.3, pkg/apis/core/validation.
 """
@@ -35,7 +35,7 @@ _RESTART_ALL = "RestartAllContainers"
 
 
 def pod_status(new: Document, old: Document, out: Causes) -> None:
-    """Check a change of status."""
+    """Check a status update of a pod."""
     annotations, annotations_before = (part(each, "metadata", "annotations") for each in (new, old))
     pod_annotation_changes(annotations, annotations_before, "metadata.annotations", out)
     status, before = part(new, "status"), part(old, "status")
@@ -89,7 +89,7 @@ def _nominated(status: Document, before: Document, spec: Document, out: Causes) 
 
 
 def _states(status: Document, before: Document, spec: Document, statuses: str, containers: str, out: Causes) -> None:
-    """Report that an ended container runs again, unless its restart policy allows that."""
+    """Report a terminated container that runs again, unless its restart policy allows that."""
     is_ephemeral = containers == "ephemeralContainers"
     if not is_ephemeral and _restarts_all(spec):
         return
@@ -179,7 +179,7 @@ def _extended_claim(status: Document, spec: Document, out: Causes) -> None:
 
 
 def _addresses(status: Document, before: Document, name: str, out: Causes) -> None:
-    """Check addresses: at most one of each family; unchanged addresses may have the older form."""
+    """Check that there is at most one address of each family, and that new addresses have the stricter format."""
     known = {each.get("ip") for each in parts(before, name)}
     found = [str(each.get("ip") or "") for each in parts(status, name)]
     for index, text in enumerate(found):

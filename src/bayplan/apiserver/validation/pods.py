@@ -1,4 +1,4 @@
-"""Rules of Pods and PodTemplates, and of the mutable fields of a pod."""
+"""Validation rules of Pods and PodTemplates, including which fields of a pod are mutable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PADDED = "must not have leading or trailing whitespace"
 
 
 def check_pod_metadata_and_spec(pod: Document, path: str, out: Causes) -> None:
-    """Run the checks that creates, updates and resizes of a pod have in common."""
+    """Run the checks that creates, updates and resizes of a pod share."""
     metadata, spec = part(pod, "metadata"), part(pod, "spec")
     pod_annotations(part(metadata, "annotations"), spec, "metadata.annotations", out)
     check_pod_spec(spec, "spec", out, pod_name=str(metadata.get("name") or ""), is_pod=True)
@@ -55,7 +55,7 @@ def _create(pod: Document, path: str, out: Causes) -> None:
 
 
 def _images(spec: Document, before: Document, name: str, out: Causes) -> bool:
-    """Check that the number of containers is unchanged; return whether it is."""
+    """Check the images of containers, and return whether the number of containers is unchanged."""
     new, old = parts(spec, name), parts(before, name)
     if len(new) != len(old):
         out.append(forbidden_value(f"spec.{name}", "pod updates may not add or remove containers"))
@@ -70,7 +70,7 @@ def _images(spec: Document, before: Document, name: str, out: Causes) -> bool:
 
 
 def _deadline(spec: Document, before: Document, out: Causes) -> bool:
-    """Check the deadline; return whether to continue."""
+    """Check a change of the deadline, and return False if upstream skips the rules after it."""
     new, old, here = (
         spec.get("activeDeadlineSeconds"),
         before.get("activeDeadlineSeconds"),
@@ -125,7 +125,7 @@ def _only_additions(new: Document, old: Document) -> bool:
 
 
 def _gated_changes(changed: Document, before: Document, out: Causes) -> None:
-    """Check the fields that may change while a pod has scheduling gates, and restore them."""
+    """Check the fields that are mutable while a pod has scheduling gates, and restore them in `changed`."""
     selector, selector_before = part(changed, "nodeSelector"), part(before, "nodeSelector")
     if any(selector.get(key) != item for key, item in selector_before.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
@@ -166,7 +166,7 @@ def _with_image(container: Document, image: object) -> Document:
 
 
 def _update(new: Document, old: Document, out: Causes) -> None:
-    """Check that only mutable fields have changed."""
+    """Check an update: only some fields of a pod are mutable."""
     check_pod_metadata_and_spec(new, "", out)
     spec, before = part(new, "spec"), part(old, "spec")
     annotations, annotations_before = (part(each, "metadata", "annotations") for each in (new, old))

@@ -1,4 +1,4 @@
-"""Rules of PodDisruptionBudgets, PriorityClasses, RuntimeClasses and Leases."""
+"""Validation rules of PodDisruptionBudgets, PriorityClasses, RuntimeClasses and Leases."""
 
 from __future__ import annotations
 

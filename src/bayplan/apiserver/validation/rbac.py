@@ -1,4 +1,4 @@
-"""Rules of the kinds of rbac.authorization.k8s.io."""
+"""Validation rules of the kinds of rbac.authorization.k8s.io."""
 
 from __future__ import annotations
 

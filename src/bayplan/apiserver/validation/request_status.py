@@ -1,4 +1,4 @@
-"""Rules of the status of a CertificateSigningRequest: conditions, the approval, the certificate."""
+"""Validation rules of the status of a CertificateSigningRequest: conditions, approval and certificate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _of(status: Document, kind: str) -> list[Document]:
 
 
 def _conditions(status: Document, before: Document, out: Causes) -> None:
-    """Check conditions; errors of the old ones are allowed in the new ones."""
+    """Check the conditions, but tolerate kinds of errors that the old conditions already have."""
     old = parts(before, "conditions")
     old_types = [str(each.get("type") or "") for each in old]
     both_before = all(name in old_types for name in _DECISIONS)

@@ -1,4 +1,4 @@
-"""Rules about resources: names, amounts, requests above limits, claims of containers."""
+"""Validation rules of compute resources: names, amounts, requests above limits, and resource claims of containers."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ _OVERCOMMIT = "Limit must be set for non overcommitable resources"
 
 
 def is_native(name: str) -> bool:
-    """Return whether a resource is a Kubernetes resource: without a domain, or in that of kubernetes.io."""
+    """Return whether a resource name has no domain, or a domain of kubernetes.io."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource is an extended resource, such as those of device plugins."""
+    """Return whether a resource is an extended resource, such as that of a device plugin."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not check_qualified_name(f"requests.{name}")
 
 
 def is_huge_page(name: str) -> bool:
-    """Return whether a resource is huge pages of a size."""
+    """Return whether a resource stands for huge pages of some size."""
     return name.startswith(_HUGE_PAGES)
 
 
 def allows_overcommit(name: str) -> bool:
-    """Return whether requests of a resource may be below its limit."""
+    """Return whether the limit of a resource may exceed its request."""
     return is_native(name) and not is_huge_page(name)
 
 
 def resource_name(name: str, path: str, out: Causes) -> bool:
-    """Check the name of any resource; return whether it is valid."""
+    """Check the name of any resource, and return whether it is valid."""
     problems = check_qualified_name(name)
     out.extend(invalid_value(path, quote(name), problem) for problem in problems)
     if problems:
@@ -69,7 +69,7 @@ def resource_name(name: str, path: str, out: Causes) -> bool:
 
 
 def container_resource_name(found: object, path: str, out: Causes) -> None:
-    """Check the name of a resource of containers."""
+    """Check the name of a resource that a container requests or limits."""
     name = str(found)
     if name in _COMPUTE:
         return
@@ -99,7 +99,7 @@ def _is_quota_huge_page(name: str) -> bool:
 
 
 def resource_amount(name: str, amount: str, path: str, out: Causes) -> None:
-    """Check an amount: not negative, and an integer for countable resources."""
+    """Check the amount of a resource: not negative, and an integer if the resource is counted."""
     quantity = amount_of(amount)
     if quantity.sign() < 0:
         out.append(invalid_value(path, quote(amount), "must be greater than or equal to 0"))
@@ -108,7 +108,7 @@ def resource_amount(name: str, amount: str, path: str, out: Causes) -> None:
 
 
 def basic_amount(amount: str, path: str) -> list[Cause]:
-    """Return the errors of an amount without a special rule."""
+    """Return the errors of an amount for which only its sign is checked."""
     quantity = amount_of(amount)
     if quantity.value() < 0:
         return [invalid_value(path, str(quantity.value()), "must be a valid resource quantity")]
@@ -127,13 +127,13 @@ _NameCheck = Callable[[str, str, Causes], None]
 def resource_requirements(
     document: Document, path: str, out: Causes, *, name_check: _NameCheck, claims: frozenset[str]
 ) -> None:
-    """Check limits, requests and claims.
+    """Check limits, requests and resource claims.
 
     Args:
         document: the resource requirements.
         path: the path of the requirements.
-        out: receives the causes.
-        name_check: the check of resource names.
+        out: receives the errors.
+        name_check: checks the name of a resource.
         claims: the names of the pod's resource claims.
     """
     limits, requests = part(document, "limits"), part(document, "requests")
@@ -205,7 +205,7 @@ def container_resources(document: Document, path: str, out: Causes, claims: froz
 
 
 def pod_resources(document: Document, path: str, out: Causes, claims: frozenset[str]) -> None:
-    """Check the resources of a pod."""
+    """Check pod-level resources."""
     if document.get("claims") is not None:
         out.append(forbidden_value(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     resource_requirements(document, path, out, name_check=pod_resource_name, claims=claims)

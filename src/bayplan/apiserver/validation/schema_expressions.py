@@ -1,4 +1,4 @@
-"""Rules about the expressions in a schema of a custom resource: they compile, and stay within the cost limits.
+"""Validation of the CEL rules in a custom resource's schema: they must compile, and their estimated cost is limited.
 
 Source: k8s.io/apiextensions-apiserver v0.36.3, pkg/apis/apiextensions/validation.
 """
@@ -24,19 +24,19 @@ MAX_RULE_COST, MAX_SCHEMA_COST = 10_000_000, 100_000_000
 """Maximum estimated cost of one rule, and of all rules of a schema."""
 _MOST = (1 << 64) - 1
 _MAX_LISTED = 4
-"""Number of rules named in the error if all together cost too much."""
+"""Number of rules that the errors name if the total cost of all rules is too high."""
 _HINT = "try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared"
 _RULES = "x-kubernetes-validations"
 
 
 def check_expressions(schema: Document, path: str, refused: Causes, out: Causes) -> None:
-    """Check the expressions of a schema, except in parts with other errors.
+    """Check the CEL rules in a schema, except in parts with other errors.
 
     Args:
         schema: the whole schema of a version.
         path: the path of the schema.
-        refused: the causes about the schema.
-        out: receives the causes.
+        refused: the other errors of the schema.
+        out: receives the errors.
     """
     if not has_rules(schema):
         return
@@ -45,7 +45,7 @@ def check_expressions(schema: Document, path: str, refused: Causes, out: Causes)
         text = f"the expressions of the rules have {size} characters, more than the {MAX_COMPILED} that a request may compile"
         out.append(forbidden_value(path, text))
         return
-    # The CEL package is slow to import, and most schemas have no rules.
+    # Import on demand: the CEL package is slow to import, and most schemas have no rules.
     from bayplan.apiserver.validation.schema_types import schema_type
 
     check = _Check(refused, out)
@@ -63,11 +63,12 @@ def _size_of_expressions(schema: Document) -> int:
 
 @dataclass(frozen=True)
 class _Place:
-    """The position within a schema.
+    """A position in a schema.
 
     Attributes:
-        most: the maximum number of values at this position; None if the schema sets no limit.
-        uncorrelated: the enclosing list whose items cannot be matched with the old ones; empty if there is none.
+        most: the maximum number of values at this position in one object; None if the schema does not limit it.
+        uncorrelated: the path of the enclosing list whose items cannot be matched with old ones; empty if there is
+            none.
     """
 
     most: int | None
@@ -82,7 +83,7 @@ class _Check:
     expensive: list[tuple[int, str]] = field(default_factory=list)
 
     def check(self, schema: Document, kind: SchemaType | None, path: str, place: _Place) -> None:
-        """Check the rules inside a schema, and then its own."""
+        """Check the rules in nested schemas, and then those of the schema itself."""
         if not has_rules(schema):
             return
         from bayplan.apiserver.validation.schema_types import escaped, schema_type
@@ -143,7 +144,7 @@ class _Check:
             self.expensive = sorted([*self.expensive, (cost, path)], key=lambda each: -each[0])[:_MAX_LISTED]
 
     def check_total(self, path: str) -> None:
-        """Check the total cost of all rules."""
+        """Report the total cost of all rules if it exceeds the limit, and the most expensive rules."""
         if self.total <= MAX_SCHEMA_COST:
             return
         detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
@@ -153,7 +154,10 @@ class _Check:
 
 
 def _elements(schema: Document) -> int | None:
-    """Return the maximum number of values of a schema, or None if it sets no limit."""
+    """Return the maximum number of list items or map entries in a schema's values; None if it is not limited.
+
+    Values of other types count as one element.
+    """
     match schema.get("type"):
         case "object" if schema.get("additionalProperties") is not None:
             most = schema.get("maxProperties")
@@ -175,7 +179,7 @@ def _exceeds(name: str, cost: int, limit: int) -> str:
 
 
 def _shown(rule: Document) -> str:
-    """Return a rule in the form of upstream's internal struct."""
+    """Return a rule as messages show upstream's internal struct."""
     fields = ("rule", "message", "messageExpression", "reason", "fieldPath", "optionalOldSelf")
     optional = ("reason", "optionalOldSelf")
     return json_text(

@@ -1,4 +1,4 @@
-"""The rules in CEL of a custom resource's schema (``x-kubernetes-validations``): compiled once, run on every write.
+"""CEL rules in a custom resource's schema (``x-kubernetes-validations``): compiled once, evaluated on every write.
 
 Sources: k8s.io/apiextensions-apiserver v0.36.3, pkg/apiserver/schema/cel;
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules.
@@ -32,7 +32,7 @@ from bayplan.objects.selectors import quote
 Objects: TypeAlias = Mapping[str, Mapping[str, CelType]]
 RULES = "x-kubernetes-validations"
 BUDGET = 10_000_000
-"""Maximum cost of all rules for one object."""
+"""Maximum total cost of all rules for one object."""
 MAX_MESSAGE_BYTES = 5 * 1024
 _ABSENT = object()
 _OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -43,13 +43,13 @@ _OUT_OF_MESSAGE_BUDGET = (
 
 @dataclass
 class CompiledText:
-    """A compiled expression of a rule.
+    """A compiled expression of a rule, or its error.
 
     Attributes:
-        code: the compiled expression; None if it cannot be compiled.
-        problem: the compile error.
-        cost: the estimated largest cost.
-        uses_old: whether it uses `oldSelf`.
+        code: the compiled expression; None if it does not compile.
+        problem: the compile error, or empty.
+        cost: the estimated maximum cost.
+        uses_old: whether the expression uses `oldSelf`.
     """
 
     code: Code | None = None
@@ -60,13 +60,13 @@ class CompiledText:
 
 @dataclass
 class Rule:
-    """A rule of a schema.
+    """A CEL rule of a schema.
 
     Attributes:
-        document: the rule in the schema.
+        document: the rule as declared in the schema.
         test: the compiled rule.
-        message: the compiled message expression, if there is one.
-        field_path: the path of the field in the error, below the value; empty for the value.
+        message: the compiled message expression; None if there is none.
+        field_path: the path of the field that errors name, relative to the value; empty for the value itself.
     """
 
     document: Document
@@ -76,21 +76,21 @@ class Rule:
 
     @property
     def is_optional(self) -> bool:
-        """Whether the rule also runs without an old value."""
+        """Whether the rule also runs if there is no old value."""
         return self.document.get("optionalOldSelf") is True
 
     def default_message(self) -> str:
-        """Return the error message of a rule without a message expression."""
+        """Return the error message for a rule whose message expression is missing or fails."""
         text = str(self.document.get("message") or "")
         return text.strip() if text else f"failed rule: {str(self.document.get('rule') or '').strip()}"
 
     def shown(self) -> str:
-        """Return the name of the rule in errors of its expression."""
+        """Return the text that identifies the rule in errors of its expression."""
         return str(self.document.get("message") or self.document.get("rule") or "").strip()
 
 
 def compile_rules(schema: Document, kind: SchemaType) -> list[Rule]:
-    """Return the rules of a schema, without those of nested schemas; empty rules are omitted.
+    """Return the compiled rules of a schema, without those of nested schemas.
 
     Args:
         schema: a structural schema.
@@ -115,13 +115,13 @@ def _field_path(schema: Document, rule: Document) -> str:
 
 
 def compile_text(text: str, kind: SchemaType, objects: Objects, wanted: CelType, *, optional: bool) -> CompiledText:
-    """Return a compiled expression of a rule or of its message.
+    """Return a compiled rule or message expression, or its error.
 
     Args:
         text: the expression.
         kind: the type of `self`.
-        objects: see `SchemaType.objects`.
-        wanted: the type of its value: a bool for a rule, a string for a message.
+        objects: the field types of object types, see `SchemaType.objects`.
+        wanted: the required type of the result: BOOL for a rule, STRING for a message.
         optional: whether `oldSelf` is an optional value.
     """
     names = {"self": kind.type, "oldSelf": optional_of(kind.type) if optional else kind.type}
@@ -146,7 +146,7 @@ def compile_text(text: str, kind: SchemaType, objects: Objects, wanted: CelType,
 
 
 class SchemaRules:
-    """The rules of a custom resource's schema.
+    """The CEL rules of a custom resource's schema, compiled at the first check.
 
     Args:
         schema: the schema of the complete object.
@@ -159,11 +159,11 @@ class SchemaRules:
         self._root: _Node | None = None
 
     def check(self, document: Document, old: Document | None) -> tuple[list[Cause], list[str]]:
-        """Return the errors of an object, and warnings about errors that the old object has, too.
+        """Return the errors of an object, and warnings about errors of unchanged values.
 
         Args:
-            document: the complete object; valid except for the rules.
-            old: the object before the change.
+            document: the complete object, which is valid except for the rules.
+            old: the current object, None for a create.
         """
         if self._root is None:
             self._root = _compiled(self._schema, schema_type(self._schema, is_object=True), is_object=True)
@@ -178,7 +178,7 @@ class SchemaRules:
 
 @dataclass
 class _Node:
-    """A schema that has rules, or contains schemas with rules."""
+    """A compiled schema that has rules, or contains schemas with rules."""
 
     schema: Document
     is_object: bool
@@ -210,17 +210,17 @@ def _is_embedded(schema: Document) -> bool:
 
 
 class _OutOfBudgetError(Exception):
-    """No further rule is run."""
+    """The cost budget is exhausted: no further rule is evaluated."""
 
 
 @dataclass(frozen=True)
 class _Correlation:
-    """The old value of a value, and that of its parent. Unchanged values may violate rules that were added later.
+    """Matches a value with its old value: an unchanged value may violate rules that were added later.
 
     Attributes:
-        value: the old value.
-        known: whether there is a matching old value.
-        inherited: whether the parent is unchanged, if there is no matching old value.
+        value: the value.
+        before: the old value, or `_ABSENT` if no old value matches.
+        inherited: whether the parent is unchanged; decides if no old value matches.
     """
 
     value: object
@@ -229,7 +229,7 @@ class _Correlation:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether broken rules are only warnings."""
+        """Whether violated rules are only warnings, because the value has not changed."""
         return self.inherited if self.before is _ABSENT else self.value == self.before
 
     def of(self, value: object, before: object) -> _Correlation:
@@ -238,7 +238,7 @@ class _Correlation:
 
 
 class _Run:
-    """One check of an object."""
+    """The evaluation of all rules for one object."""
 
     def __init__(self) -> None:
         self.causes: list[Cause] = []
@@ -246,10 +246,10 @@ class _Run:
         self._left = BUDGET
 
     def check(self, node: _Node, value: object, old: object, path: str, correlation: _Correlation) -> None:
-        """Check a value and the values inside it.
+        """Evaluate the rules of a value and of the values nested in it.
 
         Raises:
-            _OutOfBudgetError: no further rule may run.
+            _OutOfBudgetError: no further rule can be evaluated.
         """
         if value is None:
             return
@@ -294,7 +294,7 @@ class _Run:
                     self._refuse(node, rule, value, _variables(rule, names), path, correlation)
 
     def _holds(self, node: _Node, rule: Rule, names: Document, path: str) -> bool:
-        """Return whether a rule holds; report errors of the expression."""
+        """Return whether a rule is met. If its expression fails, report that error instead, and return True."""
         try:
             return self._value(node, rule.test, names, path, _OUT_OF_BUDGET) is True
         except CostExceeded as problem:
@@ -333,7 +333,7 @@ class _Run:
             self.causes.append(cause)
 
     def _message(self, node: _Node, rule: Rule, names: Document, path: str) -> str:
-        """Return the value of the message expression; empty if there is no expression, or it returns no message."""
+        """Return the result of a rule's message expression, or "" if there is no usable result."""
         if rule.message is None or rule.message.code is None:
             return ""
         try:
@@ -377,7 +377,7 @@ def _cause(path: str, schema: Document, value: object, detail: str, reason: str)
 
 
 def _items_by_key(schema: Document, old: object) -> dict[str, object]:
-    """Return the items of an old list by key; empty if the list has no keys."""
+    """Return the items of an old list by key; an empty map if the list is not keyed."""
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
         return {}
     return dict(_keyed(schema, old))

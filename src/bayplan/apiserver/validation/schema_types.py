@@ -1,6 +1,7 @@
-"""Structural schemas as types of CEL, with the possible sizes of their values, and the CEL values of documents.
+"""Structural schemas as CEL types with the possible sizes of values, and JSON values as CEL values.
 
-Sources: k8s.io/apiserver v0.36.3, pkg/cel/common; https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules.
+Sources: k8s.io/apiserver v0.36.3, pkg/cel/common;
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ _TEXT_FORMATS: Mapping[str, tuple[CelType, int, int]] = {
     "date": (TIMESTAMP, 12, 12),
     "date-time": (TIMESTAMP, 21, 32),
 }
-"""Type, minimum serialized size and maximum size of strings that expressions treat as times."""
+"""By string format: the CEL type, the minimum size in JSON, and the maximum size in characters."""
 _SCALARS: Mapping[str, tuple[CelType, int]] = {"boolean": (BOOL, 4), "number": (DOUBLE, 1), "integer": (INT, 1)}
 
 
 @dataclass
 class SchemaType:
-    """The type of a schema.
+    """The CEL type of a schema's values, with their sizes.
 
     Attributes:
         type: the CEL type.
         least_bytes: the minimum size of a value in JSON.
-        most: the maximum size of a value: characters, items or entries.
-        element: the type of the elements of a list or map.
-        fields: the fields of an object, by their name in expressions.
+        most: the maximum size of a value in characters, items or entries.
+        element: the type of a list's items or a map's values; None for other types.
+        fields: the types of an object's fields, by their name in expressions.
     """
 
     type: CelType
@@ -60,7 +61,7 @@ class SchemaType:
     fields: dict[str, SchemaType] = field(default_factory=dict)
 
     def size_at(self, path: Path) -> Size | None:
-        """Return the sizes of a part of a value, or None if the part is unknown."""
+        """Return the possible sizes of a nested value, or None if the path is unknown."""
         at: SchemaType | None = self
         for name in path:
             if at is None:
@@ -74,11 +75,11 @@ class SchemaType:
         return None if at is None else Size(0, at.most)
 
     def objects(self) -> dict[str, Mapping[str, CelType]]:
-        """Return the fields of all object types in this one, by type name."""
+        """Return the field types of this and all nested object types, by type name."""
         found: dict[str, Mapping[str, CelType]] = {}
         if self.type.kind == "object":
             fields = {name: each.type for name, each in self.fields.items()}
-            # A reserved word is also a valid name after a dot.
+            # A reserved word can be used unescaped after a dot.
             words = {word: fields[f"__{word}__"] for word in _RESERVED if f"__{word}__" in fields}
             found[self.type.name] = {**words, **fields}
         for each in (*self.fields.values(), *([self.element] if self.element is not None else ())):
@@ -90,7 +91,7 @@ _KEY = SchemaType(STRING, 2)
 
 
 def escaped(name: str) -> str | None:
-    """Return the name of a property in expressions, or None if expressions can't use it."""
+    """Return the name by which expressions access a property, or None if they cannot access it."""
     if name in _RESERVED:
         return f"__{name}__"
     if not _NAME.fullmatch(name):
@@ -99,7 +100,7 @@ def escaped(name: str) -> str | None:
 
 
 def with_object_fields(schema: Document) -> Document:
-    """Return the schema of a complete object with the fields that all objects have."""
+    """Return the schema of a complete object with apiVersion, kind and metadata added."""
     properties = part(schema, "properties")
     if isinstance(part(properties, "metadata").get("properties"), dict):
         return schema
@@ -112,15 +113,15 @@ def with_object_fields(schema: Document) -> Document:
 
 
 def schema_type(schema: Document, name: str = "selfType0", *, is_object: bool = False) -> SchemaType | None:
-    """Return the type of a schema.
+    """Return the CEL type of a schema's values.
 
     Args:
         schema: a structural schema.
-        name: the name of the type, if it is an object.
+        name: the name of the type if it is an object.
         is_object: whether it is the schema of a complete object, with metadata.
 
     Returns:
-        None if expressions have no access to such values.
+        None if expressions cannot access such values.
     """
     if schema.get(_INT_OR_STRING):
         longest = _number(schema, "maxLength")
@@ -193,7 +194,7 @@ def _number(schema: Document, name: str) -> int | None:
 
 
 class _SetList(UnorderedList):
-    """A list whose order does not matter."""
+    """A CEL list with `x-kubernetes-list-type: set`, in which order does not matter."""
 
     def equals(self, other: list[object]) -> bool:
         return len(self) == len(other) and all(contains(self, each) for each in other)
@@ -203,7 +204,7 @@ class _SetList(UnorderedList):
 
 
 class _MapList(UnorderedList):
-    """A list whose items have keys."""
+    """A CEL list with `x-kubernetes-list-type: map`, whose items are matched by keys."""
 
     def __init__(self, items: list[object], keys: tuple[str, ...]) -> None:
         super().__init__(items)
@@ -225,12 +226,12 @@ class _MapList(UnorderedList):
 
 
 def schema_value(value: object, schema: Document, *, is_object: bool = False) -> object:
-    """Return the CEL value of a document value.
+    """Return the CEL value of a JSON value.
 
     Args:
-        value: the value; valid by the schema.
-        schema: its structural schema.
-        is_object: whether it is a complete object.
+        value: the value.
+        schema: the structural schema of the value.
+        is_object: whether the value is a complete object.
 
     Raises:
         RunProblem: the value does not match the schema.

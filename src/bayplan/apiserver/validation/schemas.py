@@ -1,4 +1,4 @@
-"""Rules about the schemas of custom resources: structural schemas, and restrictions on OpenAPI v3."""
+"""Validation of the schemas of custom resources: they must be structural, and restrict OpenAPI v3."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "
 
 
 def check_schema(schema: object, path: str, out: Causes, *, has_status: bool) -> None:
-    """Check the schema of a version.
+    """Check the schema of one version.
 
     Args:
         schema: ``openAPIV3Schema``.
         path: the path of the enclosing field.
-        out: receives the causes.
+        out: receives the errors.
         has_status: whether the status subresource is enabled.
     """
     if not isinstance(schema, dict):
@@ -198,7 +198,7 @@ def _value_validation(
 def _nested(
     schema: Document, level: str, path: str, out: Causes, budget: WorkBudget, *, skip_any: bool = False
 ) -> None:
-    """Check a schema inside ``anyOf`` and the like, which only restricts values."""
+    """Check a schema within ``anyOf``, ``oneOf``, ``allOf`` or ``not``, which can only restrict values."""
     _value_validation(schema, level, path, out, budget, skip_any=skip_any)
     if isinstance(schema.get("items"), dict):
         _nested(part(schema, "items"), level, f"{path}.items", out, budget)
@@ -214,7 +214,7 @@ def _nested(
 
 
 def _defaults(schema: Document, path: str, out: Causes) -> None:
-    """Check that defaults match their schemas."""
+    """Report defaults that are invalid by their own schemas."""
     default = schema.get("default")
     if default is not None:
         for cause in validate_custom({**schema, "default": None}, default):  # type: ignore[arg-type]
@@ -286,7 +286,7 @@ def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> Non
 
 
 def _typed(schema: Document, wanted: str, extension: str, path: str, out: Causes) -> bool:
-    """Report a type that differs from the type required by an extension; return whether the type is right."""
+    """Report a type that differs from the one that an extension requires, and return whether it is right."""
     kind, detail = schema.get("type") or "", f"must be {wanted} if {extension} is specified"
     if kind == wanted:
         return True

@@ -1,4 +1,4 @@
-"""Rules about security contexts of pods and containers, and about the profiles in annotations."""
+"""Validation rules of the security contexts of pods and containers."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def pod_security(spec: Document, path: str, out: Causes) -> None:
 
 
 def windows_host_process(spec: Document, path: str, out: Causes) -> None:
-    """Check that all containers of a pod are host process containers of Windows if one is."""
+    """Check that either all containers of a pod are Windows host process containers, or none."""
     of_pod = part(spec, "securityContext", "windowsOptions").get("hostProcess")
     count = found = 0
     for name in ("initContainers", "containers", "ephemeralContainers"):
@@ -225,7 +225,7 @@ def windows_host_process(spec: Document, path: str, out: Causes) -> None:
 
 
 def host_users(spec: Document, path: str, out: Causes) -> None:
-    """Check the fields that are not allowed in a pod with a user namespace."""
+    """Report fields that are forbidden in a pod with a user namespace."""
     if spec.get("hostUsers") is not False:
         return
     for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):

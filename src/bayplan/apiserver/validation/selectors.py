@@ -1,4 +1,4 @@
-"""Rules about label selectors and node selectors."""
+"""Validation rules of label selectors and node selectors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LABEL_SELECTOR = table(
 
 
 def selector_is_valid(selector: Document) -> bool:
-    """Return whether upstream can convert a label selector."""
+    """Return whether a label selector is valid, so that upstream can convert it."""
     pairs = selector.get("matchLabels")
     for key, item in (pairs if isinstance(pairs, dict) else {}).items():
         if check_qualified_name(key) or check_label_value(str(item)):
@@ -50,7 +50,7 @@ def selector_is_valid(selector: Document) -> bool:
 
 
 def selects(selector: object, found: object) -> bool:
-    """Return whether a valid label selector matches labels; a missing one matches nothing."""
+    """Return whether a valid label selector matches these labels. A missing selector matches nothing."""
     if not isinstance(selector, dict):
         return False
     pairs = found if isinstance(found, dict) else {}
@@ -58,7 +58,7 @@ def selects(selector: object, found: object) -> bool:
 
 
 def is_empty(selector: Document) -> bool:
-    """Return whether a label selector has no requirement."""
+    """Return whether a label selector has no requirements."""
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
@@ -101,7 +101,7 @@ PREFERRED_NODE_TERM = table(
 
 
 def node_selector(term: Rule = NODE_TERM) -> Rule:
-    """Return a rule about a node selector, which has at least one term."""
+    """Return a rule for a node selector, which needs at least one term; `term` checks each term."""
 
     def some(document: Document, path: str, out: Causes) -> None:
         if not document.get("nodeSelectorTerms"):
@@ -115,7 +115,7 @@ NODE_SELECTOR = node_selector()
 
 
 def shown_selector(selector: object) -> str:
-    """Return a selector as Go encodes it in JSON: its labels sorted."""
+    """Return a label selector as Go encodes it in JSON: with sorted labels."""
     if not isinstance(selector, dict) or not isinstance(selector.get("matchLabels"), dict):
         return json_text(selector)
     return json_text({**selector, "matchLabels": dict(sorted(selector["matchLabels"].items()))})

@@ -1,4 +1,4 @@
-"""Rules of Services."""
+"""Validation rules of Services."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _families(spec: Document, out: Causes) -> None:
 
 
 def cluster_ips(spec: Document, path: str, out: Causes) -> None:
-    """Check cluster IPs and IP families; upstream does so before allocation, and again with the rest."""
+    """Check cluster IPs and IP families. Upstream does this before allocation, and again with the other rules."""
     if spec.get("type") == "ExternalName":
         return
     first, found, here = spec.get("clusterIP"), texts(spec, "clusterIPs"), "spec.clusterIPs"
@@ -322,7 +322,13 @@ def _balancer_stays(new: Document, old: Document, out: Causes) -> None:
 
 
 def balancer_status(new: Document, old: Document, out: Causes, *, with_modes: bool) -> None:
-    """Check the addresses of a load balancer; unchanged addresses may have the older form."""
+    """Check the addresses of a load balancer in a status, except unchanged IP addresses.
+
+    Args:
+        new, old: the objects.
+        out: receives the errors.
+        with_modes: whether the kind has IP modes, as Services do.
+    """
     known = {str(each.get("ip")) for each in parts(part(old, "status", "loadBalancer"), "ingress")}
     for index, ingress in enumerate(parts(part(new, "status", "loadBalancer"), "ingress")):
         here, text = f"status.loadBalancer.ingress[{index}]", str(ingress.get("ip") or "")

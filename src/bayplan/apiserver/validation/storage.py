@@ -1,4 +1,4 @@
-"""Rules of the kinds of storage.k8s.io."""
+"""Validation rules of the kinds of storage.k8s.io."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _parameters(*, may_be_empty: bool) -> Check:
 
 
 def _topologies(document: Document, path: str, out: Causes) -> None:
-    # Upstream compares each term with as many empty ones as there are terms.
+    # Upstream allocates empty terms for comparison, so that an empty term is always a duplicate.
     seen: list[dict[str, frozenset[str]]] = [{}]
     for index, term in enumerate(parts(document, "allowedTopologies")):
         here = f"allowedTopologies[{index}].matchLabelExpressions"
@@ -97,7 +97,7 @@ def _topologies(document: Document, path: str, out: Causes) -> None:
 
 
 def _shown_map(found: object) -> str:
-    """Return a map as Go writes it, by its keys."""
+    """Return a map as Go encodes it in JSON: with sorted keys."""
     return go_value(dict(sorted(found.items())) if isinstance(found, dict) else found)
 
 

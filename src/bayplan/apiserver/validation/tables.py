@@ -1,4 +1,4 @@
-"""The rules of each kind, by the table that stores its objects."""
+"""The validation rules of all kinds, by the table that stores their objects."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ _RULES: dict[str, KindRules] = {
 
 
 def rules_of(table: str) -> KindRules:
-    """Return the rules of a kind; most custom kinds have none."""
+    """Return the rules of a table; kinds without special rules, such as custom resources, have none."""
     return _RULES.get(table, _NO_RULES)

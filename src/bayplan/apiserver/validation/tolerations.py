@@ -1,4 +1,4 @@
-"""Rules about tolerations and taints."""
+"""Validation rules of tolerations and taints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = "effect must be 'NoExecute' when `tolerationSeconds` is set"
 
 
 def check_toleration(document: Document, path: str, out: Causes) -> None:
-    """Check a toleration."""
+    """Check one toleration of a pod or class."""
     get = document.get
     key, found = str(get("key") or ""), str(get("value") or "")
     operator, effect = str(get("operator") or ""), str(get("effect") or "")
@@ -43,13 +43,13 @@ def check_toleration(document: Document, path: str, out: Causes) -> None:
 
 
 def tolerations(document: Document, path: str, out: Causes) -> None:
-    """Check the tolerations of a pod spec."""
+    """Check the tolerations in a pod's spec."""
     for index, toleration in enumerate(parts(document, "tolerations")):
         check_toleration(toleration, f"{path}.tolerations[{index}]", out)
 
 
 def taints(document: Document, out: Causes) -> None:
-    """Check the taints of a node's spec, with upstream's path for them."""
+    """Check the taints in a node's spec. Upstream reports them below `metadata.taints`."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(parts(document, "taints")):
         here, key = f"metadata.taints[{index}]", str(taint.get("key") or "")

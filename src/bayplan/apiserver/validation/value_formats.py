@@ -1,6 +1,9 @@
-"""Formats of strings in schemas of custom resources: dates, addresses, UUIDs and so on. An unknown format accepts every string.
+"""String formats in the schemas of custom resources: dates, addresses, UUIDs and others.
 
-Source: the formats that upstream lists for CustomResourceDefinitions; ISBN, credit card and similar formats are not checked.
+Unknown formats accept every string.
+
+Source: the formats that upstream lists for CustomResourceDefinitions. ISBN, credit card and similar formats are not
+checked.
 """
 
 from __future__ import annotations

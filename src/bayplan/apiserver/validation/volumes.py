@@ -1,4 +1,4 @@
-"""Rules about the sources of volumes, of pods and of persistent volumes, and about specs of claims."""
+"""Validation rules of volume sources in pods and persistent volumes, and of claim templates' metadata."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KEY_TO_PATH = table(need("key"), need("path"), value("path", unreserved_path), f
 
 
 def driver_name(found: object, path: str, out: Causes) -> None:
-    """Check the name of a CSI driver."""
+    """Check the name of a CSI or DRA driver."""
     text = str(found)
     if not text:
         out.append(required(path))
@@ -275,11 +275,11 @@ _UNSETTABLE = (
     ("deletionTimestamp", "deletionTimestamp"), ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
     ("ownerReferences", "ownerReferences"), ("finalizers", "finalizers"), ("managedFields", "managedFields"),
 )  # fmt: skip
-"""Metadata fields that claim templates may not have, in Go's order, and their names in Go."""
+"""Metadata fields that claim templates must not have, in Go's order, with their names in messages."""
 
 
 def template_metadata(document: Document, path: str, out: Causes) -> None:
-    """Check the metadata of a claim template: labels and annotations only."""
+    """Check the metadata of a claim template, which can only have labels and annotations."""
     metadata = part(document, "metadata")
     field("annotations", annotation_map)(metadata, f"{path}.metadata", out)
     field("labels", labels)(metadata, f"{path}.metadata", out)
@@ -352,7 +352,7 @@ POD_SOURCES: dict[str, tuple[str, Rule]] = {
     "ephemeral": ("ephemeral", _EPHEMERAL),
     "image": ("image", _no_name_no_digest),
 }
-"""Sources of pod volumes, in upstream's order: the name in paths, and the rule."""
+"""The sources of pod volumes in upstream's order, each with its name in paths and its rule."""
 
 _ENDPOINTS_NAMESPACE = "if the endpointnamespace is set, it must be a valid namespace name"
 
@@ -399,13 +399,13 @@ PERSISTENT_SOURCES: dict[str, Rule] = {
         value("driver", driver_name), need("volumeHandle"), *(optional(name, _PV_SECRET) for name in _CSI_SECRETS)
     ),
 }
-"""Sources of persistent volumes, in upstream's order."""
+"""The sources of persistent volumes in upstream's order, each with its rule."""
 
 _FORBIDDEN_AS = {"downwardAPI": "downwarAPI", "cephfs": "cephFS"}
 
 
 def pod_volume_source(volume: Document, path: str, out: Causes) -> None:
-    """Check that a volume of a pod has exactly one source, and check the source."""
+    """Check that a volume of a pod has exactly one source, and check this source."""
     count = 0
     empty = volume.get("emptyDir")
     if isinstance(empty, dict):
@@ -440,7 +440,7 @@ def _several_sources(volume: Document, path: str, count: int, out: Causes) -> in
 
 
 def pod_volumes(document: Document, path: str, pod_name: str, out: Causes) -> dict[str, Document]:
-    """Check the volumes of a pod's spec; return the valid ones by name."""
+    """Check the volumes in a pod's spec, and return the valid ones by name."""
     valid: dict[str, Document] = {}
     volumes = parts(document, "volumes")
     made = {f"{pod_name}-{each.get('name')}" for each in volumes if pod_name and "ephemeral" in each}
