@@ -32,9 +32,9 @@ class FirstFailures:
         values: int64[capacity]; `PASSES` on rows that pass, and on those excluded from the filters.
         feasible: bool[capacity], the rows that pass.
         examined: bool[capacity], the rows that filters run on.
-        counts: number of rows per value, without `PASSES`.
-        overrides: values that differ from the verdicts without nominated pods, by row.
-        shut: the rows among these that are feasible without nominated pods, as keys.
+        counts: number of rows per value, excluding `PASSES`.
+        overrides: by row, the values that nominated pods change.
+        shut: the rows in `overrides` that would be feasible without nominated pods; the values are unused.
         evaluated_rows: the number of rows evaluated one by one.
         full_passes: number of times that all rows were evaluated.
     """
@@ -67,7 +67,7 @@ class FirstFailures:
             for row in rows:
                 self._evaluate(row, nominated)
         except BaseException:
-            # Results for other rows are lost.
+            # The remaining rows were not evaluated: evaluate all rows the next time.
             self._changed_rows.forget()
             raise
         finally:

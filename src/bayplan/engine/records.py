@@ -79,9 +79,10 @@ class Records:
         self._summaries.append(record)
 
     def report(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
-        """Report a plugin's result after the cycle: of PostFilter, and on the way to the binding anything but success.
+        """Receive a plugin's result after the cycle: of PostFilter, or other than Success in the binding cycle.
 
-        This class ignores it; hosts that show single attempts override it. `timeout_ns` is the timeout of a permit.
+        Does nothing here; hosts that show single attempts override it. `timeout_ns` is the timeout that a Permit plugin
+        returned.
         """
 
     def _frame(self, plan: Plan, result: ScheduleResult) -> Frame:
@@ -207,7 +208,7 @@ class Records:
 
     @property
     def nbytes(self) -> int:
-        """Return the approximate size of all records."""
+        """Return the approximate size of all records, in bytes."""
         keyframes = {id(it.keyframe): it.keyframe for it in self._frames if isinstance(it.keyframe, Keyframe)}.values()
         names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes}
         arrays = {id(values): int(values.nbytes) for keyframe in keyframes for values in keyframe.arrays}
@@ -225,7 +226,7 @@ def _pre_scores(plan: Plan, table: ScoreTable | None) -> tuple[tuple[str, Code],
 
 
 def _preemption(result: ScheduleResult) -> PreemptionAccount | None:
-    """Return the account of preemption, if it ran."""
+    """Return the account of preemption, or None if it did not run."""
     diagnosis = result.diagnosis
     return diagnosis.preemption() if diagnosis is not None and diagnosis.preemption is not None else None
 

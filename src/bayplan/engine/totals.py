@@ -22,15 +22,15 @@ class Totals:
 
     Args:
         state: the cluster.
-        shared: provides the results.
+        shared: the cache of results that plans share.
         filtered: the feasible rows.
-        floor: the total of feasible rows without any score.
+        floor: the total of a feasible row before any score is added.
 
     Attributes:
         rules: the scorers to run.
-        results: theirs.
-        weights: theirs.
-        scales: the normalisation of each scorer's raw scores; None if it has no NormalizeScore.
+        results: the results of these scorers, in order.
+        weights: the weights of these scorers.
+        scales: per scorer, the scale that normalises its raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
         blocks: the highest totals by block of rows.
         summed: number of times that all rows were summed up.
@@ -63,7 +63,7 @@ class Totals:
         self._node_log = state.node_log
         self._combined = self._flips = self._node_position = -1
         self._stale = True
-        # As in RuleResult: prefetch cache lines together.
+        # As in `RuleResult`: collects reads of changed rows, so that their cache misses overlap.
         self._loaded = 0
 
     @property
@@ -82,7 +82,7 @@ class Totals:
             self._stale = True
 
     def replace(self, results: list[ScoreResult]) -> None:
-        """Set the results of the same plugins, some of them for different specs."""
+        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
         for number in range(len(results)):
             if results[number] is not self.rules.results[number]:
                 self.scales[number] = None

@@ -1,7 +1,7 @@
 """Pods that wait for an event: rejected and gated ones, grouped by the plugins that rejected them, and ordered by age.
 
-An event runs hints once per group instead of visiting all pods, so an event that interests no plugin with waiting pods
-costs nothing, however many pods wait.
+An event looks up its hints once per group instead of visiting all pods, so an event that interests no plugin with
+waiting pods costs nothing, however many pods wait.
 """
 
 from __future__ import annotations
