@@ -105,7 +105,7 @@ class ClusterAutoscaler:
     def _consolidate(
         self, consolidation: Consolidation, cluster: QuestionCluster, now_ns: int, *, grows: bool
     ) -> list[tuple[int, Operation]]:
-        """Carry out the current command, or begin the next one if no node is starting."""
+        """Continue the current command, or begin the next one if no node is starting."""
         found = consolidation.go_on(cluster, now_ns)
         command = None
         if not grows and not self._starting:

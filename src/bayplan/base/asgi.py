@@ -1,4 +1,7 @@
-"""The types of ASGI, the interface between servers and applications. Source: https://asgi.readthedocs.io/en/latest/specs/main.html."""
+"""The types of ASGI, the interface between servers and applications.
+
+Source: https://asgi.readthedocs.io/en/latest/specs/main.html.
+"""
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any

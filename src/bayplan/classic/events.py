@@ -52,7 +52,7 @@ class ClassicEvents(ClusterEvents):
 
 
 def scheduling_properties_changed(old: Node, new: Node) -> bool:
-    """Return whether a node was uncordoned, or its allocatable resources, labels, taints or condition statuses changed."""
+    """Return whether a node was uncordoned, or allocatable resources, labels, taints or condition statuses changed."""
     if old.spec.unschedulable and not new.spec.unschedulable:
         return True
     before, after = ({item.type: item.status for item in node.status.conditions} for node in (old, new))

@@ -15,8 +15,9 @@ from bayplan.objects.pod import Pod
 class Bind(Struct, frozen=True, gc=False):
     """Bind a pod to a node.
 
-    `extender` names the extender that has already bound the pod through the API server; "" if none has. With an extender, the
-    host of a real cluster only waits until the pod is reported as bound; a host that owns the cluster state binds it anyway.
+    `extender` names the extender that has already bound the pod through the API server; `""` if none has. With an
+    extender, the host of a real cluster only waits until the pod is reported as bound; a host that owns the cluster
+    state binds it anyway.
     """
 
     pod: Pod
@@ -52,7 +53,7 @@ class Evict(Struct, frozen=True, gc=False):
 
 
 class SetCondition(Struct, frozen=True, gc=False):
-    """Set the pod's condition PodScheduled to False with a reason (``Unschedulable`` or ``SchedulerError``) and a message."""
+    """Set the pod's condition PodScheduled to False, with reason (`Unschedulable` or `SchedulerError`) and message."""
 
     pod: Pod
     reason: str

@@ -1,4 +1,4 @@
-"""One decision: its summary (`Record`), a reference to its full record (`Frame`), and the full record as arrays (`Decision`)."""
+"""One decision: as a summary (`Record`), a reference to its full record (`Frame`), and arrays (`Decision`)."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Decision:
         return self.normalized * np.array(self.weights, dtype=np.int64).reshape(-1, 1)
 
     def first_failure(self, row: int) -> Status | None:
-        """Return the status with which a node was rejected, or None: the status of PreFilter or of its first failing filter."""
+        """Return the status that rejected a node: of PreFilter, or of its first failing filter; None if feasible."""
         if self.pre_filter is not None:
             return self.pre_filter
         if not self.examined[row] and self.allowed[row]:
@@ -227,7 +227,7 @@ class Decision:
         return next((plugin for plugin, names in narrowed if name not in names), "")
 
     def failures(self, row: int) -> tuple[Status, ...]:
-        """Return the statuses with which a node was rejected: the first failure or, with `check_all`, one for each failing filter.
+        """Return the statuses that rejected a node: of the first failing filter or, with `check_all`, of each.
 
         If nominated pods make a node infeasible, only the first failure is known.
         """

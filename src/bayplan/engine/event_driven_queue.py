@@ -51,8 +51,8 @@ class EventDrivenQueue(SchedulingQueue):
     """A scheduling queue that relies on queueing hints. Arguments as for `SchedulingQueue`.
 
     Attributes:
-        timed_retries: whether time brings back all pods, as upstream; a simulation sets it when no events but timers are
-            left, so that every waiting pod is tried on the final state of the cluster.
+        timed_retries: whether pods also return to the queue after some time, as upstream; a simulation sets it when
+            only timers are left, so that every waiting pod is tried on the final state of the cluster.
         retry_predictor: predicts whether a waiting pod can be scheduled; None to try every woken pod.
     """
 
@@ -79,7 +79,10 @@ class EventDrivenQueue(SchedulingQueue):
     # Plan groups.
 
     def _plan_of(self, queued: QueuedPod) -> Plan | None:
-        """Return the plan of a pod that may join a plan group: only events bring it back, and its backoff is at the maximum."""
+        """Return the plan of a pod that may join a plan group, or None.
+
+        It may join if only events bring it back, and its backoff is at the maximum.
+        """
         options, count = self.options, queued.unschedulable_count
         if (
             self.retry_predictor is None
@@ -169,7 +172,7 @@ class EventDrivenQueue(SchedulingQueue):
             self._scatter(plan_group)
 
     def _scatter(self, plan_group: PlanGroup) -> None:
-        """Requeue every member, to be tried by itself."""
+        """Requeue all members as separate pods."""
         plan_group.head = None
         for queued in [*plan_group]:
             self._unschedulable.remove(queued)

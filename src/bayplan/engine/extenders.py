@@ -49,7 +49,7 @@ class ExtenderResult(msgspec.Struct):
     ignored: bool = False
 
     def moved(self, place: Mapping[int, int]) -> ExtenderResult:
-        """Return a copy with new row numbers (`place`: new by old), without rows that have no new number."""
+        """Return a copy with new row numbers, without the rows that have none. `place` maps old numbers to new ones."""
         return replace(
             self,
             asked=tuple(place[row] for row in self.asked if row in place),
@@ -104,9 +104,9 @@ class ExtendedCycle:
 def find_nodes_that_pass_extenders(
     extenders: Sequence[Extender], cycle: ExtendedCycle, pod: Pod, nodes: NodeTable, rows: Index
 ) -> Index | Status:
-    """Call the extenders in order, each with the rows (intp) that the previous one left; return the remaining rows or an Error.
+    """Call the extenders in order, each with the rows (intp) that the previous one left.
 
-    A failure of an ignorable extender counts as if it had rejected no node.
+    Return the remaining rows, or an Error. If an ignorable extender fails, it counts as having rejected no node.
     """
     for number, extender in enumerate(extenders):
         if not len(rows):
@@ -198,7 +198,10 @@ def add_extender_scores(
 
 
 def bind_by_extenders(extenders: Sequence[Extender], pod: Pod, node_name: str) -> tuple[str, Status]:
-    """Bind a pod through the first extender that binds such pods; return the extender's name ("" if none does) and the status."""
+    """Bind a pod through the first extender that binds such pods; return the extender's name and the status.
+
+    The name is `""` if no extender binds such pods.
+    """
     for extender in extenders:
         if not extender.is_binder or not extender.is_interested(pod):
             continue

@@ -43,7 +43,8 @@ class FailureHandler:
             queued: the popped record.
             failure: code and message; a rejection makes the condition's reason Unschedulable, else it is
                 SchedulerError.
-            rejecting: plugins whose events bring the pod back; empty if an error ended the attempt.
+            rejecting: the plugins that rejected the pod, whose events may bring it back; empty if an error ended the
+                attempt.
             found: the result of PostFilter: names the node to nominate, or "" to clear the nomination; None leaves it
                 unchanged.
             now_ns: the time.

@@ -56,7 +56,10 @@ class FilteredRows:
         return self.rules.results
 
     def refresh(self, node_names: frozenset[str] | None) -> None:
-        """Run the filters on changed rows, and combine the verdicts. `node_names`: the nodes left by PreFilter; None for all."""
+        """Run the filters on the changed rows, and combine the verdicts.
+
+        `node_names`: the nodes that PreFilter left; None for all.
+        """
         whole = self.rules.refresh(self._state, None)
         columns = self._columns
         if node_names is not self._node_names:
@@ -126,7 +129,7 @@ class FilteredRows:
         return named
 
     def first_failures(self) -> Ints:
-        """Return int64[capacity], the first filter that fails on each row, as ``number << 16 | verdict``; or `PASSES`."""
+        """Return int64[capacity]: for each row, its first failing filter as `number << 16 | verdict`, or `PASSES`."""
         columns = self._columns
         found: Ints = np.full(columns.capacity, PASSES, dtype=np.int64)
         failures: Any = found

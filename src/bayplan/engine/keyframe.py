@@ -1,4 +1,7 @@
-"""Keyframes: the results of a plan's plugins on all nodes at one moment, and the changes since. They make up full records."""
+"""Keyframes: the results of a plan's plugins on all nodes at one moment, and the later changes.
+
+Used for full records.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,10 @@ class Keyframe:
         self.values = array("q")
 
     def take(self, plan: Plan, outputs: Sequence[PluginOutput], *, scored: bool) -> None:
-        """Copy the results of a plan's plugins, filters first. Keeps no reference to the plan, so that its arrays can be freed."""
+        """Copy the results of a plan's plugins, filters first.
+
+        Keeps no reference to the plan, so the plan can be freed.
+        """
         count = len(self.names)
         filters, scorers = outputs[: len(plan.filtered.results)], outputs[len(plan.filtered.results) :]
         self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()

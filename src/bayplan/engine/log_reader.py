@@ -45,7 +45,8 @@ class LogReader:
         """Find the rows that were added, and move to the ends of the logs.
 
         Returns:
-            The number of rows (see `rows`), or -1 if all rows must be evaluated: some entries were dropped from the logs, there are
+            The number of rows (see `rows`), or -1 if all rows must be evaluated: some entries were dropped from the
+            logs, there are
             `limit` rows or more, or this is the first call.
         """
         missed, reached = 0, True

@@ -221,7 +221,10 @@ class Plan:
                 self._pre_score_seen = None
 
     def _choose_scores(self, outcome: PreScoreOutcome) -> bool:
-        """Select the scorers that PreScore did not skip, and their params. If it failed, set `failure` and return False."""
+        """Select the scorers that PreScore did not skip, with their params.
+
+        On its failure, set `failure` and return False.
+        """
         totals, known = self.totals, self.profile.pre_score_names
         self._pre_score_seen = None
         self.failure = outcome.failure

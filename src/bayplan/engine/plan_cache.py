@@ -1,7 +1,8 @@
 """Plans by pod signature, cached within a memory budget.
 
-A signature contains all that plugins may read of a pod: namespace, labels, controlling owner and spec, and the values that
-`sign_pod` adds. Pods of one kind differ only in requests and volumes; their plans share the specs of all other plugins.
+A signature contains all that plugins may read of a pod: namespace, labels, controlling owner and spec, and the values
+that `sign_pod` adds. Pods of one kind differ only in requests and volumes; their plans share the specs of all other
+plugins.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class PlanCache:
     Attributes:
         compiled: number of compiled plans.
         shared: the number of them that share specs with a plan of the same kind.
-        adapted: the number of these for which that plan itself was adapted, because no second pod had its signature. All three
-            are for measurements.
+        adapted: the number of these for which that plan itself was adapted, because no second pod had its signature.
+            All three are for measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
@@ -91,7 +92,7 @@ class PlanCache:
             self._plans[plan.signature] = self._probation.pop(plan.signature)
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
-        """Return a plan that was not found directly: plugins sign more of the pod, or the signature has occurred at most once."""
+        """Return a plan that was not found directly: plugins sign more of the pod, or its signature is rare."""
         signing = tuple([plugin for plugin in profile.signing if plugin.signs(pod.spec)])
         signs, signed = [], False
         for plugin in signing:

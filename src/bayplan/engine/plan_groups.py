@@ -1,11 +1,12 @@
-"""Waiting pods that are alike, grouped so that the cost of an event depends on the kinds of waiting pods, not their number.
+"""Waiting pods that are alike, so that the cost of an event depends on the number of kinds of pods, not of pods.
 
-Pods of one plan that the same plugins rejected and whose backoff is at its maximum react to every event in the same way: the
-same hints wake them, and if one of them can't be scheduled, none can. A plan group holds such pods. If an event wakes it and its
-plan shows that still nothing fits, all members have failed again without being popped.
+Pods with the same plan, which the same plugins rejected and whose backoff is at its maximum, react to every event in
+the same way: the same hints wake them, and if one of them can't be scheduled, none can. A plan group contains such
+pods. If an event wakes the group, and its plan shows that still no node is feasible, all members have failed again
+without being popped.
 
-Measured with 800 tasks on 40 nodes (`benchmarks.bench_simulation.write_trace`): 4 s for 13,000 decisions, from files to the report.
-Without plan groups each event wakes all waiting pods, and the run had not ended after 100 s.
+Measured with 800 tasks on 40 nodes (`benchmarks.bench_simulation.write_trace`): 4 s for 13,000 decisions, from files to
+the report. Without plan groups, each event wakes all waiting pods, and the run had not ended after 100 s.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class PlanGroup:
         failures: the number of times that the plan group as a whole has failed.
         settled: the settled members, with the value of `failures` when they settled.
         recent: the other members; the values are unused.
-        head: the member that was taken out to be tried for all; None if there is none.
+        head: the member that is being tried on behalf of all, or None.
         woken_ns, label: the time when the plan group was woken, and the event that woke it.
     """
 
@@ -162,7 +163,7 @@ class UnschedulablePodsByPlan(UnschedulablePods):
         queued.tier |= UNSCHEDULABLE
 
     def remove(self, queued: QueuedPod) -> None:
-        """Remove a pod that is present."""
+        """Remove a pod, which must be present."""
         plan_group = self.plan_group_of.pop(queued, None)
         if plan_group is None:
             super().remove(queued)

@@ -56,7 +56,9 @@ class PreFilterOutcome:
 
 
 class PreparedPlugins:
-    """The plugins of one extension point with their last results for one plan's specs: the base of `PreFilters` and `PreScores`.
+    """The plugins of one extension point, with their last results for one plan's specs.
+
+    The base of `PreFilters` and `PreScores`.
 
     Args:
         plugins: the plugins, in order.
@@ -100,7 +102,7 @@ class PreparedPlugins:
             self._all_reads |= reads
 
     def _changes(self) -> int:
-        """Return the data that changed since the last call, as bits of `Reads`; NODES means that all plugins run again."""
+        """Return which data has changed since the last call, as bits of `Reads`; with NODES, all plugins run again."""
         changes = _ALWAYS
         if self._node_log.end != self._node_position:
             self._node_position = self._node_log.end
@@ -237,7 +239,7 @@ def is_static(reads: Reads) -> bool:
 
 
 class PreScoreOutcome:
-    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended PreScore, or None."""
+    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended it, or None."""
 
     def __init__(self) -> None:
         self.params: dict[str, Params] = {}
@@ -260,7 +262,10 @@ class PreScores(PreparedPlugins):
         self._recorded: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
-        """Return the outcome of this cycle: the same object as before if no result changed. `feasible` is bool[capacity]."""
+        """Return the outcome of this cycle; the same object as before if no result changed.
+
+        `feasible` is bool[capacity].
+        """
         changes, outcome = self._changes(), self._outcome
         if outcome is not None and not changes & (self._all_reads | _NODES) and not self._stale:
             return outcome

@@ -103,9 +103,9 @@ class SchedulingQueue(QueueTiers):
     def update(self, old: Pod, new: Pod, now_ns: int) -> None:
         """Replace a pod without a node by its new version.
 
-        The event handler drops updates whose resource version did not change. In the active and the backoff queues, the pod
-        only moves to the position of its new version. For an unschedulable pod the update is an event, but only for this pod, and
-        even if the pod is gated.
+        The event handler drops updates whose resource version did not change. In the active and the backoff queues, the
+        pod only moves to the position of its new version. For an unschedulable pod the update is an event, but only for
+        this pod, and even if the pod is gated.
         """
         uid = uid_of(new)
         if uid in self._in_flight:
@@ -130,8 +130,8 @@ class SchedulingQueue(QueueTiers):
         for event in pod_update_events(old, new, self.options.request_gates):
             strategy = self._hints.match(event).strategy(queued, old, new)
             self._requeue(queued, strategy, now_ns, event.label)
-            # Without popping from the backoff queue, upstream does not stop after a move to it: a later event can add the
-            # pod to the unschedulable pods as well.
+            # Without popping from the backoff queue, upstream does not stop after a move to it: a later event can add
+            # the pod to the unschedulable pods as well.
             if queued.tier & (ACTIVE | WAITS_FOR_BACKOFF if self._pop_from_backoff else ACTIVE):
                 return
 
@@ -272,13 +272,13 @@ class SchedulingQueue(QueueTiers):
         now_ns: int,
         pre_check: PreCheck | None = None,
     ) -> int:
-        """Move the unschedulable pods that an event may help; return the number of pods moved to the active or backoff queues.
+        """Move the unschedulable pods that an event may help; return how many moved to the active or backoff queues.
 
         Args:
             event: the cluster event; `bayplan.framework.events` derives it from the objects.
             old: the object before; None for an addition.
             new: the object after; None for a deletion.
-            now_ns: the time.
+            now_ns: the current time.
             pre_check: if given, pods for which it returns False are skipped.
         """
         match = self._hints.match(event)
@@ -356,7 +356,10 @@ class SchedulingQueue(QueueTiers):
     # Time passes.
 
     def flush_backoff(self, now_ns: int) -> int:
-        """Move the pods whose backoff has ended to the active queue; return their number. Upstream does this every second."""
+        """Move the pods whose backoff has ended to the active queue, as upstream does every second.
+
+        Return their number.
+        """
         moved = 0
         for queued in self._backoff.pop_finished(now_ns):
             if queued.tier == NOWHERE:

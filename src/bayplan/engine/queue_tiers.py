@@ -108,8 +108,8 @@ class QueueTiers:
             self._gate(queued)
         present = self._records.get(queued.key)
         if queued.gating_plugin:
-            # A pod that is both unschedulable and in a backoff queue stays in both, but moves to the group of the gate that
-            # holds it now.
+            # A pod that is both unschedulable and in a backoff queue stays in both, but moves to the group of its
+            # current gate.
             elsewhere = present is not None and present.tier & (ACTIVE | WAITS_FOR_BACKOFF)
             if queued.tier & UNSCHEDULABLE or not elsewhere:
                 self._to_unschedulable(queued, label)
@@ -187,7 +187,10 @@ class QueueTiers:
         return [*self._active]
 
     def backing_off(self) -> list[QueuedPod]:
-        """Return the pods that plugins rejected, then those whose attempt ended with an error, each in the order of the queue."""
+        """Return the pods that plugins rejected, then those whose attempts ended with errors.
+
+        Each part in queue order.
+        """
         return [*self._backoff]
 
     def unschedulable(self) -> list[QueuedPod]:

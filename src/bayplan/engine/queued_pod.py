@@ -112,7 +112,7 @@ class QueuedPod(Struct, eq=False, gc=False):
 
 
 KeyFunction: TypeAlias = Callable[[QueuedPod], SortKey]
-"""Returns the position of a pod in the active queue; the smallest key goes first. Called when the pod enters the queue."""
+"""Returns a pod's position in the active queue, smallest first. Called when the pod enters the queue."""
 
 
 def priority_sort(queued: QueuedPod) -> int:

@@ -19,8 +19,8 @@ class RetryPredictor:
 
     Args:
         scheduler: the scheduler with the waiting pods.
-        lowest_priority: the function that returns the lowest priority of all running pods, or None if no pods run: pods can't
-            preempt pods of their own priority.
+        lowest_priority: returns the lowest priority of all running pods, or None if no pods run: pods can't preempt
+            pods of their own priority.
     """
 
     def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:
@@ -41,7 +41,10 @@ class RetryPredictor:
 
     @property
     def has_no_nodes(self) -> bool:
-        """Return whether there is no node: then no plugin rejects a pod, and upstream treats its failure as an error."""
+        """Return whether the cluster has no nodes.
+
+        Upstream then treats a failure as an error, which no plugin caused.
+        """
         return not len(self._scheduler.state.nodes)
 
     def cannot_succeed(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:

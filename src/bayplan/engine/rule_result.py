@@ -68,8 +68,8 @@ class RuleResult:
         """Update `values` to the rule's current results for all rows.
 
         Args:
-            params: the params of this cycle; if they differ from the last ones, the rule runs on every row. With None, the rule
-                looks up its data itself and may depend on any change, so it also runs on every row.
+            params: the params of this cycle; if they differ from the last ones, the rule runs on every row. With None,
+                the rule looks up its data itself and may depend on any change, so it also runs on every row.
             feasible: uint8[capacity], for scorers: the feasible rows.
         """
         rule = self.rule
@@ -243,7 +243,10 @@ class ScoreResult(RuleResult):
         self._uniform_known = False
 
     def is_uniform(self) -> bool:
-        """Return whether all nodes have the same raw score and placements don't change it: then all subsets have the same scale."""
+        """Return whether placements can't change that all nodes have the same raw score.
+
+        All subsets of nodes then have the same scale.
+        """
         if not self.static:
             return False
         if not self._uniform_known:

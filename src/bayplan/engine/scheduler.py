@@ -293,16 +293,17 @@ class Scheduler:
     def binding_failed(
         self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
-        """Requeue a pod that the host could not bind, or for which it could not write an update (then `point` is PreBind).
+        """Requeue a pod that the host could not bind, or for which it could not write an update.
 
-        The host drops its other actions for this binding. Successful bindings are not reported: they are received as events.
+        The host drops its other actions for this binding. Successful bindings are not reported: they are received as
+        events.
 
         Args:
             key: the pod.
             message: the reason from the API server.
-            now_ns: the time.
-            plugin: the plugin that failed; "" for an extender, whose message is used unchanged.
-            point: the extension point.
+            now_ns: the current time.
+            plugin: the plugin that failed; `""` for an extender, whose message is used unchanged.
+            point: the extension point; PreBind if an update could not be written.
         """
         binding = self.bindings.pending.pop(key, None)
         if binding is None:

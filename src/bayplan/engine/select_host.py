@@ -36,7 +36,7 @@ NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
 
 def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
-    """Return the number of feasible nodes at which a search among `count` nodes ends; with a percentage of 0, it is adaptive."""
+    """Return how many feasible nodes end a search among `count` nodes. A percentage of 0 is adaptive."""
     if count < _MIN_NODES:
         return count
     if percentage == 0:
@@ -148,7 +148,7 @@ class NodeSampling:
         return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
 
     def search(self, order: Index, feasible: Any, wanted: int) -> Sample:
-        """Visit rows in an order (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
+        """Visit rows (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
 
         Returns:
             The feasible rows found, at most `wanted`.
@@ -180,7 +180,7 @@ class NodeSampling:
         return order[(start + np.arange(evaluated)) % count] if count else order
 
     def advance(self, processed: int, count: int) -> None:
-        """Move the start of the next search forward by `processed` nodes; `count` is the number of nodes in the cluster."""
+        """Move the start of the next search forward by `processed` nodes, in a cluster of `count` nodes."""
         self.next_start = (self.next_start + processed) % count
 
 
@@ -201,7 +201,7 @@ def visited_rows(order: Index, allowed: Bools, start: int, evaluated: int) -> Bo
 # The rows with the highest total.
 
 BLOCK = 256
-"""Rows in a block of totals. After a placement changes one row, only its block is searched for its best, not all rows."""
+"""Number of rows in a block of totals. After a placement, only the changed row's block is searched for its best."""
 
 
 class BestBlocks:

@@ -1,4 +1,4 @@
-"""The total score of each node for a plan's pod: weighted sums of normalised scores, updated for the rows that changed."""
+"""The total score of each node for a plan's pod: weighted sums of normalised scores, updated where rows changed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Totals:
         self._numbers: list[int] = []
         self._weights: Any = NO_TOTALS
         self._level = 0
-        # For each scorer: the normalised score if the scale makes it equal on all rows, else -1; and the epoch of its result.
+        # By scorer: the normalised score if the scale makes it equal on all rows, else -1; and the epoch of the result.
         self._levels: list[int] = []
         self._epochs: list[int] = []
         self._node_log = state.node_log
@@ -91,9 +91,10 @@ class Totals:
         self.rules.replace(results)
 
     def refresh(self, sample: Sample | None = None) -> None:
-        """Run the scorers on changed rows and update the totals. Refresh the filters first; at least one node must be feasible.
+        """Run the scorers on the changed rows, and update the totals.
 
-        With `sample`, only the totals of its rows are updated; those of other rows are undefined.
+        The filters must be up to date, and at least one node must be feasible. With `sample`, only the totals of its
+        rows are updated; the others are undefined.
         """
         filtered = self._filtered
         flags = filtered.flags
@@ -120,7 +121,9 @@ class Totals:
         self._stale = False
 
     def _rescale(self, feasible: Any, same: bool) -> bool:
-        """Compute the normalisation of raw scores over the feasible rows; return whether totals of all rows may have changed.
+        """Compute the scales of the raw scores over the feasible rows.
+
+        Return whether the totals of all rows may have changed.
 
         Args:
             feasible: uint8[capacity].

@@ -89,7 +89,7 @@ class UnschedulablePods:
         self.groups[number].members[queued] = None
 
     def remove(self, queued: QueuedPod) -> None:
-        """Remove a pod that is present."""
+        """Remove a pod, which must be present."""
         queued.tier &= ~UNSCHEDULABLE
         self._size -= 1
         group = self.groups[queued.group]

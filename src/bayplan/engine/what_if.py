@@ -1,7 +1,7 @@
 """Run a plan's filters on one row as if pods were added or removed: move the pods, filter, and move them back.
 
-Upstream filters a node with nominated pods twice, with these pods and without: a pod that needs them must not count on them,
-and one that they would displace must not take their place.
+Upstream filters a node with nominated pods twice, with these pods and without: a pod that needs them must not count on
+them, and one that they would displace must not take their place.
 """
 
 from __future__ import annotations

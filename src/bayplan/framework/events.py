@@ -1,7 +1,7 @@
-"""Cluster events: the changes they describe, the registrations they match, and the events that a changed object produces.
+"""Cluster events: the changes that they describe, the registrations they match, and those of an object change.
 
-A plugin registers the events that may make a rejected pod schedulable, each with a hint; the scheduling queue
-runs the hints when an event arrives. Source: KEP-4247 (queueing hints).
+A plugin registers the events that may make a rejected pod schedulable, each with a hint; the scheduling queue runs the
+hints when an event arrives. Source: KEP-4247 (queueing hints).
 """
 
 from __future__ import annotations

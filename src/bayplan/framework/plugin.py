@@ -189,7 +189,7 @@ class QueueSortPlugin(Plugin[S]):
     """A plugin that orders the active queue."""
 
     def sort_key(self, pod: Pod, timestamp_ns: int) -> tuple[int, ...]:
-        """Return the sort key of a waiting pod; the smallest key comes first. `timestamp_ns` is the time when it was queued."""
+        """Return the sort key of a waiting pod, which was queued at `timestamp_ns`; the smallest key comes first."""
         raise TypeError(f"{type(self).__name__} lacks sort_key()")
 
 

@@ -87,7 +87,7 @@ class WaitingPods:
         return iter(list(self._pods.values()))
 
     def add(self, waiting: WaitingPod) -> None:
-        """Add a pod."""
+        """Add a pod that waits at Permit."""
         waiting.decided = self.decided
         self._pods[waiting.key] = waiting
 

@@ -59,7 +59,9 @@ class PriorityClasses:
         return self._by_name.get(name)
 
     def resolve(self, pod: Pod) -> Pod:
-        """Return a pod with the priority and preemption policy of its class. A pod with a priority is returned unchanged.
+        """Return a pod with the priority and preemption policy of its class.
+
+        A pod with a priority is returned unchanged.
 
         Raises:
             InputError: the pod names a class that does not exist.

@@ -271,7 +271,7 @@ class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodExtendedResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """The claim with the devices for a pod's extended resources."""
+    """The resource claim for a pod's extended resources, and the requests in it that serve them."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""

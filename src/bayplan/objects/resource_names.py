@@ -40,7 +40,7 @@ def is_scalar(name: str) -> bool:
 
 
 def is_dra_extended(name: str) -> bool:
-    """Return whether a device class may serve a resource: extended, or `deviceclass.resource.kubernetes.io/*`."""
+    """Return whether a device class may serve a resource: extended ones, or `deviceclass.resource.kubernetes.io/*`."""
     return is_extended(name) or name.startswith(DEVICE_CLASS_PREFIX)
 
 

@@ -187,14 +187,14 @@ class CSIPersistentVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
 
 class ConfigMapVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """The files of a config map."""
+    """A volume with the contents of a ConfigMap."""
 
     name: str = ""
     optional: bool | None = None
 
 
 class SecretVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """The files of a secret."""
+    """A volume with the contents of a Secret."""
 
     secret_name: str = ""
     optional: bool | None = None

@@ -190,7 +190,7 @@ class StatefulSetStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class StatefulSet(KubernetesObject, frozen=True, kw_only=True):
-    """A StatefulSet: pods with ordinals, and their own claims."""
+    """A StatefulSet, which numbers its pods and creates volume claims for each of them."""
 
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()

@@ -1,7 +1,7 @@
 """ImageLocality: prefers nodes that already have the pod's images.
 
-The size of an image is scaled by the share of nodes that have it, so that pods don't all run on the only node with the image.
-Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
+The size of an image is scaled by the share of nodes that have it, so that pods don't all run on the only node with the
+image. Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
 """
 
 from __future__ import annotations

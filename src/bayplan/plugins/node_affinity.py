@@ -1,4 +1,4 @@
-"""NodeAffinity: rejects nodes that a pod's node selector and required affinity exclude, and scores its preferred affinity.
+"""NodeAffinity: rejects nodes that the node selector or required affinity excludes, and scores preferred affinity.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#affinity-and-anti-affinity.
 """

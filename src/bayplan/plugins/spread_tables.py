@@ -223,7 +223,7 @@ class SpreadGroups:
             self._regroup(row)
 
     def _follow(self, number: int) -> None:
-        """Assign the rows again on which pods of a constraint were added or removed."""
+        """Regroup the rows on which pods that a constraint counts were added or removed."""
         table = self.tables[number]
         counter = table.counter
         for position in range(self._positions[number], counter.end):

@@ -16,7 +16,7 @@ class EmittedEvents:
         self._scheduled: list[tuple[int, str, str]] = []
 
     def take(self, emitted: Emit, now_ns: int) -> None:
-        """Add an event."""
+        """Record an event, or count it if it is known."""
         pod = key_of(emitted.pod)
         if emitted.reason == "Scheduled":
             self._scheduled.append((now_ns, pod, emitted.note))

@@ -2,7 +2,7 @@
 
 It makes no decisions. It goes from instant to instant: to the next external operation, task of the virtual cluster
 (kubelet, controllers), action of an agent, or timer of the scheduler. It passes every change in the cluster to the
-scheduler, and carries out the scheduler's actions. `bayplan.sim.operations.Rank` defines the order within an instant.
+scheduler, and executes the scheduler's actions. `bayplan.sim.operations.Rank` defines the order within an instant.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class Simulator:
         return True
 
     def perform(self, operation: Operation) -> None:
-        """Carry out an operation now, with all its consequences at this instant."""
+        """Execute an operation now, with all its consequences at this instant."""
         self._operate(operation, self.now_ns)
         self._instant(self.now_ns)
 
@@ -338,7 +338,7 @@ class Simulator:
             self._sort_operations()
 
     def _let_agents_act(self, now_ns: int) -> bool:
-        """Carry out the actions that agents request now; return whether there were any."""
+        """Execute the actions that agents request now; return whether there were any."""
         asked = self.agents.act(now_ns, self._changes)
         for time_ns, operation in asked:
             self.at(time_ns, operation)
@@ -377,7 +377,7 @@ class Simulator:
     # Changes for the scheduler.
 
     def _take(self, changes: Iterable[ChangeEvent], now_ns: int) -> None:
-        """Pass changes in the cluster to the scheduler, and carry out its actions."""
+        """Pass changes in the cluster to the scheduler, and execute its actions."""
         scheduler, counters = self.scheduler, self.counters
         for change in changes:
             old, new = change.old, change.new

@@ -55,7 +55,7 @@ class Arrival:
 
     Args:
         store: the store.
-        kubelet: the kubelet, which takes over pods that arrive on an existing node, and the pods of a new node.
+        kubelet: the kubelet, which receives pods that arrive on an existing node, and the pods of a new node.
         admission: the admission of new pods.
         names: generates names from prefixes.
     """
@@ -169,7 +169,7 @@ class Arrival:
         self._store.update(new)
 
     def _take_pods_of(self, node: Node, now_ns: int) -> None:
-        """Let the kubelet of a new node take over the pods that were bound to the node before it existed."""
+        """Pass the pods that were bound to a new node before it existed to its kubelet."""
         for pod in self._store.pods_on(node.metadata.name):
             taken = self._kubelet.take(pod, now_ns)
             if taken is not pod:

@@ -282,7 +282,7 @@ class VirtualCluster:
         return min(manager, kubelet)
 
     def advance(self, now_ns: int) -> list[ChangeEvent]:
-        """Carry out all due tasks, each at its own time, the kubelet's before the controllers'.
+        """Execute all due tasks, each at its own time, the kubelet's before the controllers'.
 
         Raises:
             InputError: the annotation with a pod's run time is invalid.

@@ -30,7 +30,10 @@ SMALL = 1 << 46
 
 
 def largest_amount(amounts: Ints) -> int:
-    """Return the largest amount (0 for an empty array); at least `SMALL` if one is negative, hence not small either."""
+    """Return the largest amount; 0 for an empty array.
+
+    If any amount is negative, at least `SMALL`, so that the amounts do not count as small.
+    """
     if len(amounts) == 0:
         return 0
     low, high = amounts.item(amounts.argmin()), amounts.item(amounts.argmax())

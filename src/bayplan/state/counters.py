@@ -119,7 +119,7 @@ class Counters:
         return counter
 
     def meet(self, pod_class: PodClass) -> None:
-        """Register a new class with all counters that match it."""
+        """Add a new pod class to every counter that matches it."""
         pod_class.counters += [
             item for item in self._matching.values() if item.matches is not None and item.matches(pod_class)
         ]

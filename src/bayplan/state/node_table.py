@@ -103,7 +103,7 @@ class NodeTable:
         self._fill(row, node)
 
     def remove(self, row: int) -> None:
-        """Free a row."""
+        """Remove a node; its row may then be used for another."""
         node = self.nodes[row]
         name = self.names[row]
         assert node is not None

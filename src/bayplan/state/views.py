@@ -82,7 +82,7 @@ class Rows:
         return quotient
 
     def everywhere(self, condition: bool) -> Bools:
-        """Return an array (bool) with this condition for every row."""
+        """Return a bool array with the same value for every row."""
         return np.full(len(self), condition, dtype=np.bool_)
 
     def verdicts(self, *cases: tuple[Bools, int]) -> Codes:

@@ -395,7 +395,7 @@ class PodsInDomains(ScoreRule):
         return int(float(MAX_PRIORITY) * (float(total - raw) / float(total - smallest)))
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalise all rows."""
+        """Write the normalised scores of all rows."""
         count = self.columns.count
         values, scores = np.asarray(raw)[:count], np.asarray(normalized)
         if not scale:

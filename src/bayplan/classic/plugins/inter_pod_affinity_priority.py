@@ -22,7 +22,7 @@ _MOST = float(MAX_PRIORITY)
 
 
 class InterPodAffinityPriority(RowPriority[TermsSpec]):
-    """Sums weights per domain, then maps the smallest sum, but at most 0, to 0, and the largest, but at least 0, to 10.
+    """Sums weights per domain, and maps the range of the sums, extended to include 0, to scores from 0 to 10.
 
     Required affinity of running pods counts with hardPodAffinitySymmetricWeight.
     """

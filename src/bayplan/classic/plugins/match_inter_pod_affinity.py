@@ -44,7 +44,7 @@ REASONS = {
 
 
 class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
-    """Rejects nodes whose domains have pods that conflict with the pod's terms, or whose terms conflict with the pod."""
+    """Rejects nodes in domains with pods that conflict with the pod's terms, or whose terms conflict with the pod."""
 
     name = "MatchInterPodAffinity"
     reads = Reads.NODES | Reads.USAGE

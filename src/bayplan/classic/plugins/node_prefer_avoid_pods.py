@@ -55,7 +55,7 @@ class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
 
 
 class NotAvoided(ScoreRule):
-    """Scores 0 if the node asks to avoid the controller, else 10."""
+    """Scores 0 if the node's annotation says that it avoids the pod's controller, else 10."""
 
     def __init__(
         self,

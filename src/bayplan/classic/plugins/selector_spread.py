@@ -1,6 +1,7 @@
-"""SelectorSpreadPriority, ServiceSpreadingPriority and ServiceAntiAffinity: spread the pods of one service or controller.
+"""SelectorSpreadPriority, ServiceSpreadingPriority, ServiceAntiAffinity: spread the pods of a service or controller.
 
-A running pod counts if it is in the pod's namespace, is not being deleted, and matches all selectors that match the pod.
+A running pod counts if it is in the pod's namespace, is not being deleted, and matches all selectors that match the
+pod.
 """
 
 from __future__ import annotations

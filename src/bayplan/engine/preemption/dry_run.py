@@ -1,4 +1,4 @@
-"""Dry-run preemption: remove all pods of lower priority from a node, run the filters, and put back the pods that can stay."""
+"""Dry-run preemption: remove all pods of lower priority from a node, run the filters, and reprieve pods."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _CANDIDATE, _REFUSED = 1, 2
 class DryRun:
     """Dry-run preemption by the pods of one plan, node by node.
 
-    The result of a row is valid until that row, its nominations or a budget change. (PreemptionBasic with 5,000 nodes: a preemptor
-    needs 1,650 rows, and 1,648 of them were cached.)
+    The result of a row is valid until that row, its nominations or a budget change. (PreemptionBasic with 5,000 nodes:
+    a preemptor needs 1,650 rows, and 1,648 of them were cached.)
 
     Args:
         plan: the plan of the preemptors.
@@ -217,7 +217,10 @@ class DryRun:
         return self._trial.first_failure(row)
 
     def _status_of(self, reason: Any) -> Status:
-        """Return the status of a row that is not a candidate; an Error has the message with which it would end a cycle."""
+        """Return the status of a row that is not a candidate.
+
+        An Error has the message with which it would end a cycle.
+        """
         if isinstance(reason, Status):
             return reason
         if reason == _NO_VICTIMS:

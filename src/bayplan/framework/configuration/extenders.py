@@ -57,7 +57,7 @@ def _tls_problem(extender: Extender, check_tls: CheckTls | None) -> str | None:
 def apply_ignored_resources(
     profiles: Sequence[KubeSchedulerProfile], extenders: Sequence[Extender]
 ) -> tuple[KubeSchedulerProfile, ...]:
-    """Make NodeResourcesFit ignore the resources that extenders declare as ignored, instead of those in its own arguments.
+    """Make NodeResourcesFit ignore the resources that extenders declare as ignored, not those in its own arguments.
 
     Raises:
         BuildError: a profile has no arguments for NodeResourcesFit.

@@ -1,7 +1,7 @@
 """Names of plugins, predicates and priorities in older releases, and their replacements in v1.
 
-Sources: the API types and defaults of kubescheduler.config.k8s.io v1alpha1 to v1beta3, and the registry of Policy algorithms, as
-documented in the changelogs of Kubernetes 1.15 to 1.29.
+Sources: the API types and defaults of kubescheduler.config.k8s.io v1alpha1 to v1beta3, and the registry of Policy
+algorithms, as documented in the changelogs of Kubernetes 1.15 to 1.29.
 """
 
 from __future__ import annotations

@@ -180,7 +180,11 @@ def _needed(plugins: Plugins) -> set[str]:
 def _arguments(
     profile: KubeSchedulerProfile, implemented: Collection[str], feature_gates: FeatureGates
 ) -> dict[str, EffectiveArguments]:
-    """Return the arguments of these plugins, after the validation that the plugins themselves do."""
+    """Return the arguments of the implemented plugins.
+
+    Raises:
+        BuildError: a plugin has two entries, lacks arguments, or rejects them.
+    """
     given: dict[str, PluginArguments | RawArguments | None] = {}
     for entry in profile.plugin_config:
         if entry.name in given:

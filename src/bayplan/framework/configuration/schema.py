@@ -69,8 +69,8 @@ class Slice(msgspec.Struct, frozen=True):
 class Struct(msgspec.Struct, frozen=True):
     """Base of the structs that correspond to a Go struct of the same name.
 
-    The internal version of such a struct is another Go type, in the package ``config``: its fields have no JSON names, but
-    their Go names. Types of the Kubernetes API have only one version.
+    The internal version of such a struct is another Go type, in the package ``config``: its fields have Go names, but
+    no JSON names. Types of the Kubernetes API have only one version.
     """
 
     go_package: ClassVar[str] = "v1"

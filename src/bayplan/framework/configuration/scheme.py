@@ -76,7 +76,10 @@ def decode_document_tree(tree: JsonNode, feature_gates: FeatureGates) -> KubeSch
 
 
 def _tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
-    """Parse JSON if the text begins with a brace, otherwise YAML; return the tree and the complaint about duplicate keys."""
+    """Parse JSON if the text begins with a brace, else YAML.
+
+    Return the tree, and the problem of duplicate keys or None.
+    """
     decoded = text.decode("utf-8", "replace")
     if not decoded.lstrip().startswith("{"):
         # Most runs have no configuration of their own and don't need YAML.

@@ -321,7 +321,7 @@ class DynamicResources(
         return SUCCESS
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
-        """Return the claims that the host must write: the pod's claims after PreBind, a claim to deallocate after PostFilter."""
+        """Return the claims that the host must write: after PreBind, the pod's; after PostFilter, one to deallocate."""
         return state.read(UPDATES_KEY, tuple) or ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:

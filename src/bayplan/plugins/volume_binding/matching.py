@@ -153,7 +153,7 @@ BATCH = 1 << 16
 
 
 Taken: TypeAlias = tuple[dict[str, int], Ints]
-"""The volumes that a claim takes on at least one row (index by name), and the index that it takes per row."""
+"""The index of each volume (by name) that a claim takes on any row, and the index of the claim's volume on each row."""
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

@@ -134,7 +134,7 @@ class BoundVolume(msgspec.Struct, frozen=True):
         missing: the name of the volume if it does not exist, else "".
         reach: its node affinity.
         plugin: its in-tree plugin if nodes may access it through a CSI driver, else "".
-        driver_reach: its node affinity on nodes that do.
+        driver_reach: its node affinity for nodes that access it through that driver.
         error: why the volume can't be translated for such nodes, or "".
     """
 
