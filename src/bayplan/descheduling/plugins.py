@@ -202,4 +202,4 @@ RUNS: Mapping[str, Run] = {
     "RemovePodsViolatingTopologySpreadConstraint": remove_pods_violating_topology_spread_constraint,
     "LowNodeUtilization": low_node_utilization,
 }
-"""The plugins by name."""
+"""The functions of the plugins, by plugin name."""

@@ -90,7 +90,7 @@ class QueueTiers:
         plugins = self._pre_enqueue.get(pod.spec.scheduler_name, ())
         gating_plugin = queued.gating_plugin
         if gating_plugin:
-            # The gate that held the pod runs first: most likely it still does.
+            # The plugin that gated the pod runs first: most likely, it still does.
             held_by = [plugin for plugin in plugins if plugin[0] == gating_plugin]
             plugins = (*held_by, *[plugin for plugin in plugins if plugin[0] != gating_plugin])
         for name, pre_enqueue in plugins:

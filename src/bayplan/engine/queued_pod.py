@@ -48,7 +48,7 @@ class QueuedPod(Struct, eq=False, gc=False):
         unschedulable_plugins: plugins that rejected the last attempt, and PreEnqueue plugins that have rejected the pod
             since.
         pending_plugins: plugins that returned Pending in the last attempt; their events skip the backoff.
-        gating_plugin: the PreEnqueue plugin that holds the pod back, or "".
+        gating_plugin: the PreEnqueue plugin that gates the pod, or "".
         flushed: whether the pod left the unschedulable pods because it had been there for too long.
         backoff_expiry_ns: the end of the backoff after the last failure; None until it is needed.
         plan: reserved for the engine: the plan for `pod`. The queue clears it when it replaces `pod`.
@@ -82,7 +82,7 @@ class QueuedPod(Struct, eq=False, gc=False):
 
     @property
     def gated(self) -> bool:
-        """Return whether a PreEnqueue plugin holds the pod back."""
+        """Return whether a PreEnqueue plugin gates the pod."""
         return bool(self.gating_plugin)
 
     @property

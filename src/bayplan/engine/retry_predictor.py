@@ -97,5 +97,5 @@ def _judges_nodes_one_by_one(plan: Plan) -> bool:
 
 
 def _is_simple(profile: Profile) -> bool:
-    """Return whether plans alone determine a failure, because all PostFilter plugins are built in."""
+    """Return whether all PostFilter plugins are built in, so that a pod's plan determines whether it fails."""
     return all(type(plugin).__module__.startswith("bayplan.") for plugin in profile.post_filter)

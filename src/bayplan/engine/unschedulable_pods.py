@@ -16,7 +16,7 @@ class RejectionGroup:
     """Pods with the same rejection and the same gate, in the order in which they were added.
 
     Attributes:
-        gating_plugin: the gate that holds them, or "".
+        gating_plugin: the PreEnqueue plugin that gates them, or "".
         rejection: the plugins that rejected them.
         members: the pods; the values are unused.
     """

@@ -52,7 +52,7 @@ class ActionType(IntFlag):
 
     @property
     def text(self) -> str:
-        """Return upstream's name, e.g. ``UpdateNodeTaint``; empty for a combination without a name."""
+        """Return upstream's name, e.g. `UpdateNodeTaint`; `""` for a combination without a name."""
         return _TEXT_BY_ACTION.get(self, "")
 
     @property

@@ -264,7 +264,7 @@ class PostFilterPlugin(Plugin[S]):
     """A plugin that runs if no node is feasible, e.g. preemption."""
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Try to make room; return the result and the status."""
+        """Try to make the pod schedulable, for example by preemption; return the result and the status."""
         raise TypeError(f"{type(self).__name__} lacks post_filter()")
 
 

@@ -38,7 +38,7 @@ class ScaledScoreRule(ScoreRule):
             self._raw_scores[place] = place + 1
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalise all rows."""
+        """Write the normalised scores of all rows."""
         self.normalize_rows(scale, raw, None, self.columns.count, normalized)
 
     def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:

@@ -23,7 +23,7 @@ DEVICE_FIELDS: Mapping[str, CelType] = {
     "attributes": map_of(STRING, map_of(STRING, ANY)),
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
 }
-"""The fields of ``device``."""
+"""The fields of the CEL variable `device`."""
 
 
 class DeviceProgram:
