@@ -1,1 +1,1 @@
-"""The cluster autoscaler in virtual time: node groups that grow for waiting pods and shrink when nodes are unneeded."""
+"""The cluster autoscaler in virtual time: node groups grow when pods wait, and shrink when nodes are not needed."""

@@ -1,9 +1,12 @@
-"""The cluster autoscaler as an agent of a simulation: at each scan it adds nodes for waiting pods, or removes unneeded ones.
+"""The cluster autoscaler as an agent of a simulation: each scan adds nodes for waiting pods, or removes unneeded nodes.
 
-It scans only if something changed since the last scan, or if a time that it waits for has come: other scans would find the same.
-What would happen is tried with the real scheduler in a fork, as upstream tries it with the scheduler's filters.
+It scans only if something has changed since the last scan, or at a time that the last scan determined: other scans
+would find nothing new. To find out what would happen, it tries it with the real scheduler in a fork; upstream uses the
+scheduler's filters.
 
-Left out: node auto-provisioning, balancing of similar groups, unready nodes, failed scale-ups, limits of cores and memory.
+Left out: node auto-provisioning, balancing of similar groups, unready nodes, failed scale-ups, limits on cores and
+memory.
+
 Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 """
 
@@ -32,12 +35,12 @@ class ClusterAutoscaler:
     """The autoscaler of one simulation; see `bayplan.sim.agents.Agent`.
 
     Args:
-        configuration: options and node groups.
-        simulator: the simulator with the cluster.
-        scheduler: the function that returns the factory of the trials' schedulers; called at each scan.
+        configuration: the options and node groups.
+        simulator: the simulator of the cluster.
+        scheduler: returns what makes the schedulers of trials; called at each scan.
 
     Attributes:
-        events: the scaling events, in order.
+        events: what it did, in order.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class ClusterAutoscaler:
     # --- when ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup_ns(self, changes: int) -> int | None:
-        """Return the time of the next scan that can find anything new."""
+        """Return the time of the next scan that may find something new."""
         if changes != self._scanned_changes:
             return self._on_grid(self._simulator.now_ns)
         if self._waits_until_ns is None:
@@ -72,7 +75,7 @@ class ClusterAutoscaler:
         return self._on_grid(self._waits_until_ns)
 
     def _on_grid(self, time_ns: int) -> int:
-        """Return the first scan at or after a time that has not been done."""
+        """Return the time of the first future scan that is not before a given time."""
         interval_ns, start_ns = self.configuration.scan_interval_ns, self._simulator.start_ns
         steps = -(-(time_ns - start_ns) // interval_ns)
         return max(start_ns + steps * interval_ns, self._next_scan_ns)
@@ -80,7 +83,7 @@ class ClusterAutoscaler:
     # --- a scan -------------------------------------------------------------------------------------------------------
 
     def act(self, now_ns: int, changes: int) -> Sequence[tuple[int, Operation]]:
-        """Scan the cluster; return the nodes to add and the nodes to remove."""
+        """Scan the cluster; return the operations that add and remove nodes."""
         self._next_scan_ns = now_ns + self.configuration.scan_interval_ns
         self._waits_until_ns = None
         store = self._simulator.cluster.store
@@ -95,7 +98,7 @@ class ClusterAutoscaler:
             added_ns = self._last_added_ns
             found = self._scale_down.run(cluster, now_ns, counts, added_ns, starting=bool(self._starting))
             self._wait_until(self._scale_down.next_ns)
-        # Operations of this scan are changes, too, and are looked at in the next one.
+        # The operations of this scan are changes, too, which the next scan sees.
         self._scanned_changes = changes
         return found
 
@@ -128,19 +131,19 @@ class ClusterAutoscaler:
         return {group.name: self._size(group) for group in self.configuration.groups}
 
     def _size(self, group: NodeGroup) -> int:
-        """Return the number of nodes of a group, those that start included."""
+        """Return the number of nodes of a group, including starting ones."""
         nodes = [*self._simulator.cluster.store.nodes.values(), *(node for _, node in self._starting.values())]
         return sum(node.metadata.labels.get(GROUP_LABEL) == group.name for node in nodes)
 
     def summary(self, lifetimes: Sequence[NodeLifetime], end_ns: int) -> ScalingSummary:
-        """Return a summary of its actions and of the cost of its groups' nodes until the end of a run."""
+        """Return what it did, and the costs of its groups' nodes until the end of a run."""
         prices = {group.name: group.price for group in self.configuration.groups}
         return ScalingSummary(events=self.events, costs=group_costs(lifetimes, prices, end_ns))
 
     # --- scale-up -----------------------------------------------------------------------------------------------------
 
     def _scale_up(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Grow one group for the waiting pods that new nodes would take, or groups below their minimum."""
+        """Add nodes to the groups below their minimum size, and to one group that could take waiting pods."""
         below = [(group, group.min_size - self._size(group)) for group in self.configuration.groups]
         found = [
             operation
@@ -159,7 +162,7 @@ class ClusterAutoscaler:
         return found
 
     def _waiting(self, cluster: QuestionCluster, now_ns: int) -> list[Pod]:
-        """Return the pods that wait because no node fits, old enough, and not expendable."""
+        """Return the pods that wait because no node fits, and that are old enough and not expendable."""
         cutoff = self.configuration.options.expendable_pods_priority_cutoff
         found: list[Pod] = []
         for pod in cluster.waiting.values():
@@ -175,7 +178,7 @@ class ClusterAutoscaler:
         return found
 
     def _options(self, cluster: QuestionCluster, waiting: Sequence[Pod]) -> list[Option]:
-        """Return an option for each group that could take pods that don't fit on starting nodes."""
+        """Return an option for each group that could take waiting pods for which the starting nodes have no room."""
         daemons = daemon_models(cluster.state)
         with cluster.trial(preempts=False) as trial:
             for _, node in self._starting.values():
@@ -207,14 +210,14 @@ class ClusterAutoscaler:
         waiting: Sequence[Pod],
         daemons: Sequence[Pod],
     ) -> Option:
-        """Return the number of new nodes of a group that waiting pods need: nodes are added while each takes at least one pod.
+        """Return how many new nodes of a group waiting pods need: nodes are added while each takes at least one pod.
 
         Args:
             cluster: the current cluster.
             group: the group to grow.
-            room: nodes that may be added.
+            room: the number of nodes that it may grow by.
             served: the pods that fit on starting nodes.
-            waiting: the waiting pods.
+            waiting: the other waiting pods.
             daemons: see `daemon_models`.
         """
         with cluster.trial(preempts=False) as trial:
@@ -243,7 +246,7 @@ class ClusterAutoscaler:
         return Option(group=group, nodes=nodes, pods=[pod.key for pod in pods], offered=offered, requested=requested)
 
     def _try(self, trial: Trial, pods: Sequence[Pod]) -> None:
-        """Schedule pods; pods that were tried before are added as new ones, without their backoff."""
+        """Schedule pods; those that were tried before are added again, so that no backoff delays them."""
         for pod in pods:
             trial.remove_pod(pod.key)
         trial.add_all(pods)

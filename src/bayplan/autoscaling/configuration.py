@@ -1,4 +1,4 @@
-"""The configuration of the autoscaler: options under cluster-autoscaler's names and with its defaults, and node groups.
+"""The configuration of the autoscaler: cluster-autoscaler's options with its names and defaults, and node groups.
 
 Source: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 """
@@ -33,27 +33,28 @@ Price = Annotated[float, Meta(ge=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of the file; unknown fields are rejected."""
+    """Base of the parts of the file; unknown fields are errors."""
 
 
 class Options(Part, frozen=True, kw_only=True):
     """The flags of cluster-autoscaler, in camel case.
 
     Attributes:
-        scan_interval: the interval of scans.
-        expander: the expander, which chooses among several groups.
-        cpu_price, memory_price, gpu_price: the price of a core, a GiB and a GPU per hour, for the expander ``price``.
-        max_nodes_total: the maximum number of all nodes; 0: no limit.
-        new_pod_scale_up_delay: the minimum age of waiting pods.
-        expendable_pods_priority_cutoff: the priority below which pods neither cause a scale-up nor prevent a scale-down.
+        scan_interval: the time between scans.
+        expander: the expander, which chooses one of several groups.
+        cpu_price, memory_price, gpu_price: the price of a core, a GiB and a GPU per hour, for the expander `price`.
+        max_nodes_total: the maximum number of nodes in the cluster; 0 for no limit.
+        new_pod_scale_up_delay: the minimum age of the waiting pods for which nodes are added.
+        expendable_pods_priority_cutoff: pods with a lower priority neither cause a scale-up nor prevent a scale-down.
         scale_down_enabled: whether to remove nodes.
-        scale_down_utilization_threshold: the utilization below which a node is unneeded.
-        scale_down_unneeded_time: the time that a node must be unneeded before it is removed.
-        scale_down_delay_after_add, scale_down_delay_after_delete: the delay after the last scale-up, and the last removed node; ""
-            for the latter is the scan interval.
-        max_empty_bulk_delete: the maximum number of empty nodes removed at once; nodes with pods are removed one by one.
-        ignore_daemonsets_utilization: whether to ignore pods of DaemonSets in the utilization.
-        skip_nodes_with_system_pods, skip_nodes_with_local_storage: whether such pods prevent the removal of their node.
+        scale_down_utilization_threshold: nodes with a lower utilization are unneeded if their pods fit elsewhere.
+        scale_down_unneeded_time: how long a node must be unneeded before it is removed.
+        scale_down_delay_after_add, scale_down_delay_after_delete: the delay after the last scale-up, and after the last
+            removal of a node; for the latter, `""` means the scan interval.
+        max_empty_bulk_delete: the maximum number of empty nodes to remove at once; nodes with pods are removed one by
+            one.
+        ignore_daemonsets_utilization: whether pods of DaemonSets do not count in the utilization.
+        skip_nodes_with_system_pods, skip_nodes_with_local_storage: whether nodes with such pods are not removed.
     """
 
     scan_interval: str = "10s"
@@ -76,19 +77,22 @@ class Options(Part, frozen=True, kw_only=True):
 
 
 class BudgetSpec(Part, frozen=True, kw_only=True):
-    """The number (or share, rounded up) of a group's nodes that may be disrupted at a time; for all reasons by default."""
+    """How many nodes of a group (or which share of them, rounded up) may be disrupted at a time.
+
+    For all reasons, unless some are given.
+    """
 
     nodes: Annotated[str, Meta(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")] | Number = "10%"
     reasons: tuple[Reason, ...] = ()
 
 
 class DisruptionSpec(Part, frozen=True, kw_only=True):
-    """Consolidation by Karpenter's rules instead of cluster-autoscaler's scale-down; fields as in a NodePool.
+    """Consolidation by Karpenter's rules, instead of cluster-autoscaler's scale-down; fields as in a NodePool.
 
     Attributes:
-        consolidation_policy: whether to consolidate empty nodes only, or all.
-        consolidate_after: the minimum time since a pod was last bound to the node or removed from it.
-        budgets: the budgets of each group; the strictest applies.
+        consolidation_policy: whether to remove only empty nodes, or all.
+        consolidate_after: how long no pod must have been bound to a node or removed from it.
+        budgets: the budgets of each group; the strictest one applies.
     """
 
     consolidation_policy: Policy = "WhenEmptyOrUnderutilized"
@@ -100,12 +104,12 @@ class GroupSpec(Part, frozen=True, kw_only=True):
     """A node group in the file.
 
     Attributes:
-        name: the name of the group; its nodes have it in the label ``bayplan.io/node-group``.
+        name: its name; its nodes have the name in their label `bayplan.io/node-group`.
         min_size, max_size: the minimum and maximum number of nodes.
         price: the price of a node per hour.
-        priority: the priority for the expander ``priority``.
-        start_up_delay: the delay from the decision until a new node is ready.
-        template: the Node to copy; its name is ignored.
+        priority: its priority for the expander `priority`.
+        start_up_delay: how long it takes from the decision until a new node is ready.
+        template: a Node, which new nodes copy except for its name.
     """
 
     name: str
@@ -128,7 +132,7 @@ class AutoscalerSpec(Part, frozen=True, kw_only=True):
 
 
 class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A node group: see `GroupSpec`; the template is typed."""
+    """A node group, as in `GroupSpec`, but with a typed template."""
 
     name: str
     min_size: int
@@ -140,14 +144,14 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Disruption(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of consolidation: see `DisruptionSpec`."""
+    """The rules of consolidation, see `DisruptionSpec`."""
 
     policy: Policy
     consolidate_after_ns: int
     budgets: Sequence[BudgetSpec]
 
     def allowed(self, nodes: int, reason: Reason) -> int:
-        """Return the number of a group's nodes that may be disrupted for a reason."""
+        """Return how many of a group's nodes may be disrupted for a reason."""
         found = nodes
         for budget in self.budgets:
             if not budget.reasons or reason in budget.reasons:
@@ -171,19 +175,19 @@ class AutoscalerConfiguration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_autoscaler(path: Path) -> AutoscalerConfiguration:
-    """Read a file.
+    """Read a configuration from a file.
 
     Raises:
-        InputError: it cannot be read, or is not an Autoscaler; the message has file and line.
+        InputError: the file cannot be read, or is not an Autoscaler; the message names file and line.
     """
     return autoscaler_of(read_single(path, kind=KIND))
 
 
 def autoscaler_of(document: Document) -> AutoscalerConfiguration:
-    """Return the configuration of a document.
+    """Return the configuration in a document.
 
     Raises:
-        InputError: it is invalid; the message has file and line.
+        InputError: it is invalid; the message names file and line.
     """
     spec = read_typed(document, AutoscalerSpec, kind=KIND, api_version=API_VERSION)
     names = [group.name for group in spec.node_groups]
@@ -225,7 +229,7 @@ def _disruption(document: Document, spec: DisruptionSpec) -> Disruption:
 
 
 def node_of(group: NodeGroup, name: str) -> Node:
-    """Return a new node of a group, ready."""
+    """Return a new, ready node of a group."""
     template = group.template
     labels = {**template.metadata.labels, HOSTNAME: name, GROUP_LABEL: group.name}
     metadata = ObjectMeta(name=name, labels=labels, annotations=template.metadata.annotations)

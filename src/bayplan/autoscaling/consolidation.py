@@ -1,8 +1,9 @@
-"""Consolidation by Karpenter's rules: remove nodes whose pods fit on other nodes, or on other nodes and one cheaper new node.
+"""Consolidation by Karpenter's rules: removes nodes whose pods fit on other nodes, possibly with one cheaper new node.
 
-Empty nodes first, all together; then as many nodes as possible at once (delete, or replace by one); then a single one. Simplified:
-a node group stands for a NodePool with one instance type; one command runs at a time, and takes effect without the 15 seconds
-after which Karpenter checks it again; there is no drift, no expiry, no spot capacity, and no schedule of budgets.
+First all empty nodes together; else as many nodes as possible at once, deleted or replaced by one; else a single node.
+Simplified: a node group stands for a NodePool with one instance type. One command runs at a time, and takes effect at
+once (Karpenter checks it again after 15 seconds). There is no drift, no expiry, no spot capacity, and no schedule of
+budgets.
 
 Source: https://karpenter.sh/docs/concepts/disruption/ and pkg/controllers/disruption of kubernetes-sigs/karpenter.
 """
@@ -37,11 +38,11 @@ MAX_PARALLEL = 100
 """Maximum number of nodes that one command removes."""
 
 MAX_COST = 10.0
-"""Maximum disruption cost of a pod, positive or negative; it is 1 without a priority and a deletion cost."""
+"""Maximum disruption cost of a pod, and its negative the minimum. Without priority and deletion cost, it is 1."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that may be disrupted: its group, the pods that would have to move, and the cost of disrupting its pods."""
+    """A node that may be disrupted, with its group, the pods that would have to move, and its disruption cost."""
 
     node: Node
     group: NodeGroup
@@ -55,7 +56,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes to remove, and the group of the node that replaces them; None if they are only deleted."""
+    """Nodes to remove, and the group of the node that replaces them; None if no node does."""
 
     candidates: Sequence[Candidate]
     replacement: NodeGroup | None = None
@@ -65,13 +66,13 @@ class Consolidation:
     """Finds nodes to remove, and removes them.
 
     Args:
-        configuration: the configuration, with rules of disruption.
-        events: the list to which removals are appended.
-        pods: a function that returns the timelines of all pods.
-        nodes: a function that returns the lifetimes of all nodes.
+        configuration: the configuration, with the rules of consolidation.
+        events: receives an event for each removal.
+        pods: returns the timelines of all pods.
+        nodes: returns the lifetimes of all nodes.
 
     Attributes:
-        next_ns: the time of the next check if nothing changes; None for no check.
+        next_ns: when to check again even if nothing changes; None for never.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Consolidation:
     # --- which nodes --------------------------------------------------------------------------------------------------
 
     def plan(self, cluster: QuestionCluster, now_ns: int, sizes: Mapping[str, int]) -> Command | None:
-        """Return the next command; None if there is nothing to do, or a command is unfinished.
+        """Return the next command; None if there is nothing to do, or if the current command is unfinished.
 
         Args:
             cluster: the current cluster.
@@ -109,12 +110,12 @@ class Consolidation:
             return Command(candidates=empty)
         if self._rules.policy == "WhenEmpty":
             return None
-        # Empty nodes that are still here are kept by budgets for empty nodes.
+        # If empty nodes are left here, budgets do not allow removing them.
         in_use = self._allowed([each for each in candidates if each.moving], sizes, "Underutilized")[:MAX_PARALLEL]
         return self._most(cluster, in_use, sizes) or self._single(cluster, candidates, sizes)
 
     def _candidates(self, cluster: QuestionCluster, now_ns: int) -> list[Candidate]:
-        """Return the nodes that may be disrupted now, sorted by disruption cost, the lowest first."""
+        """Return the nodes that may be disrupted now, by increasing disruption cost."""
         self.next_ns = None
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         wanted = {pod.status.nominated_node_name for pod in cluster.waiting.values()}
@@ -138,7 +139,7 @@ class Consolidation:
         return sorted(found, key=lambda each: (each.cost, each.name))
 
     def _last_events(self) -> dict[str, int]:
-        """Return by node the time when a pod last was added or removed, or else when the node was added."""
+        """Return, by node, when a pod was last added or removed, or else when the node was added."""
         found = {node.name: node.added_ns for node in self._nodes() if node.removed_ns is None}
         for pod in self._pods():
             if pod.node in found and pod.bound_ns is not None and not _is_daemon(pod.pod):
@@ -161,7 +162,10 @@ class Consolidation:
     def _most(
         self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
     ) -> Command | None:
-        """Return the command for the largest number of first candidates, at least two, by a binary search as Karpenter's."""
+        """Return a command for as many of the first candidates as possible, at least two.
+
+        A binary search like Karpenter's.
+        """
         found = None
         least, most = 1, len(candidates) - 1
         while least <= most:
@@ -176,7 +180,7 @@ class Consolidation:
     def _single(
         self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
     ) -> Command | None:
-        """Return a command for the first node with pods that can be removed on its own."""
+        """Return the command for the first node with pods that can be removed alone."""
         for each in candidates:
             if each.moving and self._allowed([each], sizes, "Underutilized"):
                 command = self._command(cluster, [each], sizes)
@@ -187,7 +191,10 @@ class Consolidation:
     def _command(
         self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
     ) -> Command | None:
-        """Return the command that removes all of some nodes; None if their pods fit nowhere, or only on a dearer node."""
+        """Return the command that removes all given nodes, or None.
+
+        None if their pods fit neither on the other nodes nor on these and a cheaper node.
+        """
         if self._fits(cluster, candidates, None):
             return Command(candidates=candidates)
         price = sum(each.group.price for each in candidates)
@@ -204,12 +211,15 @@ class Consolidation:
         return None
 
     def _may_grow(self, group: NodeGroup, sizes: Mapping[str, int]) -> bool:
-        """Return whether a group may have one more node; the nodes that it replaces count, because they stay until it is ready."""
+        """Return whether a group may get one more node.
+
+        The nodes that it replaces count: they stay until it is ready.
+        """
         most = self._configuration.options.max_nodes_total
         return sizes.get(group.name, 0) < group.max_size and (not most or sum(sizes.values()) < most)
 
     def _fits(self, cluster: QuestionCluster, candidates: Sequence[Candidate], added: NodeGroup | None) -> bool:
-        """Return whether the pods of nodes fit on the other nodes, and on a new node of a group if one is given."""
+        """Return whether the pods of nodes fit on the other nodes and, if a group is given, one new node of it."""
         with cluster.trial(preempts=False) as trial:
             for each in candidates:
                 trial.put(replace(each.node, spec=replace(each.node.spec, unschedulable=True)))
@@ -220,7 +230,10 @@ class Consolidation:
     # --- removing them ------------------------------------------------------------------------------------------------
 
     def begin(self, command: Command, replacement: str, now_ns: int) -> list[tuple[int, Operation]]:
-        """Taint the nodes of a command so that they get no more pods; `replacement` is the name of the new node, or ""."""
+        """Taint the nodes of a command, so that they get no more pods.
+
+        `replacement` is the name of the new node, or `""`.
+        """
         found: list[tuple[int, Operation]] = []
         for each in command.candidates:
             spec = each.node.spec
@@ -241,7 +254,10 @@ class Consolidation:
         return found
 
     def go_on(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Evict the pods of nodes whose replacement is ready, as disruption budgets allow, and delete empty nodes."""
+        """Continue the command: evict pods, as disruption budgets allow, and delete nodes without pods.
+
+        Nodes with a replacement must wait until it is ready.
+        """
         found: list[tuple[int, Operation]] = []
         on_nodes = pods_by_node(cluster)
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
@@ -258,12 +274,12 @@ class Consolidation:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a command is not finished."""
+        """Return whether a command is unfinished."""
         return bool(self._going)
 
 
 def disruption_cost(pod: Pod) -> float:
-    """Return the disruption cost of a pod: 1, adjusted by its deletion cost and priority."""
+    """Return the disruption cost of a pod: 1, plus shares of its deletion cost and its priority."""
     cost = 1.0 + (pod.spec.priority or 0) / 2**25
     with suppress(ValueError):
         cost += float(pod.metadata.annotations.get(DELETION_COST, "0")) / 2**27

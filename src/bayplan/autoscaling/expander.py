@@ -1,6 +1,6 @@
-"""Expanders: the choice among node groups that would help waiting pods. Names and rules as in cluster-autoscaler.
+"""Expanders: choose one of the node groups that could take waiting pods. Names and rules are cluster-autoscaler's.
 
-Source: https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/expander (for ``price`` also
+Source: https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/expander (for `price` also
 cluster-autoscaler/proposals/pricing.md; the prices of pods are options, by default those of its price model of GCE).
 """
 
@@ -15,31 +15,31 @@ from bayplan.autoscaling.configuration import NodeGroup, Options
 from bayplan.objects.requests import Amounts, node_amounts
 
 PREFERRED_CPU_MILLI = ((2, 1_000), (6, 2_000), (20, 4_000), (60, 8_000), (200, 16_000))
-"""Sizes of clusters, in nodes, and the CPU of the node that ``price`` prefers up to that size."""
+"""Numbers of nodes, and the CPU of the node that the expander `price` prefers in clusters of up to that size."""
 
 MAX_PREFERRED_CPU_MILLI = 32_000
-"""CPU of the node that ``price`` prefers in larger clusters."""
+"""CPU of the node that `price` prefers in larger clusters."""
 
 STABILIZATION: Amounts = {"cpu": 500, "memory": 500 * 2**20}
-"""Requests of a pod that is added to both sides of the ratio of prices, so that tiny pods don't decide alone."""
+"""Requests of a pod that is added to both sides of the price ratio, so that tiny pods have less influence."""
 
 SUPPRESSION_NODES = 15.0
-"""The more nodes are added, by this scale, the less their size counts."""
+"""If many more nodes than this are added, the size of the nodes hardly counts."""
 
 GPU_UNFITNESS = 1000.0
-"""Unfitness of nodes with GPUs, whatever their size: only pods that need GPUs get them."""
+"""Unfitness of nodes with GPUs, whatever their size: only pods that need GPUs should get them."""
 
 _GIBIBYTE = 2**30
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of growing a node group.
+    """What growing a node group would bring.
 
     Attributes:
-        group: the group that grows.
+        group: the group.
         nodes: the number of new nodes.
         pods: the keys of the waiting pods that fit on them.
-        offered, requested: the resources of all new nodes, and of these pods, in units of the state.
+        offered, requested: the resources of all new nodes, and the requests of these pods, in the units of the state.
     """
 
     group: NodeGroup
@@ -50,12 +50,12 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def best_option(options: Sequence[Option], given: Options, draw: Callable[[], float], *, cluster_nodes: int) -> Option:
-    """Return the option that the expander prefers; one of equally good ones is chosen at random.
+    """Return the option that the expander prefers; of equally good options, a random one.
 
     Args:
         options: at least one option.
-        given: the options of the autoscaler, with the name of the expander.
-        draw: the function that returns a random number from 0 to 1.
+        given: the options of the autoscaler, which name the expander.
+        draw: returns a random number from 0 to below 1.
         cluster_nodes: the number of nodes in the cluster.
     """
     scores: dict[str, Callable[[Option], float]] = {
@@ -72,7 +72,7 @@ def best_option(options: Sequence[Option], given: Options, draw: Callable[[], fl
 
 
 def waste(option: Option) -> float:
-    """Return the sum of the free shares of CPU and memory on the new nodes."""
+    """Return the sum of the unused shares of CPU and memory on the new nodes."""
     found = 0.0
     for resource in ("cpu", "memory"):
         offered = option.offered.get(resource, 0)
@@ -82,10 +82,12 @@ def waste(option: Option) -> float:
 
 
 def price_score(option: Option, given: Options, cluster_nodes: int) -> float:
-    """Return the price score of an option (lower is better): the price of its nodes by that of its pods, times the node unfitness.
+    """Return the price score of an option; lower is better.
+
+    The price of the nodes, divided by that of the pods, times the unfitness of the nodes.
 
     Args:
-        option: the option of a group with a price.
+        option: the option.
         given: the options of the autoscaler, with the prices of CPU, memory and GPUs.
         cluster_nodes: the number of nodes in the cluster.
     """
@@ -95,14 +97,17 @@ def price_score(option: Option, given: Options, cluster_nodes: int) -> float:
 
 
 def requests_price(requested: Mapping[str, int], given: Options) -> float:
-    """Return the hourly price of requests on a machine with exactly these resources."""
+    """Return the hourly price of a machine with exactly the requested resources."""
     price = requested.get("cpu", 0) / 1000 * given.cpu_price
     price += requested.get("memory", 0) / _GIBIBYTE * given.memory_price
     return price + sum(amount for name, amount in requested.items() if name.endswith("/gpu")) * given.gpu_price
 
 
 def suppressed_unfitness(option: Option, cluster_nodes: int) -> float:
-    """Return the ratio between the CPU of a group's node and the preferred node, at least 1; reduced if many nodes are added."""
+    """Return the unfitness of a group's nodes: the ratio of their CPU and the preferred node's, at least 1.
+
+    It is reduced towards 1 if many nodes are added.
+    """
     status = option.group.template.status
     amounts = node_amounts(status.capacity or status.allocatable)
     if any(amount for name, amount in amounts.items() if name.endswith("/gpu")):
@@ -113,5 +118,5 @@ def suppressed_unfitness(option: Option, cluster_nodes: int) -> float:
 
 
 def preferred_cpu_milli(cluster_nodes: int) -> int:
-    """Return the CPU of the preferred node: it doubles each time the cluster grows threefold."""
+    """Return the CPU of the preferred node: it doubles whenever the cluster grows about threefold."""
     return next((cpu for most, cpu in PREFERRED_CPU_MILLI if cluster_nodes <= most), MAX_PREFERRED_CPU_MILLI)

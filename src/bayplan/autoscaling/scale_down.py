@@ -1,7 +1,7 @@
-"""Scale-down by cluster-autoscaler's rules: remove nodes with low utilization whose pods fit elsewhere for long enough.
+"""Scale-down by cluster-autoscaler's rules: removes nodes with low utilization whose pods fit elsewhere.
 
-Up to ten empty nodes are removed at once, nodes with pods one by one: tainted, their pods evicted as disruption budgets allow,
-    removed.
+Up to ten empty nodes are removed at once. Nodes with pods are removed one by one: a node is tainted, its pods are
+evicted as disruption budgets allow, and then it is removed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 TAINT = Taint(key="ToBeDeletedByClusterAutoscaler", effect="NoSchedule")
 
 MAX_EVICTION_NS = 2 * MINUTE_NS
-"""Time limit for the evictions of one node (``--max-pod-eviction-time``)."""
+"""Maximum duration of the evictions from one node (`--max-pod-eviction-time`)."""
 
 _SYSTEM = "kube-system"
 
@@ -38,11 +38,11 @@ class ScaleDown:
     """Finds unneeded nodes and removes them.
 
     Args:
-        configuration: the options and groups.
-        events: the list that removals are reported to.
+        configuration: the options and node groups.
+        events: receives an event for each removal.
 
     Attributes:
-        next_ns: the next time at which it has work even if nothing changes; None: never.
+        next_ns: when to check again even if nothing changes; None for never.
     """
 
     def __init__(self, configuration: AutoscalerConfiguration, events: list[ScalingEvent]) -> None:
@@ -66,8 +66,8 @@ class ScaleDown:
 
         Args:
             cluster: the current cluster.
-            now_ns: the time.
-            sizes: the sizes of groups, by name.
+            now_ns: the current time.
+            sizes: the number of nodes of each group, by name.
             last_added_ns: the time of the last scale-up.
             starting: whether nodes are starting.
         """
@@ -94,7 +94,10 @@ class ScaleDown:
     # --- which nodes --------------------------------------------------------------------------------------------------
 
     def _unneeded_now(self, cluster: QuestionCluster, sizes: Mapping[str, int]) -> dict[str, list[str]]:
-        """Return the nodes that could be removed, all together, with the pods that would move; emptier ones first."""
+        """Return the nodes that could all be removed together, and the pods that would move.
+
+        Less utilized nodes first.
+        """
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         budgets = Budgets(cluster.all(PodDisruptionBudget))
         candidates: list[tuple[bool, float, str]] = []
@@ -111,7 +114,7 @@ class ScaleDown:
             moving = [pod for pod in pods.get(name, []) if comes_back(pod)]
             low = not moving or share < self._configuration.options.scale_down_utilization_threshold
             if low and not any(self._keeps_node(pod, budgets) for pod in moving):
-                # A node that was unneeded stays the first choice.
+                # Nodes that were unneeded in the last scan come first.
                 candidates.append((name not in self._unneeded, share, name))
         found: dict[str, list[str]] = {}
         with cluster.trial(preempts=False) as trial:
@@ -126,7 +129,7 @@ class ScaleDown:
         return found
 
     def _utilization(self, node: Node, pods: Sequence[Pod], cluster: QuestionCluster) -> float:
-        """Return the larger of the requested shares of CPU and memory; on a node with GPUs, the share of GPUs."""
+        """Return the larger of the requested shares of CPU and memory; for a node with GPUs, the share of its GPUs."""
         offered = node_amounts(node.status.allocatable)
         requested: dict[str, int] = {}
         for pod in pods:
@@ -159,7 +162,7 @@ class ScaleDown:
         return local and options.skip_nodes_with_local_storage
 
     def _within_minimum(self, cluster: QuestionCluster, sizes: Mapping[str, int], names: Sequence[str]) -> list[str]:
-        """Return the nodes that can be removed without a group falling below its minimum."""
+        """Return the nodes that can be removed without any group falling below its minimum size."""
         left = dict(sizes)
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         found = []
@@ -204,7 +207,10 @@ class ScaleDown:
         return found
 
     def _go_on_draining(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Evict the remaining pods of nodes being drained; remove empty nodes, and abort drains that take too long."""
+        """Evict the remaining pods of draining nodes.
+
+        Remove nodes without pods, and give up draining after some time.
+        """
         found: list[tuple[int, Operation]] = []
         for name, since_ns in list(self._draining.items()):
             node = cluster.get(Node, name)
@@ -234,7 +240,10 @@ class ScaleDown:
         return found
 
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
-        """Return the evictions from a node that disruption budgets allow now, of pods that a controller would create again."""
+        """Return the evictions from a node that disruption budgets allow now.
+
+        Only of pods that controllers would replace.
+        """
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
         pods = [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]
         return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]

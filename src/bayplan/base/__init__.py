@@ -1,1 +1,1 @@
-"""The base layer, used by all others: errors, clock, seeded random streams, version."""
+"""The base layer, which all other packages use: errors, clock, seeded random streams, Go's formats, version."""

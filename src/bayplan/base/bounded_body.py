@@ -8,7 +8,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class BodyTooLarge(Exception):
-    """A response is longer than its limit. Callers catch it."""
+    """Raised when a body is longer than its limit; callers catch it."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -16,15 +16,14 @@ class BodyTooLarge(Exception):
 
 
 class BoundedBody:
-    """Collects the pieces of a body.
+    """Collects the pieces of a body, up to a size.
 
-    HTTP libraries decompress a piece as a whole, so 64 kB can become 64 MB, and much more if a server compressed twice. Here
-    decompression ends at the limit.
+    HTTP libraries decompress each piece as a whole: 64 kB can become 64 MB, and much more if a server compressed twice.
+    Here decompression stops at the limit.
 
     Args:
         limit: the maximum size in bytes, after decompression.
-        encoding: the encoding of the body, from its header `Content-Encoding`; anything except gzip is not decoded, as in Go's
-            client.
+        encoding: the encoding of the body, from its header `Content-Encoding`. Only gzip is decoded, as in Go's client.
     """
 
     def __init__(self, limit: int, encoding: str = "") -> None:
@@ -37,8 +36,8 @@ class BoundedBody:
         """Add a received piece.
 
         Raises:
-            BodyTooLarge: the limit is passed.
-            zlib.error: its content does not match its encoding.
+            BodyTooLarge: the body is longer than the limit.
+            zlib.error: the piece is not valid gzip.
         """
         if self._decoder is not None:
             piece = self._decoder.decompress(piece, self._limit - self._size + 1)

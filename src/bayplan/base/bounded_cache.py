@@ -1,4 +1,4 @@
-"""Caches with a maximum number of entries, and the recognition of keys that come again."""
+"""Caches with a maximum number of entries, and a memory for keys, so that only keys that come again are cached."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _DROPPED_SHARE = 256
-"""A full cache drops one in so many entries at once: to free a thousand specs takes as long as fifty creates."""
+"""A full cache drops one in so many of its entries at once.
+
+Freeing a thousand specs takes as long as creating fifty pods.
+"""
 
 
 class BoundedCache(dict[K, V]):
@@ -25,7 +28,7 @@ class BoundedCache(dict[K, V]):
         self._max_entries = max_entries
 
     def keep(self, key: K, value: V) -> V:
-        """Store a value and return it. A key that is stored already keeps its age."""
+        """Store a value and return it. Storing a key again does not make it newer."""
         if len(self) >= self._max_entries and key not in self:
             for oldest in list(islice(self, max(self._max_entries // _DROPPED_SHARE, 1))):
                 del self[oldest]
@@ -34,7 +37,7 @@ class BoundedCache(dict[K, V]):
 
 
 class SeenKeys:
-    """The hashes of the most recent keys, so that only keys that come again are cached.
+    """Remembers the hashes of the most recent keys, so that callers can cache only what comes a second time.
 
     Args:
         max_keys: the maximum number of hashes.
@@ -44,7 +47,10 @@ class SeenKeys:
         self._hashes: BoundedCache[int, None] = BoundedCache(max_keys)
 
     def is_new(self, key: Hashable) -> bool:
-        """Record a key; return whether it comes for the first time. Equal hashes only cause an early caching."""
+        """Record a key; return whether it is new.
+
+        If its hash equals another key's it counts as seen, and is only cached earlier.
+        """
         number = hash(key)
         if number in self._hashes:
             return False

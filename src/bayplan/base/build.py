@@ -1,7 +1,8 @@
 """The build of this package: finds the compiled form of a module, rejects one that is out of date, and names the build.
 
-A module with a ``.py`` and a ``.pxd`` exists twice: as Python source, and as an extension in ``_compiled``. Python itself only
-finds the source; the finder that `install` puts first finds the extension. All modules run compiled, or none.
+A module with a `.py` and a `.pxd` file exists twice: as Python source, and as an extension in `_compiled`. Python finds
+only the source; the finder that `install` puts before Python's finds the extension. Either all such modules run
+compiled, or none.
 """
 
 from __future__ import annotations
@@ -23,20 +24,25 @@ UNCOMPILED_VARIABLE = "BAYPLAN_UNCOMPILED"
 VARIANT_VARIABLE = "BAYPLAN_VARIANT"
 BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
 V3_FLAGS = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"})
-"""Linux's names of the features of x86-64-v3 that x86-64-v2 lacks (LZCNT is called abm, OSXSAVE xsave)."""
+"""The features of x86-64-v3 that x86-64-v2 lacks, as Linux names them (LZCNT is abm, and OSXSAVE is xsave)."""
 
 FREE_THREADING_IS_SAFE = False
-"""Whether the compiled modules are declared safe without the GIL. Other extensions would switch it on again."""
+"""Whether the compiled modules are declared safe without the GIL.
+
+If not, they are not used when it is disabled: importing them would enable it again.
+"""
 
 
 class CompiledFinder:
-    """Finds the extension of a module. Raises ImportError, naming the command, if its sources have changed since.
+    """Finds the extension of a module.
+
+    If its sources have changed since, ImportError names the command that compiles them.
 
     Args:
         folder: the folder with the manifest and a folder per variant.
         manifest: the contents of the manifest.
-        variant: the variant of the hot modules.
-        root: the folder that contains the package, whose files are hashed.
+        variant: the variant to use of modules that have several.
+        root: the folder that contains the package; the paths of the sources start there.
     """
 
     def __init__(
@@ -57,7 +63,7 @@ class CompiledFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module's extension; None if the module is not compiled."""
+        """Return the spec of a module's extension, or None if the module is not compiled."""
         module = self._modules.get(name)
         if module is None:
             if self._in_checkout and name.startswith("bayplan."):
@@ -87,10 +93,10 @@ class CompiledFinder:
 
 
 def install() -> None:
-    """Make compiled modules importable, if this package has any for this Python and `BAYPLAN_UNCOMPILED` is not set.
+    """Make compiled modules importable, if there are any for this Python and `BAYPLAN_UNCOMPILED` is not set.
 
-    The package calls this before it imports anything else. Raise ImportError if `BAYPLAN_VARIANT` names a variant that is not
-    there or that this CPU cannot run.
+    The package calls this before it imports anything else. Raises ImportError if `BAYPLAN_VARIANT` names a variant that
+    does not exist or that this CPU cannot run.
     """
     if os.environ.get(UNCOMPILED_VARIABLE, "") not in ("", "0") or _finder() is not None:
         return
@@ -114,13 +120,16 @@ def install() -> None:
 
 
 def build_name() -> str:
-    """Return the build in use: ``compiled (gcc 12.2.0, x86-64-v3)``, or ``uncompiled``. Reports and `--version` print it."""
+    """Return the name of the build: `compiled (gcc 12.2.0, x86-64-v3)` or `uncompiled`.
+
+    Reports and `--version` show it.
+    """
     finder = _finder()
     return "uncompiled" if finder is None else finder.name
 
 
 def cpu_has_v3() -> bool:
-    """Return whether this CPU, and the operating system, can run code for x86-64-v3. Only Linux is checked."""
+    """Return whether CPU and operating system can run code for x86-64-v3; always False on systems other than Linux."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             for line in file:

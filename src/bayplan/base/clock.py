@@ -1,7 +1,7 @@
 """The clock of everything that runs in real time: API, controllers, kubelet and scheduler of one process.
 
-It runs at a speed, is paused, or is set forward. By default it is real time at speed 1; any other setting makes it a
-virtual clock, with its own time.
+It can run at any speed, be paused, and be set forward. By default it shows the time of the machine; once anything is
+changed, it is a virtual clock with its own time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ MAX_SPEED = 1_000_000.0
 
 
 def steady_ns() -> int:
-    """Return nanoseconds since some instant in the past; never goes backwards, and includes system sleep if possible."""
-    # Users and daemons set real clocks; due actions must neither wait an hour nor run twice.
+    """Return the nanoseconds since some instant in the past.
+
+    Never goes backwards, and includes the machine's sleep if possible.
+    """
+    # Users and services set the machine's clock; actions must then neither be an hour late nor happen twice.
     return time.clock_gettime_ns(_STEADY) if _STEADY is not None else time.monotonic_ns()
 
 
@@ -26,17 +29,17 @@ _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock:
-    """A clock that threads share and that never goes backwards. All methods may be called from any thread.
+    """A clock that threads share. It never goes backwards, and all its methods may be called from any thread.
 
     Args:
-        start_ns: the initial time, nanoseconds since 1970; None for the machine's time.
-        speed: the seconds of this clock per real second.
+        start_ns: the initial time, in nanoseconds since 1970; None for the machine's time.
+        speed: how many seconds pass on this clock per real second.
         paused: whether it starts paused.
-        steady: the function that returns monotonic nanoseconds.
-        awake: the same, but not counting system sleep.
+        steady: a function that returns nanoseconds and never goes backwards.
+        awake: the same, without the time that the machine sleeps.
 
     Raises:
-        InputError: a speed that is not above 0.
+        InputError: the speed is not above 0, or too high.
     """
 
     def __init__(
@@ -54,13 +57,13 @@ class Clock:
         self._lock = Lock()
         self._virtual = start_ns is not None or speed != 1.0 or paused
         self._speed = _checked(speed)
-        # The readings of this clock and the monotonic one at the last change, and the speed since, 0 while paused.
+        # The time of this clock and the steady time at the last change, and the speed since then (0 while paused).
         # Readers take no lock, so the three are replaced together.
         self._since = (time.time_ns() if start_ns is None else start_ns, steady(), 0.0 if paused else self._speed)
         self._listeners: list[Callable[[], None]] = []
 
     def now_ns(self) -> int:
-        """Return the time, nanoseconds since 1970."""
+        """Return the time in nanoseconds since 1970."""
         then_ns, steady_ns, rate = self._since
         if not rate:
             return then_ns
@@ -73,7 +76,7 @@ class Clock:
 
     @property
     def speed(self) -> float:
-        """Return the seconds of this clock per real second while it is not paused."""
+        """Return how many seconds pass on this clock per real second, while it is not paused."""
         return self._speed
 
     @property
@@ -83,11 +86,11 @@ class Clock:
 
     @property
     def mode(self) -> str:
-        """Return ``real``, or ``virtual`` if the clock has ever been anything but the machine's."""
+        """Return `real`, or `virtual` if the clock has ever shown another time than the machine's."""
         return "virtual" if self._virtual else "real"
 
     def real_seconds_until(self, time_ns: int) -> float | None:
-        """Return the real seconds until a time, 0 if it has passed; None: never, as the clock is paused."""
+        """Return the real seconds until a time: 0 if it has passed, None while the clock is paused."""
         left = time_ns - self.now_ns()
         if left <= 0:
             return 0.0
@@ -108,7 +111,7 @@ class Clock:
         """Change the speed.
 
         Raises:
-            InputError: a speed that is not above 0.
+            InputError: the speed is not above 0, or too high.
         """
         self._change(speed=_checked(speed))
 
@@ -118,19 +121,22 @@ class Clock:
             self._change(time_ns=time_ns)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call a function whenever the clock was paused, resumed, set or changed in speed, on the thread that did it.
+        """Call a function after each change: the clock was paused, resumed or set forward, or its speed changed.
 
-        Waiters for a time wake up then, and check again.
+        It is called on the thread that made the change. Threads that wait for a time then check again how long to wait.
         """
         self._listeners.append(listener)
 
     def slept_ns(self) -> int:
-        """Return how long the machine has slept since the last call. Timers of the system don't run during sleep."""
+        """Return how long the machine has slept since the last call.
+
+        The operating system's timers stand still while it sleeps.
+        """
         before, self._asleep_ns = self._asleep_ns, self._steady() - self._awake()
         return max(0, self._asleep_ns - before)
 
     def catch_up(self) -> None:
-        """Call all listeners, because time has passed that their timers did not notice."""
+        """Call all listeners, because time has passed that timers did not count."""
         for listener in tuple(self._listeners):
             listener()
 

@@ -1,4 +1,4 @@
-"""Units of time in nanoseconds, for values whose names end in ``_ns``."""
+"""Units of time in nanoseconds; names of values in nanoseconds end in `_ns`."""
 
 MILLISECOND_NS = 1_000_000
 SECOND_NS = 1_000 * MILLISECOND_NS

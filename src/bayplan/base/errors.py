@@ -1,25 +1,25 @@
-"""The exceptions of Bayplan: one tree, for bad input and for bugs. Outcomes of scheduling are values, never exceptions.
+"""The exceptions of Bayplan: one tree, for bad input and for bugs. Outcomes of scheduling are never exceptions.
 
 ::
 
     BayplanError
-    ├── InputError            something the user gave is wrong: a manifest, a trace, an option (exit code 2)
+    ├── InputError            invalid input: a manifest, a trace, an option (exit code 2)
     │   ├── ConfigurationError    a scheduler configuration
-    │   ├── PluginError           a custom plugin that can't be loaded, or breaks its contract
-    │   ├── MissingPlugins        a question about a result without the custom plugins of its run
+    │   ├── PluginError           a custom plugin that can't be loaded, or breaks the contract
+    │   ├── MissingPlugins        details of a result were requested without the custom plugins of its run
     │   └── MissingExtra          an optional package that is not installed
-    ├── PluginFailure         a custom plugin failed in the middle of a cycle, where hosts survive that
-    ├── EngineBusy            a scheduler on a thread of its own did not answer in time
-    └── InvariantError        the state contradicts itself: a bug of ours
+    ├── PluginFailure         a custom plugin failed in the middle of a cycle; the scheduler goes on
+    ├── EngineBusy            a scheduler on its own thread did not respond in time
+    └── InvariantError        the state contradicts itself: a bug in Bayplan
 """
 
 
 class BayplanError(Exception):
-    """Base of every exception that Bayplan raises on purpose."""
+    """Base of all exceptions that Bayplan raises on purpose."""
 
 
 class InputError(BayplanError):
-    """Bad input, reported with its location, the problem, the value found, the expected value, and a suggestion.
+    """Bad input. The message names its location, the problem, the value found, the expected value, and a suggestion.
 
     Args:
         what: the problem, or the object and path concerned, e.g. ``Pod default/web $.spec.containers[0].image``.
@@ -57,15 +57,15 @@ class PluginError(InputError):
 
 
 class MissingPlugins(InputError):
-    """A question about a result without the custom plugins of its run.
+    """Details of a result were requested without the custom plugins of its run.
 
     Args:
-        plugins: the missing ones, as ``NAME=WEIGHT`` or ``NAME``.
+        plugins: the missing plugins, as `NAME=WEIGHT` or `NAME`.
         where: the result.
 
     Attributes:
-        plugins: as given.
-        options: the options that enable them; the paths of their files are not in a result.
+        plugins: the missing plugins.
+        options: the options that load them; a result does not contain the paths of their files.
     """
 
     def __init__(self, plugins: list[str], *, where: str) -> None:
@@ -81,11 +81,11 @@ class MissingPlugins(InputError):
 
 
 class MissingExtra(InputError):
-    """An optional package is needed and not installed.
+    """An optional package is needed but not installed.
 
     Args:
         package: the name under which it is imported.
-        extra: the extra of Bayplan that installs the package.
+        extra: the extra of Bayplan that installs it.
     """
 
     def __init__(self, package: str, extra: str) -> None:
@@ -93,12 +93,12 @@ class MissingExtra(InputError):
 
 
 class PluginFailure(BayplanError):
-    """A custom plugin raised an exception or took too long; it ends the cycle, not the scheduler.
+    """A custom plugin raised an exception or took too long. This ends the cycle, but not the scheduler.
 
     Args:
         plugin: the plugin's name.
-        point: the extension point in upstream's spelling, e.g. ``Filter``.
-        text: the error, e.g. ``KeyError: 'zone' (my_plugin.py:12)``.
+        point: the extension point in upstream's spelling, e.g. `Filter`.
+        text: the error, e.g. `KeyError: 'zone' (my_plugin.py:12)`.
     """
 
     def __init__(self, plugin: str, point: str, text: str) -> None:
@@ -109,8 +109,8 @@ class PluginFailure(BayplanError):
 
 
 class EngineBusy(BayplanError):
-    """A scheduler on a separate thread did not respond in time; it may do so later."""
+    """A scheduler that runs on its own thread did not respond in time; it may do so later."""
 
 
 class InvariantError(BayplanError):
-    """The state is inconsistent. Always a bug of Bayplan; the text has the evidence."""
+    """The state contradicts itself. Always a bug in Bayplan; the message contains the evidence."""

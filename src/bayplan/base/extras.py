@@ -1,4 +1,4 @@
-"""The optional packages, and the extras of the package that install them (docs/dependencies.md)."""
+"""The optional packages, and the extras of Bayplan that install them (docs/dependencies.md)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ EXTRAS: Mapping[str, str] = {
     "uvicorn": "server",
     "websockets": "server",
 }
-"""The extra that provides a package, by the name under which it is imported."""
+"""The extra that installs a package, by the name under which the package is imported."""
 
 
 @contextmanager
 def named_extras() -> Iterator[None]:
-    """Convert the ImportError of a missing optional package to an error with the command to install it.
+    """Turn the ImportError of a missing optional package into an error with the command that installs it.
 
-    For the entry points of optional parts: the command line, the public names, and output or calls that few users
-    need.
+    Used where optional parts begin: the command line, the public names, rarely used output and calls.
 
     Raises:
-        MissingExtra: the package is missing.
+        MissingExtra: the package is not installed.
     """
     try:
         yield

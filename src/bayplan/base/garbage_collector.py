@@ -1,7 +1,8 @@
-"""Python's cyclic garbage collector, relaxed for programs that create many objects and few cycles.
+"""Python's cyclic garbage collector, run less often by programs that create many objects and few cycles.
 
-A collection traverses all live containers. Loaded data and the records of a run stay alive to the end, so traversing them
-repeatedly frees nothing and costs up to a tenth of a run. Reference counting, which frees nearly everything, still works.
+A collection traverses all containers in memory. Loaded data and the records of a run stay in memory until the end:
+traversing them again and again frees nothing and takes up to a tenth of a run. Reference counting, which frees nearly
+everything, is not affected.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 RARE_THRESHOLD = 1_000_000
-"""Number of containers created, minus those freed, since the last collection that triggers one of the youngest generation."""
+"""The collector runs when so many more containers have been created than freed since the last collection."""
 
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collect rarely within the block, and ignore the objects that are alive when it begins.
+    """Run the collector rarely within a block, and exclude the objects that exist when the block begins.
 
-    For hosts around a run, and for the command line. The settings apply to the whole process, and are restored at the end: then
-    the garbage of the block is collected. If collections were ended within the block (`end_collections`), they stay disabled.
-    A block within another block changes nothing: objects that are alive when the outer block begins are ignored.
+    For programs around a run, and for the command line. The settings apply to the whole process and are restored at the
+    end of the block, so that its garbage is collected; after `end_collections` the collector stays disabled. An inner
+    block changes nothing.
     """
     thresholds = gc.get_threshold()
     if thresholds[0] >= RARE_THRESHOLD:
@@ -37,6 +38,6 @@ def rare_collections() -> Iterator[None]:
 
 
 def end_collections() -> None:
-    """Disable collection: the process is about to end, which frees its memory."""
+    """Disable the collector because the process is about to end, which frees its memory anyway."""
     gc.disable()
     gc.freeze()

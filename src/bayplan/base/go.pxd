@@ -1,5 +1,6 @@
-# Go's arithmetic for compiled modules, inlined. A module writes ``from bayplan.base import go_arithmetic as go`` in its .py and
-# ``from bayplan.base cimport go`` in its .pxd: ``go.add(a, b)`` is then this one, and the function of go_arithmetic.py uncompiled.
+# Go's arithmetic for compiled modules, inlined. A module writes `from bayplan.base import go_arithmetic as go` in its
+# .py file, and `from bayplan.base cimport go` in its .pxd file: `go.add(a, b)` then means the function here, or that of
+# go_arithmetic.py if the module is not compiled.
 
 from libc.stdint cimport int64_t
 

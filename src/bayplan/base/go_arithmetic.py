@@ -1,6 +1,6 @@
-"""Go's arithmetic on amd64, where Python or C differ: int64 that wraps, division, conversion, and the last bit of logarithms.
+"""Go's arithmetic on amd64 where Python or C differ: wrapping int64, division, conversions, exact logarithms.
 
-Compiled modules use the same functions from go_arithmetic.h, through go.pxd. Modules import this one ``as go``. Arguments
+Compiled modules use the same functions from go_arithmetic.h, through go.pxd. Modules import this one `as go`. Arguments
 and results are int64 and float64, unless a docstring says otherwise.
 """
 
@@ -19,7 +19,7 @@ _EVEN = (3.999999999940941908e-01, 2.222219843214978396e-01, 1.53138376992093733
 
 
 def wrap(value: int) -> int:
-    """Return the int64 with the lowest 64 bits of any integer."""
+    """Return the int64 that consists of the lowest 64 bits of an integer of any size."""
     return value if MIN_INT64 <= value <= MAX_INT64 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -39,7 +39,10 @@ def mul(a: int, b: int) -> int:
 
 
 def quotient(a: int, b: int) -> int:
-    """Divide towards zero. The smallest int64 by -1 is itself. Raise ZeroDivisionError if Go panics."""
+    """Divide and truncate towards zero; the smallest int64 divided by -1 is itself.
+
+    Raises ZeroDivisionError where Go panics.
+    """
     a, b = int(a), int(b)
     if b == 0:
         raise ZeroDivisionError("integer divide by zero")
@@ -48,12 +51,12 @@ def quotient(a: int, b: int) -> int:
 
 
 def remainder(a: int, b: int) -> int:
-    """Return the remainder of `quotient`, with the sign of the dividend. Raise ZeroDivisionError if Go panics."""
+    """Return the remainder of `quotient`, with the sign of the dividend. Raises ZeroDivisionError where Go panics."""
     return sub(a, mul(quotient(a, b), b))
 
 
 def divide(a: float, b: float) -> float:
-    """Divide floats: division by zero is infinite or not a number, although Python raises."""
+    """Divide floats. Dividing by zero gives an infinity or NaN, where Python would raise."""
     if b == 0.0:
         return math.nan if a == 0.0 or math.isnan(a) else math.copysign(math.inf, a) * math.copysign(1.0, b)
     return float(a) / float(b)
@@ -65,12 +68,15 @@ def to_int64(x: float) -> int:
 
 
 def small_float(a: int) -> float:
-    """Convert an integer from 0 to below 2^52, in a way that array loops can vectorize; undefined for other values."""
+    """Convert an integer from 0 to below 2^52, in a way that compilers can vectorize; undefined for other integers."""
     return float(a)
 
 
 def small_int64(x: float) -> int:
-    """Convert a whole number from 0 to below 2^52, in the same way; the result for other values is undefined."""
+    """Convert a whole number from 0 to below 2^52, in a way that compilers can vectorize.
+
+    Undefined for other numbers.
+    """
     return to_int64(x)
 
 
@@ -83,10 +89,10 @@ def round(x: float) -> float:
 
 
 def log(x: float) -> float:
-    """Return the natural logarithm, to the last bit like Go's ``math.Log``.
+    """Return the natural logarithm, exactly as Go's `math.Log` returns it.
 
-    C libraries round differently for about one integer in a hundred, the first being 3. The method is that of FreeBSD's
-    msun (e_log.c): the argument is reduced to ``2^k * (1 + f)``, a polynomial gives ``log(1 + f)``.
+    C libraries round one integer in a hundred differently; the first is 3. The method is that of FreeBSD's msun
+    (e_log.c): the argument is written as `2^k * (1 + f)`, and a polynomial gives `log(1 + f)`.
     """
     if not 0.0 < x < math.inf:
         return x if x == math.inf else -math.inf if x == 0.0 else math.nan
@@ -116,9 +122,12 @@ def float_from_bits(bits: int) -> float:
 
 
 MAX_DIGITS = 100
-"""Maximum number of digits. Python rejects more than 4,300, and takes quadratic time for them."""
+"""Maximum number of digits that are converted. Python takes quadratic time, and rejects more than 4,300 digits."""
 
 
 def whole_number(digits: str) -> int:
-    """Return the integer of decimal digits; one with more than `MAX_DIGITS` is merely out of range of all types."""
+    """Return the integer that decimal digits denote.
+
+    For more than `MAX_DIGITS` digits, one that is out of range everywhere.
+    """
     return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS

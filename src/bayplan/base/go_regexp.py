@@ -1,10 +1,10 @@
-"""Go's regular expressions: its syntax, matches and error messages, in time linear in the text.
+"""Go's regular expressions: its syntax, matches and error messages, in time proportional to the length of the text.
 
-RE2 does the work. If it differs from Go's regexp package, this module follows Go: ``\\C`` is not an escape sequence, errors
-have Go's words, empty matches next to a match do not count.
+RE2 does the work. Where it differs from Go's regexp package, this module corrects it: `\\C` is not an escape sequence,
+errors have Go's words, and an empty match right after another match does not count.
 
-Linear still means program times text: RE2 takes 100 s for 3 MB of text and a program of 1,800 instructions in the worst case.
-So the patterns of API users are limited by a `WorkBudget`.
+The time is also proportional to the size of the program: in the worst case, RE2 takes 100 s for 3 MB of text and a
+program of 1,800 instructions. A `WorkBudget` therefore limits the patterns of API users.
 
 Source: https://pkg.go.dev/regexp/syntax, https://github.com/google/re2/wiki/Syntax
 """
@@ -19,23 +19,31 @@ from typing import NamedTuple
 import re2
 
 USUAL_BYTES, MAX_BYTES = 2 << 20, 16 << 20
-"""Memory of a compiled expression with its states: usually, and for one whose program alone needs more. Go compiles programs of
-128 MB; RE2 takes 0.2 s to detect that one does not fit in 16 MB."""
+"""Memory of a compiled expression with its states: usually, and if its program alone needs more.
+
+Go compiles programs of 128 MB, but RE2 takes 0.2 s to find out that one does not fit into 16 MB.
+"""
 MAX_USUAL, MAX_LARGE = 48, 2
-"""Number of cached expressions, of either size: 130 MB at most, if texts drive all of them through all states. Compiling a
-usual one takes 14 us, finding it here 0.1 us: a selector is evaluated for each device, a schema's patterns for each object."""
+"""Number of cached expressions of each size: 130 MB at most, if texts lead all of them through all their states.
+
+Compiling an expression of usual size takes 14 us, finding it in the cache 0.1 us. A selector is evaluated for every
+device, and a schema's patterns for every object.
+"""
 NS_PER_STEP = 20
-"""Nanoseconds per instruction and byte, measured on the slowest expressions found."""
+"""Nanoseconds per instruction and byte, measured with the slowest expressions found."""
 COMPILE_STEPS = 60
-"""Steps for compiling an instruction: it takes 1.2 us."""
+"""Steps for compiling one instruction, which takes 1.2 us."""
 MAX_CLASS_BYTES = 250_000_000
-"""Number of named classes, times the length of the pattern: RE2, like Go, searches the end of each up to the end of the pattern."""
+"""Maximum number of `[:` in a pattern times its length.
+
+RE2, like Go, searches the rest of the pattern for the end of each class name.
+"""
 BUDGET_STEPS = 25_000_000
-"""Maximum steps of one request: half a second in the worst case, a few milliseconds usually."""
+"""Maximum number of steps for one request: half a second in the worst case, usually a few milliseconds."""
 
 
 class RegexpError(ValueError):
-    """A pattern that Go's regexp.Compile rejects; the text is Go's."""
+    """A pattern that Go's regexp.Compile rejects; the message is Go's."""
 
 
 class _UnclosedError(RegexpError):
@@ -43,11 +51,11 @@ class _UnclosedError(RegexpError):
 
 
 class WorkBudgetExceeded(Exception):
-    """The worst case of the expressions and texts of a request exceeds the limit."""
+    """The expressions and texts of a request would exceed the limit in the worst case."""
 
 
 class _TooLargeError(RegexpError):
-    """The program exceeds the memory limit."""
+    """The program of the expression exceeds the memory limit."""
 
 
 class Regexp:
@@ -71,7 +79,7 @@ class Regexp:
         except re2.error as problem:
             raise _refusal(pattern, problem) from None
         finally:
-            # RE2's wrapper has its own cache, of 128 programs.
+            # The Python package of RE2 has its own cache of 128 programs.
             re2.purge()
         self.size: int = self._program.programsize
 
@@ -80,16 +88,19 @@ class Regexp:
         return self._program.search(_encoded(text)) is not None
 
     def find(self, text: str) -> str:
-        """Return the leftmost match, or an empty text."""
+        """Return the leftmost match, or `""`."""
         found = self._program.search(_encoded(text))
         return "" if found is None else str(found.group(), "utf-8")
 
     def find_each(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield the matches from left to right, each with the number of bytes after it, which the next search may read."""
+        """Yield the matches from left to right, each with the number of bytes after it.
+
+        The next search may read them all.
+        """
         end = -1
         data = _encoded(text)
         for match in self._program.finditer(data):
-            # Go ignores an empty match next to the one before, and those inside a character.
+            # Go ignores empty matches right after another match, and RE2 also finds some inside a character.
             inside = match.start() < len(data) and data[match.start()] & 0xC0 == 0x80
             if match.start() == match.end() and (match.start() == end or inside):
                 continue
@@ -105,7 +116,7 @@ def compile_regexp(pattern: str) -> Regexp:
     """Compile an expression.
 
     Raises:
-        RegexpError: Go rejects it, or its program needs more than `MAX_BYTES`.
+        RegexpError: Go rejects the expression, or its program needs more than `MAX_BYTES`.
     """
     try:
         return _usual(pattern)
@@ -117,7 +128,7 @@ def compile_regexp(pattern: str) -> Regexp:
 def _usual(pattern: str) -> Regexp:
     at, problem = _first_difference(pattern)
     if problem:
-        # The first problem from the left counts.
+        # If RE2 finds another problem further left, report that one.
         try:
             Regexp(pattern[:at], USUAL_BYTES)
         except (_UnclosedError, _TooLargeError):
@@ -134,7 +145,7 @@ def _large(pattern: str) -> Regexp:
 
 
 class CacheCounts(NamedTuple):
-    """Hits and misses of the cache of compiled expressions."""
+    """How often an expression was found in the cache, and how often it was compiled."""
 
     found: int
     compiled: int
@@ -147,10 +158,10 @@ def cache_counts() -> CacheCounts:
 
 
 class WorkBudget:
-    """The expressions and matches of one request, up to a number of steps in the worst case.
+    """The work of one request on regular expressions, limited to a number of steps in the worst case.
 
     Args:
-        steps: the steps of `NS_PER_STEP` each.
+        steps: the maximum number of steps, of `NS_PER_STEP` each.
     """
 
     __slots__ = ("_compiled", "_steps")
@@ -170,7 +181,7 @@ class WorkBudget:
             raise WorkBudgetExceeded
 
     def compile(self, pattern: str) -> Regexp:
-        """Compile an expression; its steps count once.
+        """Compile an expression. Compiling the same one again takes no further steps.
 
         Raises:
             RegexpError: as by `compile_regexp`.
@@ -193,7 +204,7 @@ class WorkBudget:
 
         Raises:
             RegexpError: as by `compile_regexp`.
-            WorkBudgetExceeded: the worst case takes more steps than are left.
+            WorkBudgetExceeded: matching could take more steps than are left.
         """
         compiled = self.compile(pattern)
         self.spend((4 * len(text) if not text.isascii() else len(text)) * compiled.size)
@@ -209,14 +220,14 @@ _TOKEN = re.compile(
       | .""",
     re.DOTALL | re.VERBOSE,
 )
-"""Quoted text, an escape, a class, an unclosed class, the name of a group, anything else."""
+"""Matches quoted text, an escape, a class, the start of an unclosed class, a group's name, or any other character."""
 
 
 def _first_difference(pattern: str) -> tuple[int, str]:
-    """Return the position of the first construct that RE2 accepts and Go rejects, and Go's error."""
+    """Find the first construct that RE2 accepts but Go rejects; return its position and Go's error, or 0 and `""`."""
     for token in _TOKEN.finditer(pattern):
         if token["unclosed"] or token["end"] == "":
-            # RE2 rejects this, too. Searching for its end at every later position would take quadratic time.
+            # RE2 rejects this, too. Searching for its end again at every later position would take quadratic time.
             break
         if token["escape"] == "C":
             return token.start(), r"invalid escape sequence: `\C`"
@@ -245,7 +256,7 @@ _CODES = {
 
 
 def _refusal(pattern: str, problem: Exception) -> RegexpError:
-    """Return Go's error for an error of RE2."""
+    """Convert an error of RE2 to Go's."""
     (message,) = problem.args
     message = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     code, _, what = message.partition(": ")
@@ -255,7 +266,7 @@ def _refusal(pattern: str, problem: Exception) -> RegexpError:
     if code == "missing )":
         return _UnclosedError(f"error parsing regexp: {text}: `{pattern}`")
     if what in ("(?<=", "(?<!"):
-        # Go reads a named group here.
+        # Go takes this for a named group.
         rest = pattern[pattern.index(what) :]
         text, what = "invalid named capture", rest[: rest.find(">") + 1 or None]
     twice = _TWO_COUNTS.fullmatch(what) if code == "bad repetition operator" else None

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef Py_ssize_t _MAX_INSERTION_SORTED
 
 cdef class Sorter:

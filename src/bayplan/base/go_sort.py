@@ -1,8 +1,9 @@
-"""Go's `sort.Slice`: its order of equal items, which matters when upstream's comparison has ties.
+"""Go's `sort.Slice`: leaves equal items in the same order as Go, which matters where upstream's comparison has ties.
 
-Pattern-defeating quicksort (https://arxiv.org/abs/2106.05123) as in Go since 1.19: insertion sort up to 12 items, pivots by
-medians of three or nine, three fixed swaps after an unbalanced partition, heap sort after many of these. It isn't stable, but
-gives the same order on every machine. `sort.Sort` and `slices.SortFunc` leave equal items in the same order.
+Pattern-defeating quicksort (https://arxiv.org/abs/2106.05123) as in Go since 1.19: insertion sort for up to 12 items,
+pivots that are medians of three or nine items, three fixed swaps after an unbalanced partition, and heap sort after
+many of those. It is not stable, but gives the same order on every machine. `sort.Sort` and `slices.SortFunc` give this
+order, too.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import numpy.typing as npt
 T = TypeVar("T")
 
 MAX_INSERTION_SORTED = 12
-"""Up to this length Go sorts by insertion: equal items keep their order."""
+"""Up to this number of items Go uses insertion sort, which keeps the order of equal items."""
 
 _MAX_INSERTION_SORTED = MAX_INSERTION_SORTED
 
 
 def sort_slice(items: Sequence[T], key: Callable[[T], Any]) -> list[T]:
-    """Return items in ascending order of a key; equal items are in the order of Go's `sort.Slice`."""
+    """Return the items in ascending order of a key, and those with equal keys in the order of Go's `sort.Slice`."""
     if len(items) <= MAX_INSERTION_SORTED:
         return sorted(items, key=key)
     keys = [key(item) for item in items]
@@ -33,10 +34,10 @@ def sort_slice(items: Sequence[T], key: Callable[[T], Any]) -> list[T]:
 
 
 class Sorter:
-    """Sorts the positions of items by their ranks.
+    """Sorts the positions of items by the items' ranks.
 
     Args:
-        ranks: int64, one per item; sorted together with the positions.
+        ranks: the int64 rank of each item; this array is sorted, too.
     """
 
     def __init__(self, ranks: npt.NDArray[np.int64]) -> None:
@@ -46,13 +47,13 @@ class Sorter:
         self._was_partitioned = True
 
     def sort(self) -> list[int]:
-        """Return the original positions of the items in sorted order."""
+        """Return the original positions of the items, in sorted order."""
         length: int = len(self._ranks)
         self._sort(0, length, length.bit_length())
         return [int(place) for place in self._places]
 
     def _sort(self, start: int, end: int, unbalanced_allowed: int) -> None:
-        """Sort a part of the items; `unbalanced_allowed` is the number of further unbalanced partitions that are allowed."""
+        """Sort a range of items, by heap sort after `unbalanced_allowed` further unbalanced partitions."""
         is_balanced = self._was_partitioned = True
         while end - start > _MAX_INSERTION_SORTED:
             length = end - start
@@ -65,7 +66,8 @@ class Sorter:
             pivot = self._choose_pivot(start, end)
             is_ascending = self._swapped == 0
             if self._swapped == 12:
-                # All comparisons of the choice had the same result: probably descending.
+                # Every comparison of the choice of the pivot found a descending pair, so the range is probably in
+                # descending order.
                 self._reverse(start, end)
                 pivot = end - 1 - (pivot - start)
                 is_ascending = True
@@ -98,7 +100,7 @@ class Sorter:
             self._sink(number, start)
 
     def _sink(self, number: int, least: int) -> None:
-        """Move an item forward past greater items, but not before index `least`."""
+        """Move an item towards the front, past all greater items, but at most to index `least`."""
         while number > least and self._ranks[number] < self._ranks[number - 1]:
             self._swap(number, number - 1)
             number -= 1
@@ -124,7 +126,7 @@ class Sorter:
             child = 2 * root + 1
 
     def _break_patterns(self, start: int, end: int) -> None:
-        """Swap three items around the middle with random items, from a generator seeded with the length."""
+        """Swap three items around the middle with random items; the random numbers depend only on the length."""
         length = end - start
         random, size = length, 1
         while size <= length:
@@ -140,7 +142,7 @@ class Sorter:
             self._swap(around - 1 + number, start + other)
 
     def _choose_pivot(self, start: int, end: int) -> int:
-        """Return the position of the pivot; `_swapped` is then the number of descending pairs."""
+        """Return the position of the pivot, and count the descending pairs among the compared items in `_swapped`."""
         quarter = (end - start) // 4
         low, middle, high = start + quarter, start + 2 * quarter, start + 3 * quarter
         self._swapped = 0
@@ -170,7 +172,7 @@ class Sorter:
             start += 1
 
     def _sort_nearly_sorted(self, start: int, end: int) -> bool:
-        """Sort up to five items; return whether the part is sorted."""
+        """Try to sort a range with at most five swaps and their insertions; return whether it is sorted."""
         ranks = self._ranks
         number = start + 1
         for step in range(5):  # noqa: B007
@@ -182,7 +184,7 @@ class Sorter:
                 return False
             self._swap(number, number - 1)
             if number - start >= 2:
-                # Go continues before `start`; the elements there are not greater.
+                # Go also goes on before `start`; the items there are not greater.
                 self._sink(number - 1, 0)
             later = number + 1
             while later < end and ranks[later] < ranks[later - 1]:
@@ -191,7 +193,10 @@ class Sorter:
         return False
 
     def _partition(self, start: int, end: int, pivot: int) -> int:
-        """Move items below the pivot before it and the others behind; return the pivot's position, and set `_was_partitioned`."""
+        """Move the items below the pivot before it and the others after it; return its new position.
+
+        Sets `_was_partitioned`.
+        """
         ranks = self._ranks
         self._swap(start, pivot)
         left, right = start + 1, end - 1
@@ -212,7 +217,10 @@ class Sorter:
         return right
 
     def _partition_equal(self, start: int, end: int, pivot: int) -> int:
-        """Move items equal to the pivot before greater items (no item is less); return the index of the first greater item."""
+        """Move the items equal to the pivot before greater ones (none is less).
+
+        Return the position of the first greater item.
+        """
         ranks = self._ranks
         self._swap(start, pivot)
         left, right = start + 1, end - 1

@@ -1,4 +1,4 @@
-"""Tables in HTML, for notebooks: no scripts, no styles."""
+"""HTML tables for notebooks, without scripts or styles."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import html
 from collections.abc import Iterable, Sequence
 
 MAX_ROWS = 60
-"""Maximum number of rows, so that a notebook stays readable. The others are counted."""
+"""Maximum number of rows, to keep notebooks readable; further rows are only counted."""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]], *, caption: str = "") -> str:
-    """Return an HTML table; at most `MAX_ROWS` rows."""
+    """Return an HTML table with at most `MAX_ROWS` rows."""
     cells = [tuple(str(cell) for cell in row) for row in rows]
     head = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in cells[:MAX_ROWS])

@@ -1,4 +1,4 @@
-"""Durations in Go's form that may begin with days: ``7d``, ``1d12h``, ``90s``."""
+"""Durations in Go's format that may also begin with days: `7d`, `1d12h`, `90s`."""
 
 import re
 
@@ -17,7 +17,7 @@ def read_long_duration(text: str, *, what: str) -> int:
         what: the name of the option or field, for errors.
 
     Raises:
-        InputError: it is not a duration, or it is negative.
+        InputError: the text is not a duration, or negative.
     """
     match = _DAYS.fullmatch(text)
     days, rest = match.groups() if match is not None else (None, text)

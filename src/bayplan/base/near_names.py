@@ -1,24 +1,25 @@
-"""Similar names: the likely correct spelling of a misspelt name. Every suggestion in a message comes from this function."""
+"""Finds the likely correct spelling of a misspelt name. All suggestions in messages come from here."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from itertools import islice
 
 MAX_COMPARED = 20_000
-"""Maximum number of compared candidates. Only an error message waits for the comparison."""
+"""Maximum number of candidates to compare; this takes long, but only delays an error message."""
 
 MAX_DIFFERENCE = 4
-"""Maximum number of different letters in a similar name. A replaced letter counts as two: one is missing and one is new."""
+"""Maximum number of differing letters. A replaced letter counts as two: one is missing, and one is extra."""
 
 MIN_PREFIX_LENGTH = 4
-"""A shorter name is not completed: too many names begin with it."""
+"""Shorter names are not completed, because too many names begin with them."""
 
 
 def near_name(name: str, candidates: Iterable[str]) -> str:
-    """Return the candidate most similar to a misspelt name, or "" if none is similar.
+    """Return the candidate that is most similar to a misspelt name, or `""` if none is similar.
 
-    A candidate is similar if at most a third of the letters differ (see `MAX_DIFFERENCE`; one replaced letter is allowed in
-    a name of three), or if it begins with the name. Case is ignored. Of equally similar candidates, the first is returned.
+    A candidate is similar if at most a third of the letters differ (but at most `MAX_DIFFERENCE`; names of three or
+    more letters may have one replaced), or if it begins with the name. Case is ignored. Of equally similar candidates,
+    the first is returned.
     """
     if not name:
         return ""

@@ -1,4 +1,4 @@
-"""Output files and folders: checked before the work starts, so that no result is lost."""
+"""Checks of output files and folders before the work starts, so that no result is lost."""
 
 import os
 import tempfile
@@ -12,7 +12,7 @@ def check_output_folder(folder: Path, option: str) -> None:
 
     Args:
         folder: the output folder.
-        option: the command-line option with the path, for the error.
+        option: the command-line option that names it, for the error.
 
     Raises:
         InputError: the folder does not exist, or files cannot be created in it.
@@ -28,7 +28,7 @@ def check_output_folder(folder: Path, option: str) -> None:
 
 
 def check_output_file(path: Path, option: str) -> None:
-    """Check that a file can be written or created; see `check_output_folder`."""
+    """Check that a file can be created or overwritten; arguments and errors as for `check_output_folder`."""
     if path.is_dir():
         raise InputError(option, got=f"'{path}', a folder", wanted="a file")
     if not path.exists():

@@ -1,1 +1,1 @@
-# Compiled without C types: see docs/compiled.md.
+# No C types: see docs/compiled.md.

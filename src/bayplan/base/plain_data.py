@@ -1,4 +1,4 @@
-"""Data as decoded from JSON and YAML, before conversion to types or after conversion from them."""
+"""Data as decoded from JSON or YAML, or ready to be encoded."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ Plain = dict[str, object]
 """A JSON object."""
 
 Document = dict[str, object]
-"""The document of a Kubernetes object, or of a part of one."""
+"""A Kubernetes object as a JSON object, or a part of one."""
 
 
 def part(document: Document, *names: str) -> Document:
-    """Return an object inside a document, or an empty object if it does not exist. Never modify it."""
+    """Return the object at a path inside a document, or an empty object if there is none.
+
+    Callers must not modify it.
+    """
     for name in names:
         found = document.get(name)
         if not isinstance(found, dict):
@@ -22,24 +25,24 @@ def part(document: Document, *names: str) -> Document:
 
 
 def parts(document: Document, name: str) -> list[Document]:
-    """Return a list of objects inside a validated document, or an empty list."""
+    """Return a list of objects inside a validated document; empty if there is none."""
     found = document.get(name)
     return cast("list[Document]", found) if isinstance(found, list) else []
 
 
 def texts(document: Document, name: str) -> list[str]:
-    """Return a list of strings inside a validated document, or an empty list."""
+    """Return a list of strings inside a validated document; empty if there is none."""
     found = document.get(name)
     return cast("list[str]", found) if isinstance(found, list) else []
 
 
 def items(document: Document, name: str) -> list[Document]:
-    """Return the objects of a list inside any document, without other values, or an empty list."""
+    """Return the objects in a list inside any document, without items of other types; empty if there is no list."""
     found = document.get(name)
     return [cast("Document", each) for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def text(document: Document, name: str) -> str:
-    """Return a string inside a document, or ""."""
+    """Return a string inside a document; `""` if there is none."""
     found = document.get(name)
     return found if isinstance(found, str) else ""

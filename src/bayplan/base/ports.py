@@ -6,11 +6,11 @@ MAX_PORT = 65535
 
 
 def check_port(port: int, option: str = "--port") -> None:
-    """Reject invalid ports to listen on.
+    """Reject a port that cannot be listened on.
 
     Args:
         port: the port; 0 means any free port.
-        option: the option that it was given with.
+        option: the option that names it, for the error.
 
     Raises:
         InputError: it is not a port number.

@@ -1,4 +1,4 @@
-"""Raise Python's recursion limit while any thread needs it. The limit applies to the whole process."""
+"""Raises Python's recursion limit while any thread needs it. The limit applies to the whole process."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from contextlib import contextmanager
 from threading import Lock
 
 DEEP_RECURSION_LIMIT = 10_000
-"""Depth of nested calls. The most deeply nested expression that the CEL parser allows needs 2,500; calls of Python functions use no
-C stack."""
+"""Maximum depth of nested calls. The most deeply nested expression that the CEL parser accepts needs 2,500.
+
+Calls of Python functions take no C stack.
+"""
 
 
 class RecursionLimit:
-    """Counts the blocks that need deep recursion; the first block raises the limit, and the last restores it.
+    """Counts the blocks that need deep recursion: the first one raises the limit, the last one restores it.
 
-    Without the count, a thread that leaves its block would lower the limit for a thread that still recurses.
+    Without the count, a thread that leaves its block would lower the limit for a thread that still needs it.
 
     Attributes:
-        users: the number of blocks in progress, of all threads.
+        users: the number of blocks in progress, in all threads.
     """
 
     def __init__(self) -> None:
@@ -28,7 +30,7 @@ class RecursionLimit:
 
     @contextmanager
     def raised(self) -> Iterator[None]:
-        """Execute a block with the limit raised to `DEEP_RECURSION_LIMIT`, unless the current limit is higher."""
+        """Run a block with the limit raised to `DEEP_RECURSION_LIMIT`, unless the limit is higher already."""
         with self._lock:
             if not self.users:
                 self._before = sys.getrecursionlimit()
@@ -39,7 +41,7 @@ class RecursionLimit:
         finally:
             with self._lock:
                 self.users -= 1
-                # Keep a limit that other code has set since.
+                # If other code has changed the limit since, keep its limit.
                 if not self.users and sys.getrecursionlimit() == max(self._before, DEEP_RECURSION_LIMIT):
                     sys.setrecursionlimit(self._before)
 

@@ -1,4 +1,4 @@
-"""SIGTERM before an event loop or a server handles it."""
+"""SIGTERM, while no event loop or server handles it."""
 
 from __future__ import annotations
 

@@ -1,21 +1,21 @@
-"""A token bucket: a limit of requests per second in the long run, with short bursts above it.
+"""A token bucket: limits the requests per second in the long run, and allows short bursts above that.
 
-Has no clock and does not wait.
+It has no clock and does not wait.
 """
 
 from __future__ import annotations
 
 DEFAULT_RATE = 5.0
-"""Tokens per second if the rate is 0: client-go's default."""
+"""Tokens per second if the rate is 0, as in client-go."""
 
 
 class TokenBucket:
-    """A bucket that refills with time, like client-go's.
+    """A bucket that is refilled as time passes, like client-go's.
 
     Args:
-        rate: the tokens per second; below 0 there is no limit.
-        burst: the tokens of a full bucket, at least 1.
-        now: the seconds of a monotonic clock.
+        rate: the tokens per second; negative for no limit.
+        burst: the number of tokens in a full bucket, at least 1.
+        now: the time in seconds, on a clock that never goes backwards.
     """
 
     __slots__ = ("_burst", "_rate", "_then", "_tokens")
@@ -27,7 +27,7 @@ class TokenBucket:
         self._then = now
 
     def reserve(self, now: float) -> float:
-        """Take a token, in advance if the bucket is empty; return the number of seconds that the request must wait."""
+        """Take a token, in advance if the bucket is empty; return how many seconds the request must wait."""
         if self._rate < 0:
             return 0.0
         self._fill(now)
@@ -35,7 +35,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
     def take(self, now: float) -> bool:
-        """Take a token if one is available; return whether it was."""
+        """Take a token if there is one; return whether there was."""
         if self._rate < 0:
             return True
         self._fill(now)

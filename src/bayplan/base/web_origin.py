@@ -1,4 +1,4 @@
-"""Detection of requests that a web page of another origin may have sent: their origin, and bodies that a form can send."""
+"""Detects requests that a page from another origin may have sent: by headers, and by bodies that forms can send."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from urllib.parse import urlsplit
 from bayplan.base.errors import InputError
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods without side effects, so any page may send them; the browser decides what the page may read."""
+"""Methods without side effects: any page may send them, and the browser decides whether it may read the response."""
 
 FORM_TYPES = frozenset({"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
-"""Content types that a page may send to any server without a preflight request (simple requests in CORS)."""
+"""Content types that a page may send to any server without a preflight request (CORS calls these simple requests)."""
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def foreign_origin(headers: Mapping[str, str], allowed: Collection[str] = ()) -> str:
-    """Return the origin of the page that sent a request; "" if no page did, or if it is the server's own or an allowed origin.
+    """Return the origin of the page that sent a request; `""` if no page did, or if it is this server's or allowed.
 
-    The rules are those of Go's `net/http.CrossOriginProtection`: `Sec-Fetch-Site` if the browser sends it, or else the host
-    of `Origin` against `Host`. Programs other than browsers send neither.
+    Like Go's `net/http.CrossOriginProtection`, this uses `Sec-Fetch-Site` if the browser sends it, or else compares the
+    host in `Origin` with `Host`. Programs other than browsers send neither.
 
     Args:
-        headers: the headers of the request, names in lower case.
+        headers: the headers of the request, with names in lower case.
         allowed: the allowed origins.
     """
     origin = headers.get("origin")
@@ -38,9 +38,10 @@ def foreign_origin(headers: Mapping[str, str], allowed: Collection[str] = ()) ->
 
 
 def form_type(headers: Mapping[str, str]) -> str:
-    """Return the content type of a request if an HTML form can send it, or "".
+    """Return the content type of a request that an HTML form could have sent, or `""`.
 
-    A page can also send a body without a content type, but only a browser sends `Origin` or `Sec-Fetch-Site` with it.
+    A page can also send a body without a content type; unlike other programs, its browser then sends `Origin` or
+    `Sec-Fetch-Site`. The result is then `none`.
     """
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type:
@@ -51,10 +52,10 @@ def form_type(headers: Mapping[str, str]) -> str:
 
 
 def check_origins(origins: Collection[str], option: str) -> None:
-    """Reject an invalid origin of a web page.
+    """Reject invalid origins of web pages.
 
     Raises:
-        InputError: an origin lacks scheme or host, or has a path.
+        InputError: an origin has no scheme or host, or has a path.
     """
     for origin in origins:
         try:

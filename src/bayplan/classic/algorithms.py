@@ -1,4 +1,4 @@
-"""The tables of the classic scheduler: predicates, priorities, algorithm providers, the order of predicates.
+"""The tables of the classic scheduler: predicates and their order, priorities, algorithm providers.
 
 Names, weights and the order are those of Kubernetes 1.16.
 """
@@ -88,7 +88,7 @@ PREDICATE_ORDER = (
     "EvenPodsSpread",
     "MatchInterPodAffinity",
 )
-"""A predicate whose name is not here is never run, although it may be configured."""
+"""The order in which predicates run. A predicate that is missing here never runs, even if it is configured."""
 
 DEFAULT_PROVIDER = "DefaultProvider"
 CLUSTER_AUTOSCALER_PROVIDER = "ClusterAutoscalerProvider"
@@ -163,7 +163,7 @@ _DEFAULT_PRIORITIES = (
 
 
 class Algorithm(msgspec.Struct, frozen=True):
-    """A configured predicate or priority: its name, its class, its argument, its weight (0: a predicate)."""
+    """A configured predicate or priority: its name, class and argument, and its weight, 0 for a predicate."""
 
     name: str
     kind: PluginClass
@@ -175,7 +175,7 @@ class Algorithms(msgspec.Struct, frozen=True):
     """The plugins of a classic scheduler, by name.
 
     Attributes:
-        predicates: the predicates; first those that run, in order.
+        predicates: the predicates: those that run, in order, then the others.
         priorities: the priorities, sorted by name.
     """
 
@@ -184,14 +184,14 @@ class Algorithms(msgspec.Struct, frozen=True):
 
 
 class AlgorithmTable:
-    """The available predicates and priorities with the given feature gates. A Policy adds to them and replaces those that it names.
+    """The predicates and priorities that exist with given feature gates; a Policy adds to them, or replaces some.
 
     Args:
-        gates: the gates.
+        gates: the feature gates.
 
     Attributes:
         predicates, priorities: the algorithms by name.
-        mandatory: the predicates that are part of every configuration.
+        mandatory: the names of the predicates that are part of every configuration.
     """
 
     def __init__(self, gates: ClassicGates) -> None:
@@ -228,13 +228,13 @@ class AlgorithmTable:
     def _add_priority(self, name: str, kind: PluginClass) -> None:
         self.priorities[name] = Algorithm(name, kind, PolicyArgument(), 1)
 
-    # Ways to choose.
+    # Configurations.
 
     def of_provider(self, name: str) -> Algorithms:
         """Return the algorithms of a provider.
 
         Raises:
-            ConfigurationError: the provider does not exist.
+            ConfigurationError: there is no such provider.
         """
         provider = self._providers.get(OTHER_SPELLINGS.get(name, name))
         if provider is None:
@@ -243,10 +243,10 @@ class AlgorithmTable:
         return self._chosen(*provider)
 
     def of_policy(self, policy: Policy) -> Algorithms:
-        """Return the algorithms of a Policy; the default provider's algorithms replace omitted lists.
+        """Return the algorithms of a Policy. A list that the Policy omits is that of the default provider.
 
         Raises:
-            ConfigurationError: a name does not exist, or an argument is invalid.
+            ConfigurationError: there is no algorithm with a name, or an argument is invalid.
         """
         predicates, priorities = self._providers[DEFAULT_PROVIDER]
         if policy.predicates is not None:
@@ -264,7 +264,7 @@ class AlgorithmTable:
             tuple(self.priorities[name] for name in sorted(priorities)),
         )
 
-    # Algorithms created by a Policy.
+    # Algorithms that a Policy defines.
 
     def _register_predicate(self, rule: PolicyRule) -> str:
         argument = rule.argument

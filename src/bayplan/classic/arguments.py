@@ -1,4 +1,4 @@
-"""The arguments of the rules of a classic scheduler, in addition to the state: one value for all rules."""
+"""The arguments of the classic scheduler's rules, besides the state: one class for all rules."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ DEFAULT_HARD_POD_AFFINITY_SYMMETRIC_WEIGHT = 1
 
 
 class ClassicArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the scheduler, and of one rule.
+    """The settings of the scheduler, and the argument of one rule.
 
     Attributes:
         gates: the feature gates.
         hard_pod_affinity_symmetric_weight: the weight of a running pod's required affinity term.
-        ignored_extended_resources: the extended resources that an extender manages and the predicates ignore.
+        ignored_extended_resources: extended resources that an extender manages, and that predicates ignore.
         predicates: the names of all configured predicates.
         argument: the argument of this rule in a Policy.
     """

@@ -1,4 +1,4 @@
-"""Assemble a classic scheduler from a provider or a Policy, in reading order."""
+"""Assemble a classic scheduler from a provider or a Policy."""
 
 from __future__ import annotations
 
@@ -65,20 +65,21 @@ def assemble_classic_scheduler(
     registry: Registry = NO_PLUGINS,
     plugins: Sequence[tuple[str, int]] = (),
 ) -> ClassicScheduler:
-    """Return a classic scheduler, for an empty cluster unless it is given a state.
+    """Return a classic scheduler for an empty cluster, or for `state` if one is given.
 
     Args:
         configuration: the provider or Policy, and gates.
         seed: the seed of the streams that choose among equally good nodes.
         start_ns: the time when the scheduler starts; its timers are aligned to it.
         record_level: the detail of recorded decisions.
-        pick: the function that chooses one of several best nodes; by default, reservoir sampling from the seeded stream.
+        pick: the function that chooses one of several best nodes; by default, reservoir sampling from the seeded
+            stream.
         state: an existing cluster, created by `classic_state`.
-        sampling: whether a search ends when it has found enough nodes; otherwise all are examined.
-        extenders: the extenders of the Policy, connected by the host; without them none is called.
-        queue_type: the kind of queue.
+        sampling: whether to stop filtering when enough feasible nodes are found; False: filter all nodes.
+        extenders: the extenders of the Policy, connected by the host.
+        queue_type: the class of the scheduling queue.
         scheduler_name: the scheduler name of its pods.
-        registry: the function that makes custom plugins.
+        registry: the registry with the custom plugins.
         plugins: the names and weights of enabled custom plugins.
 
     Raises:
@@ -86,13 +87,13 @@ def assemble_classic_scheduler(
         PluginError: a custom plugin cannot be created, or has an extension point that 1.16 lacks.
     """
     state = state if state is not None else classic_state(configuration)
-    # The queue looks up the newest version of a pod when one fails: the same pods that the event handlers store.
+    # The queue looks up the newest version of a failed pod in the same mapping that the event handlers update.
     pods: dict[str, Pod] = {key: info.pod for key, info in state.pods.items()}
     waiting_pods = WaitingPods()
     handle = Handle(state, FeatureGates(), scheduler_name, None, extenders, waiting_pods, pods)
     profile, _ = classic_profile(configuration, handle, registry, plugins)
     queue = queue_type({}, {}, pods.get, options=QueueOptions(start_ns=start_ns))
-    # Upstream chooses at random among equally good nodes; so does this scheduler.
+    # As upstream, choose at random among equally good nodes.
     streams = RandomStreams(seed)
     settings = CycleSettings(
         pick if pick is not None else seeded_pick(streams, "select_host"),
@@ -121,7 +122,7 @@ def classic_state(configuration: ClassicConfiguration) -> ClusterState:
 
 
 def seeded_pick(streams: RandomStreams, name: str) -> Pick:
-    """Return a choice by reservoir that draws from one of the streams of a run."""
+    """Return a pick by reservoir sampling that draws from a named stream."""
     return reservoir_pick(streams.stream(name).random)
 
 
@@ -131,12 +132,12 @@ def classic_profile(
     registry: Registry = NO_PLUGINS,
     custom: Sequence[tuple[str, int]] = (),
 ) -> tuple[Profile, Profile]:
-    """Return the profile of the scheduler, and one of the configured predicates that are never run.
+    """Return the profile of the scheduler, and a profile with the configured predicates that never run.
 
     Args:
         configuration: the provider or Policy, and gates.
         handle: the interface of plugins to the scheduler.
-        registry: the function that makes custom plugins.
+        registry: the registry with the custom plugins.
         custom: the names and weights of enabled custom plugins; they run last.
 
     Raises:
@@ -151,7 +152,7 @@ def classic_profile(
 
     by_name = profile_names(algorithms)
     for name, item in (*by_name[0].items(), *by_name[1].items()):
-        # A class has the name of its rule in this configuration.
+        # The name of the class must be the name of its rule in this configuration.
         kind = type(item.kind.__name__, (item.kind,), {"name": name, "__module__": item.kind.__module__})
         classes[name] = cast("type[Plugin[Any]]", kind)
         given[name] = replace(arguments, argument=item.argument)
@@ -165,7 +166,7 @@ def classic_profile(
         "filter": [(name, 0) for name in asked],
         "pre_score": _of_type([name for name, _ in priorities], classes, PreScorePlugin),
         "score": priorities,
-        # Volumes are assumed with the pod, and written before it is bound.
+        # Volumes are assumed when the pod is assumed, and written before it is bound.
         "reserve": [(name, 0) for name in binding],
         "permit": [],
         "pre_bind": [(name, 0) for name in binding],
@@ -190,7 +191,10 @@ def classic_profile(
 
 
 def profile_names(algorithms: Algorithms) -> tuple[dict[str, Algorithm], dict[str, Algorithm]]:
-    """Return predicates and priorities by their names in a profile; a priority with the name of a predicate gets a suffix."""
+    """Return predicates and priorities by their names in a profile.
+
+    A priority with the same name as a predicate gets a suffix.
+    """
     predicates = {item.name: item for item in algorithms.predicates}
     priorities = {
         f"{item.name} (priority)" if item.name in predicates else item.name: item for item in algorithms.priorities
@@ -199,7 +203,7 @@ def profile_names(algorithms: Algorithms) -> tuple[dict[str, Algorithm], dict[st
 
 
 def _check_custom_plugins(registry: Registry, custom: Sequence[tuple[str, int]], taken: Sequence[Algorithm]) -> None:
-    """Raise PluginError for a custom plugin that the classic scheduler does not support."""
+    """Raise PluginError if the classic scheduler does not support one of the custom plugins."""
     names = {algorithm.name for algorithm in taken}
     for name, _ in custom:
         if name in names:

@@ -22,8 +22,9 @@ class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
         provider: the algorithm provider; ignored if there is a Policy.
         policy: a Policy, or None.
         gates: the feature gates.
-        disable_preemption: whether pods without a feasible node never preempt.
-        percentage_of_nodes_to_score: the percentage of feasible nodes that ends a search; 0: depends on the size of the cluster.
+        disable_preemption: whether pods never preempt other pods.
+        percentage_of_nodes_to_score: a search ends when this percentage of the nodes has been found feasible; 0: it
+            depends on the number of nodes.
     """
 
     provider: str = DEFAULT_PROVIDER
@@ -36,7 +37,7 @@ class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
         """Return the predicates and priorities.
 
         Raises:
-            ConfigurationError: they are invalid.
+            ConfigurationError: the configuration is invalid.
         """
         table = AlgorithmTable(self.gates)
         if self.policy is None:
@@ -64,7 +65,7 @@ class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def always_check_all_predicates(self) -> bool:
-        """Return whether all predicates report their reasons, not only the first that fails."""
+        """Return whether all predicates run on a node and report their reasons, not just up to the first that fails."""
         return self.policy is not None and self.policy.always_check_all_predicates
 
     @property
@@ -74,7 +75,7 @@ class ClassicConfiguration(msgspec.Struct, frozen=True, kw_only=True):
         return given or DEFAULT_HARD_POD_AFFINITY_SYMMETRIC_WEIGHT
 
     def arguments(self, algorithms: Algorithms) -> ClassicArguments:
-        """Return the arguments that all rules get."""
+        """Return the arguments that all rules share."""
         extenders = self.policy.extenders if self.policy is not None else ()
         ignored = [
             resource.name

@@ -1,4 +1,4 @@
-"""The scheduling cycle of the classic scheduler, its functions in the order of execution and under the names of Kubernetes 1.16."""
+"""The scheduling cycle of the classic scheduler: functions in execution order, named as in Kubernetes 1.16."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class CycleSettings(msgspec.Struct, frozen=True):
     """The settings shared by all cycles of a scheduler.
 
     Attributes:
-        pick: the function that chooses among equals.
-        always_check_all_predicates: whether all predicates report their reasons, not only the first that fails.
-        sampling: the policy that ends the search for nodes; None examines all nodes.
+        pick: the function that chooses one of several best nodes.
+        always_check_all_predicates: whether all predicates run on a node, not just up to the first that fails.
+        sampling: decides when enough feasible nodes have been found; None to filter all nodes.
         custom: the names of custom plugins. Their filters run after the predicates, regardless of their results.
     """
 
@@ -52,8 +52,8 @@ class ClassicResult:
 
     Attributes:
         common: the part of the result that is common to all schedulers.
-        fit_error: the reasons if predicates rejected all nodes; None if there is a node, or an error ended the cycle.
-        failing: uint16[predicates, capacity], the relevant verdicts.
+        fit_error: why no node is feasible; None if one is, or if an error ended the cycle.
+        failing: uint16[predicates, capacity], the verdicts that count (see `_verdicts_that_count`).
         order: intp, the feasible rows in the order in which they were found.
     """
 
@@ -71,7 +71,10 @@ def schedule_pod(
     settings: CycleSettings,
     extenders: Sequence[Extender] = (),
 ) -> ClassicResult:
-    """Find the node for a pod: filter, score, choose. Changes only the caches of the plan and the position of the sampling."""
+    """Find a node for a pod: filter, score, select.
+
+    Changes only the plan's caches and the position of the sampling.
+    """
     result = ClassicResult()
     common, state = result.common, plan.state
     text = pod_passes_basic_checks(pod, state.catalog)
@@ -94,11 +97,11 @@ def schedule_pod(
     if not len(result.order):
         rows: Index = state.nodes.alive.nonzero()[0]
         result.fit_error = FitError(plan, len(state.nodes), rows, result.failing[:, rows], _extender_messages(common))
-        # Messages are built on demand.
+        # The message is built later, on demand.
         common.failure = Status(Code.UNSCHEDULABLE)
         return result
     if len(result.order) == 1:
-        # A single node is chosen without scoring.
+        # A single feasible node is chosen without scoring.
         common.row = int(result.order[0])
         common.ties = [common.row]
         return result
@@ -107,7 +110,7 @@ def schedule_pod(
 
 
 def pod_passes_basic_checks(pod: Pod, catalog: ObjectCatalog) -> str:
-    """Return why the pod is not scheduled: one of its claims is missing or being deleted. "" if it can be scheduled."""
+    """Return why the pod can't be scheduled: a claim is missing or being deleted. "" if it can."""
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is None:
             continue
@@ -121,7 +124,7 @@ def pod_passes_basic_checks(pod: Pod, catalog: ObjectCatalog) -> str:
 
 
 def run_pre_filter_plugins(plan: Plan, pod: Pod, cycle_state: CycleState) -> Status | None:
-    """Run PreFilter of predicates, then of custom plugins; return why the cycle ends there, or None."""
+    """Run the PreFilter plugins, predicates first; return the status with which the cycle ends, or None."""
     pre = plan.run_pre_filter_plugins(cycle_state)
     if pre.status is not None:
         plugin, text = pre.status.plugin, pre.status.message
@@ -137,7 +140,7 @@ def run_pre_filter_plugins(plan: Plan, pod: Pod, cycle_state: CycleState) -> Sta
 
 
 def find_nodes_that_fit(plan: Plan, nominated: NominatedPods, result: ClassicResult, settings: CycleSettings) -> None:
-    """Record the verdicts of predicates on every node, including nominated pods, and the feasible nodes."""
+    """Record the verdicts of predicates on every node, counting nominated pods, and the feasible nodes."""
     state, common = plan.state, result.common
     common.check_all = settings.always_check_all_predicates
     result.failing = _verdicts_that_count(plan, settings)
@@ -162,9 +165,9 @@ def find_nodes_that_fit(plan: Plan, nominated: NominatedPods, result: ClassicRes
 
 
 def _verdicts_that_count(plan: Plan, settings: CycleSettings) -> Codes:
-    """Return uint16[predicates, capacity]: all verdicts, or only that of the first failing predicate of each node.
+    """Return the verdicts that count: all, or only that of the first failing predicate of each node.
 
-    In either case the first failing filter of a custom plugin counts, too.
+    The result is uint16[predicates, capacity]. In both cases, the first failing filter of custom plugins counts, too.
     """
     capacity = plan.state.nodes.capacity
     failing: Codes = np.zeros((len(plan.filtered.results), capacity), dtype=np.uint16)
@@ -179,7 +182,7 @@ def _verdicts_that_count(plan: Plan, settings: CycleSettings) -> Codes:
 
 
 def _keep_first(failing: Codes, numbers: Sequence[int]) -> None:
-    """Set all verdicts of some filters to 0 except the first failure of each node."""
+    """Of the filters `numbers`, keep only the first failure of each node; set the other verdicts to 0."""
     seen = np.zeros(failing.shape[1], dtype=np.bool_)
     for number in numbers:
         failing[number][seen] = 0
@@ -187,7 +190,10 @@ def _keep_first(failing: Codes, numbers: Sequence[int]) -> None:
 
 
 def _with_nominated_pods(plan: Plan, nominated: NominatedPods, result: ClassicResult, settings: CycleSettings) -> None:
-    """Run the predicates again on nodes with nominated pods, as if these ran there; the resulting failures take precedence."""
+    """Run the predicates again on nodes with nominated pods, as if these ran there.
+
+    Failures that this finds replace the earlier verdicts.
+    """
     failures: dict[int, int] = {}
     for row in nominated.rows.tolist():
         trial = NodeTrial(plan, row, settings.custom)
@@ -204,7 +210,10 @@ def _with_nominated_pods(plan: Plan, nominated: NominatedPods, result: ClassicRe
 
 
 def _predicate_errors(plan: Plan, failing: Codes, settings: CycleSettings) -> Status | None:
-    """Return the error that ends the cycle if a predicate failed with an error on any node: all errors, with counts."""
+    """Return the Error that ends the cycle if predicates failed with an error on nodes: all errors, with counts.
+
+    Else None.
+    """
     counts: Counter[str] = Counter()
     for column in failing.T[(failing >= ERROR_BIT).any(axis=0)]:
         number = int((column >= ERROR_BIT).nonzero()[0][0])
@@ -247,7 +256,7 @@ def _extender_messages(common: ScheduleResult) -> dict[str, str]:
 def prioritize_nodes(
     plan: Plan, pod: Pod, result: ClassicResult, settings: CycleSettings, extenders: Sequence[Extender] = ()
 ) -> None:
-    """Score the feasible nodes, add the scores of extenders, and choose the host."""
+    """Score the feasible nodes, add the scores of extenders, and select the host."""
     common, state = result.common, plan.state
     common.scored = True
     common.failure = priority_errors(plan, len(result.order))
@@ -295,13 +304,13 @@ def prioritize_nodes(
 def custom_score_error(
     pod: Pod, scores: Sequence[tuple[str, Ints]], failure: Status | None, rows: Index, settings: CycleSettings
 ) -> Status | None:
-    """Return the error with which a custom plugin ends scoring, or None.
+    """Return the Error with which a custom plugin ends scoring, or None.
 
     Args:
         pod: the pod.
         scores: int64[rows in use] by custom plugin.
         failure: the plan's failure.
-        rows: the feasible rows.
+        rows: intp, the feasible rows.
         settings: the settings, with the names of the custom plugins.
     """
     for name, normalized in scores:
@@ -315,9 +324,9 @@ def custom_score_error(
 
 
 def priority_errors(plan: Plan, count: int) -> Status | None:
-    """Return the errors of the priorities that cannot score the pod, one for each cell of the table.
+    """Return the errors of the priorities that can't score the pod, combined, or None.
 
-    A priority with a map function fails once per node; a priority computed for all nodes fails once.
+    A priority with a map function fails once per node; a priority that is computed for all nodes together fails once.
     """
     texts: list[str] = []
     for entry in plan.profile.score:

@@ -1,4 +1,4 @@
-"""Cluster events of the classic scheduler, as far as they differ from current releases.
+"""Event handlers of the classic scheduler, where they differ from those of current releases.
 
 The cases are those of kube-scheduler's event handlers in Kubernetes 1.16.
 """
@@ -30,12 +30,12 @@ class ClassicEvents(ClusterEvents):
         self._queue = queue
 
     def _update_assigned_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> None:
-        # Any update of a pod may help pods with affinity to it.
+        # Any update of an assigned pod may help pods with affinity to it.
         super()._update_assigned_pod(old, new, key, now_ns)
         self._queue.assigned_pod_added(new, now_ns)
 
     def _nomination_left(self, pod: Pod, now_ns: int) -> None:
-        """Move no pods: the end of a nomination is not an event in this release."""
+        """Do nothing: in this release, the end of a nomination is not an event."""
 
     def _node(self, old: Node | None, new: Node | None, now_ns: int) -> None:
         known = new is not None and new.metadata.name in self._scheduler.state.nodes.row_of
@@ -52,7 +52,7 @@ class ClassicEvents(ClusterEvents):
 
 
 def scheduling_properties_changed(old: Node, new: Node) -> bool:
-    """Return whether a node was uncordoned, or its allocatable resources, labels, taints or condition statuses changed."""
+    """Return whether a node was uncordoned, or allocatable resources, labels, taints or condition statuses changed."""
     if old.spec.unschedulable and not new.spec.unschedulable:
         return True
     before, after = ({item.type: item.status for item in node.status.conditions} for node in (old, new))

@@ -1,4 +1,4 @@
-"""HTTP extenders of the classic scheduler, whose scores are not scaled."""
+"""HTTP extenders of the classic scheduler, whose scores are not scaled to a larger range."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from bayplan.framework.extender import Extender
 
 
 class ClassicExtender(Extender):
-    """An extender of a Policy. Its scores are from 0 to 10, like those of priorities; they are only multiplied by the weight."""
+    """An extender of a Policy. Its scores are from 0 to 10, like those of priorities.
+
+    Only its weight multiplies them.
+    """
 
     scale = 1

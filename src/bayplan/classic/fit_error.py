@@ -1,4 +1,4 @@
-"""Why a pod has no feasible node: the reasons of every node, the message of the event, and where preemption could help."""
+"""The reasons why no node is feasible, the message of the event, and the nodes where preemption could help."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bayplan.state.arrays import Bools, Codes, Index
 
 @dataclass
 class FitError:
-    """The outcome of filtering without a feasible node.
+    """The result of filtering when no node is feasible.
 
     Attributes:
-        plan: the pod's plan; its predicates explain verdicts.
+        plan: the pod's plan, whose predicates explain the verdicts.
         num_all_nodes: the number of nodes in the cluster.
-        rows: intp, the nodes that failed.
-        codes: uint16[predicates, rows], the relevant verdicts: of the first failing predicate, or of all.
-        by_extenders: the reasons of extenders by node name.
+        rows: intp, the rows of the rejected nodes.
+        codes: uint16[predicates, rows], their verdicts: only of the first failing predicate, or of all.
+        by_extenders: why extenders rejected nodes, by node name.
     """
 
     plan: Plan
@@ -32,7 +32,7 @@ class FitError:
     by_extenders: Mapping[str, str] = field(default_factory=dict)
 
     def reasons_of(self, place: int) -> list[str]:
-        """Return the reasons of a node, given its place in `rows`, in the order of the predicates."""
+        """Return the reasons of the node at an index of `rows`, in the order of the predicates."""
         return self._reasons(self.codes[:, place])
 
     def _reasons(self, verdicts: Codes) -> list[str]:
@@ -42,14 +42,14 @@ class FitError:
         return reasons
 
     def _groups(self) -> Iterator[tuple[Codes, int]]:
-        """Yield each distinct column of verdicts, with its number of nodes."""
+        """Yield each distinct column of verdicts, with the number of nodes that have it."""
         if self.codes.shape[1]:
             columns, counts = np.unique(self.codes, axis=1, return_counts=True)
             for place, count in enumerate(counts.tolist()):
                 yield columns[:, place], count
 
     def message(self) -> str:
-        """Return the text of upstream's FitError: every reason with the number of its nodes, sorted as text."""
+        """Return the text of upstream's FitError: every reason with its number of nodes, sorted as text."""
         histogram: Counter[str] = Counter(self.by_extenders.values())
         for verdicts, count in self._groups():
             for reason in self._reasons(verdicts):
@@ -58,7 +58,7 @@ class FitError:
         return f"0/{self.num_all_nodes} nodes are available: {', '.join(parts)}."
 
     def rejecting(self) -> tuple[str, ...]:
-        """Return the names of the predicates that rejected any node, in their order."""
+        """Return the names of the predicates that rejected any node, in execution order."""
         return tuple(
             part.name for part, verdicts in zip(self.plan.filtered.results, self.codes, strict=True) if verdicts.any()
         )

@@ -1,4 +1,4 @@
-"""The feature gates of Kubernetes 1.16 that change what the classic scheduler decides."""
+"""The feature gates of Kubernetes 1.16 that affect decisions of the classic scheduler."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OTHER_GATES = frozenset(
         "VolumeSubpath",
     )
 )
-"""Known gates that nothing here depends on: setting them to their values is allowed."""
+"""Gates that exist but affect no decision: they can be set, but only to the value that Bayplan assumes."""
 
 _DEFAULTS_OF_OTHERS = {"AllAlpha": False, "CSIMigration": False}
 
 
 class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
-    """The gates, with their defaults in v1.16. The names are those of upstream in snake case."""
+    """The feature gates, with their defaults in v1.16. The names are upstream's, in snake case."""
 
     taint_nodes_by_condition: bool = True
     attach_volume_limit: bool = True
@@ -40,10 +40,10 @@ class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, bool], *, where: str = "") -> ClassicGates:
-        """Set gates by upstream's names.
+        """Return gates with these values, given by upstream's names; the others have their defaults.
 
         Raises:
-            ConfigurationError: a gate is unknown, or cannot be set to this value.
+            ConfigurationError: a gate is unknown, or can't be set to this value.
         """
         names = {_upstream_name(field): field for field in cls.__struct_fields__}
         changes = {}
@@ -63,7 +63,7 @@ class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_text(cls, text: str, *, where: str = "") -> ClassicGates:
-        """Set gates from the value of a ``--feature-gates`` option: ``A=true,B=false``."""
+        """Return gates with the values of a ``--feature-gates`` option: ``A=true,B=false``."""
         return cls.from_mapping(parse_feature_gates(text, where=where), where=where)
 
 

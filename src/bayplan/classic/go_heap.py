@@ -1,7 +1,7 @@
-"""A binary heap that orders equals as upstream's does: which of several equal pods is next depends on its layout.
+"""A binary heap with upstream's layout, on which it depends which of several equal pods comes next.
 
-The operations are those of Go's container/heap, and the wrapper is that of the scheduler's own heap: items have keys, and an
-existing item is replaced in its place.
+The operations are those of Go's container/heap, wrapped as in the scheduler's own heap: items have keys, and adding an
+existing item replaces it in its place.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ Less = Callable[[QueuedPod, QueuedPod], bool]
 
 
 class GoHeap:
-    """Pods with a less-function whose results may change while they are in the heap; the layout then stays the same.
+    """A heap of pods. The results of `less` may change for pods in the heap, which does not change the layout.
 
     Args:
-        less: the function that returns whether one pod precedes another.
+        less: the function that returns whether one pod comes before another.
     """
 
     def __init__(self, less: Less) -> None:
@@ -74,7 +74,7 @@ class GoHeap:
         self._down(0, last)
         return self._drop_last()
 
-    # The moves.
+    # Changes of the layout.
 
     def _drop_last(self) -> QueuedPod:
         queued = self._items.pop()

@@ -1,4 +1,4 @@
-"""PodBackoffMap: the backoff of each pod after failed attempts, stored separately from the queues."""
+"""PodBackoffMap: the backoff of each pod after failed attempts, stored outside of the queues."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ MAX_DURATION_NS = 10 * SECOND_NS
 
 
 class PodBackoffMap:
-    """Attempts and times of the last failures by pod (``namespace/name``).
+    """Failed attempts, and times of the last failures, by pod (``namespace/name``).
 
     Attributes:
-        attempts: the number of failed attempts that counted.
+        attempts: the number of failed attempts that were counted.
         last_update_ns: the time of the last failure.
     """
 
@@ -21,7 +21,7 @@ class PodBackoffMap:
         self.last_update_ns: dict[str, int] = {}
 
     def backoff_time_ns(self, key: str) -> int | None:
-        """Return when a pod's backoff ends, or None for an unknown pod."""
+        """Return when a pod's backoff ends, or None if no failure is recorded."""
         if key not in self.attempts:
             return None
         return self.last_update_ns[key] + self._duration_ns(self.attempts[key])
@@ -41,12 +41,12 @@ class PodBackoffMap:
         self.attempts[key] = self.attempts.get(key, 0) + 1
 
     def clear(self, key: str) -> None:
-        """Forget a pod."""
+        """Forget a pod's failures."""
         self.attempts.pop(key, None)
         self.last_update_ns.pop(key, None)
 
     def clean_up(self, now_ns: int) -> None:
-        """Forget pods without a failure for more than twice the longest duration."""
+        """Forget pods whose last failure is more than twice the maximum duration ago."""
         old = [key for key, last_ns in self.last_update_ns.items() if last_ns + 2 * MAX_DURATION_NS < now_ns]
         for key in old:
             self.clear(key)

@@ -1,6 +1,6 @@
 """Policy files: the configuration of the scheduler before KubeSchedulerConfiguration, as decoded by Kubernetes 1.16.
 
-Only decoding and upstream's checks before anything is created; the available rules are in `algorithms`.
+Decodes, and makes the checks that upstream makes before it creates anything; the available rules are in `algorithms`.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ _WANTED: Mapping[type, str] = {str: "a text", bool: "true or false", int: "an in
 
 
 class LabelsPresence(msgspec.Struct, frozen=True):
-    """Argument of CheckNodeLabelPresence: the labels that nodes must all have, or must all lack."""
+    """Argument of CheckNodeLabelPresence: the labels that a node must have, or with `presence` False, must lack."""
 
     labels: tuple[str, ...] = ()
     presence: bool = False
 
 
 class LabelPreference(msgspec.Struct, frozen=True):
-    """Argument of a label priority: the label that nodes should have, or should lack."""
+    """Argument of a label priority: the label that a node should have, or with `presence` False, should lack."""
 
     label: str = ""
     presence: bool = False
 
 
 class RatioArguments(msgspec.Struct, frozen=True):
-    """Argument of RequestedToCapacityRatio: points (utilization, score), and weights by resource (none: CPU and memory)."""
+    """Argument of RequestedToCapacityRatio: points (utilization, score), and weights by resource.
+
+    Without resources, CPU and memory count.
+    """
 
     shape: tuple[tuple[int, int], ...] = ()
     resources: tuple[tuple[str, int], ...] = ()
@@ -54,8 +57,8 @@ class PolicyArgument(msgspec.Struct, frozen=True):
     """The argument of a predicate or priority in a Policy; at most one of the fields is set.
 
     Attributes:
-        service_affinity: the node labels by which pods of a service stay together.
-        service_anti_affinity: the node label by which they are spread.
+        service_affinity: the node labels whose values must be the same for all pods of a service.
+        service_anti_affinity: the node label over whose values the pods of a service are spread.
         labels_presence, label_preference, requested_to_capacity_ratio: see the classes.
     """
 
@@ -72,7 +75,7 @@ class PolicyArgument(msgspec.Struct, frozen=True):
 
 
 class PolicyRule(msgspec.Struct, frozen=True):
-    """A predicate, or a priority with its weight; `argument` is None without an argument."""
+    """A predicate, or a priority with its weight. `argument` is None if it has none."""
 
     name: str
     weight: int = 0
@@ -81,14 +84,14 @@ class PolicyRule(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A Policy as given.
+    """A Policy, without defaults.
 
     Attributes:
         predicates, priorities: the algorithms; None for those of the default provider.
         extenders: the extenders in the order of the file.
         hard_pod_affinity_symmetric_weight: the weight; 0 if it is not set.
-        always_check_all_predicates: whether all predicates report their reasons, not only the first that fails.
-        where: the file, for later errors; not part of the Policy.
+        always_check_all_predicates: whether all predicates run on a node, not just up to the first that fails.
+        where: the file, for later error messages; not part of the Policy.
     """
 
     predicates: tuple[PolicyRule, ...] | None = None
@@ -103,7 +106,7 @@ def load_policy(text: bytes, *, where: str = "") -> Policy:
     """Read a Policy file, YAML or JSON.
 
     Raises:
-        ConfigurationError: it cannot be read, or is invalid.
+        ConfigurationError: the file can't be parsed, or is not a valid Policy.
     """
     try:
         value = plain_value(read_yaml(text).tree)
@@ -117,7 +120,7 @@ def load_policy(text: bytes, *, where: str = "") -> Policy:
 
 
 def policy_from_mapping(document: Mapping[str, object], *, where: str = "") -> Policy:
-    """Return the Policy of a decoded document. Unknown fields are ignored, as in upstream."""
+    """Return the Policy in a decoded document. As upstream, unknown fields are ignored."""
     version, kind = document.get("apiVersion") or "", document.get("kind") or ""
     if (version, kind) != ("v1", "Policy"):
         raise ConfigurationError(f"invalid policy: {_unknown_kind(str(version), str(kind))}", where=where, hint=HEADER)
@@ -173,7 +176,7 @@ V = TypeVar("V")
 
 
 class _Reader:
-    """Reads values of expected types from decoded JSON; null is treated as absent."""
+    """Reads values of the expected types from decoded JSON; null is treated as absent."""
 
     def __init__(self, where: str) -> None:
         self._where = where

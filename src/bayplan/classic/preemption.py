@@ -25,14 +25,14 @@ from bayplan.state.pod_info import PodInfo
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """The victims on a node: those that violate a budget first, each group from the most important on."""
+    """The victims on a node: those that violate a budget first, each group sorted by importance, highest first."""
 
     pods: tuple[PodInfo, ...]
     num_pdb_violations: int
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the keys of the pods."""
+        """Return the keys of the victims."""
         return tuple(info.key for info in self.pods)
 
 
@@ -40,9 +40,10 @@ class Preemption(msgspec.Struct, frozen=True):
     """The result of preemption.
 
     Attributes:
-        candidates: the victims by row, in the order of visits.
-        best: the equally good rows, of which upstream takes any.
-        clear_own_nomination: whether no eviction can help on any node, so that the pod's own nomination is useless.
+        candidates: the victims by row, in visiting order.
+        best: the best rows; upstream takes any of them.
+        clear_own_nomination: whether evicting pods can't help on any node, so that the pod's own nomination must be
+            cleared.
     """
 
     candidates: dict[int, Victims]
@@ -65,7 +66,7 @@ def preempt(
 
     Args:
         pod: the newest version of the pod.
-        fit_error: the reasons why it has no feasible node.
+        fit_error: why it has no feasible node.
         nominated: the nominated pods that count for it.
         non_preempting: the gate NonPreemptingPriority.
         custom: the names of custom plugins.
@@ -86,7 +87,7 @@ def preempt(
 
 
 def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], state: ClusterState) -> Preemption:
-    """Return the candidates that are left by extenders that support preemption; none if a non-ignorable extender fails."""
+    """Return the candidates that extenders with a preempt verb accept; none if a non-ignorable extender fails."""
     candidates = found.candidates
     for extender in extenders:
         if not candidates:
@@ -114,7 +115,7 @@ def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], s
 
 
 def pod_eligible_to_preempt_others(pod: Pod, state: ClusterState, *, non_preempting: bool) -> bool:
-    """Return whether a pod may preempt: not while a pod of lower priority is terminating on its nominated node."""
+    """Return whether a pod may preempt: not while a pod of lower priority terminates on its nominated node."""
     if non_preempting and pod.spec.preemption_policy == NEVER:
         return False
     row = state.nodes.row_of.get(pod.status.nominated_node_name) if pod.status.nominated_node_name else None
@@ -135,10 +136,10 @@ def select_victims_on_node(
     budgets: Sequence[PodDisruptionBudget],
     custom: frozenset[str] = frozenset(),
 ) -> Victims | None:
-    """Return the minimal victims on a node for the pod, or None if evicting all candidates is not enough.
+    """Return the minimal victims on a node for the pod, or None if evicting all pods of lower priority is not enough.
 
-    All pods of lower priority are removed, and added back one by one if the pod still fits: first those whose budget allows no
-    disruption, each group from the most important on.
+    All pods of lower priority are removed, and added back one by one if the pod still fits: first those whose budget
+    allows no disruption; in each group, the most important first.
     """
     state, priority = plan.state, pod.spec.priority or 0
     potential = sorted((info for info in state.pods_on[row].values() if info.priority < priority), key=importance)
@@ -164,12 +165,12 @@ def select_victims_on_node(
 
 
 def _budgets(catalog: ObjectCatalog) -> list[PodDisruptionBudget]:
-    """Return the budgets that allow no disruption; the counts of other budgets are not decremented."""
+    """Return the budgets that allow no disruption. As upstream, counts of other budgets are not decremented."""
     return [item for item in catalog.all(PodDisruptionBudget) if item.status.disruptions_allowed <= 0]
 
 
 def violates_budget(info: PodInfo, budgets: Sequence[PodDisruptionBudget]) -> bool:
-    """Return whether one of the exhausted budgets selects a pod; an empty selector selects none."""
+    """Return whether one of these exhausted budgets selects a pod; an empty selector selects no pods."""
     metadata = info.pod.metadata
     if not metadata.labels:
         return False
@@ -186,11 +187,11 @@ def violates_budget(info: PodInfo, budgets: Sequence[PodDisruptionBudget]) -> bo
 
 
 def pick_one_node_for_preemption(candidates: dict[int, Victims]) -> tuple[int, ...]:
-    """Return the best rows; upstream uses any of several.
+    """Return the best rows; upstream takes any of them.
 
-    A node without victims is chosen at once. Then, one after the other: fewest budget violations, lowest priority of the most
-    important victim, lowest sum of priorities (each + 2^31), fewest victims, latest of the earliest start times of the most
-    important victims.
+    Nodes without victims are best. Otherwise these criteria apply in order: fewest budget violations, lowest priority
+    of the first victim, lowest sum of priorities (each + 2^31), fewest victims, latest start time of the earliest
+    started victim with the highest priority.
     """
     free = tuple(row for row, victims in candidates.items() if not victims.pods)
     if free or not candidates:
@@ -210,7 +211,7 @@ def _violations(victims: Victims) -> int:
 
 
 def _highest_priority(victims: Victims) -> int:
-    # Upstream compares the first victim, which is not the most important if another victim violates a budget.
+    # Upstream takes the first victim, which is not the most important one if a less important victim violates a budget.
     return victims.pods[0].priority
 
 

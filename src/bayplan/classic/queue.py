@@ -1,8 +1,9 @@
 """The scheduling queue of the classic scheduler: activeQ, podBackoffQ, unschedulableQ.
 
-A state machine without clock, lock or thread, like `bayplan.engine.queue`, with the same interface: hosts and event handlers use
-either. There are no hints and no gates: an event moves all unschedulable pods or, an assigned pod, those with a matching affinity
-term. A failed pod goes to podBackoffQ if a move was requested since it was popped, else to unschedulableQ.
+Like `bayplan.engine.queue`, it has no clock, lock or thread, and it has the same interface, so hosts and event handlers
+can use both. There are no hints and no gates: an event moves all unschedulable pods, except that a newly assigned pod
+moves only those with a matching affinity term. A failed pod goes to podBackoffQ if a move was requested since it was
+popped, else to unschedulableQ.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from bayplan.plugins.pod_claims import WAIT_FOR_FIRST_CONSUMER
 from bayplan.state.affinity_terms import pod_terms
 
 UNSCHEDULABLE_TIMEOUT_NS = 60 * SECOND_NS
-"""A pod that has been unschedulable for longer is retried without any event."""
+"""A pod that has been unschedulable for longer than this is retried without any event."""
 
 IN_UNSCHEDULABLE = "pod is already present in unschedulableQ"
 IN_ACTIVE = "pod is already present in the activeQ"
@@ -66,14 +67,16 @@ _MOVING = {
     EventResource.NODE: ActionType.ADD,
     EventResource.ASSIGNED_POD: ActionType.DELETE,
 }
-"""The events that move all unschedulable pods, by kind of object; `bayplan.classic.events` handles the others."""
+"""The actions that move all unschedulable pods, by kind of object; `bayplan.classic.events` handles all others."""
 
 
 class ClassicQueue(SchedulingQueue):
-    """The pods that wait for a node. Arguments as for `SchedulingQueue`; hints, PreEnqueue plugins and sort keys are not used.
+    """The pods that wait for a node. Arguments as for `SchedulingQueue`.
+
+    Hints, PreEnqueue plugins and the sort key are ignored.
 
     Attributes:
-        move_request_cycle: the scheduling cycle of the last request to move pods; -1: never.
+        move_request_cycle: the scheduling cycle of the last request to move pods; -1 if there was none.
         pod_backoff: the backoff of each pod.
     """
 
@@ -96,7 +99,7 @@ class ClassicQueue(SchedulingQueue):
         self._popped: dict[str, QueuedPod] = {}
 
     def _backs_off_shorter(self, left: QueuedPod, right: QueuedPod) -> bool:
-        # A pod whose backoff was dropped has upstream's zero time: before all others.
+        # A pod without a recorded backoff has upstream's zero time, which is before all others.
         times = (self.pod_backoff.backoff_time_ns(queued.key) for queued in (left, right))
         left_ns, right_ns = (-(1 << 63) if time_ns is None else time_ns for time_ns in times)
         return left_ns < right_ns
@@ -104,7 +107,7 @@ class ClassicQueue(SchedulingQueue):
     # Adding and removing pods.
 
     def add(self, pod: Pod, now_ns: int) -> None:
-        """Add a new pod of the cluster."""
+        """Add a pod that is new in the cluster."""
         queued = self.new_record(pod, now_ns)
         self._to_active(queued, now_ns, LABEL_ADD)
         self._unschedulable_q.pop(queued.key, None)
@@ -112,16 +115,16 @@ class ClassicQueue(SchedulingQueue):
         self.nominator.add(pod)
 
     def add_if_not_present(self, pod: Pod, now_ns: int) -> None:
-        """Add a pod unless it is waiting already, in any queue."""
+        """Add a pod unless one of the queues contains it."""
         if self.get(key_of(pod)) is None:
             self._to_active(self.new_record(pod, now_ns), now_ns, LABEL_ADD)
             self.nominator.add(pod)
 
     def update(self, old: Pod | None, new: Pod, now_ns: int) -> None:
-        """Process a changed version of a pod without a node.
+        """Replace a pod without a node by its new version.
 
-        A pod in backoffQ becomes active. An unschedulable pod becomes active, and its backoff is cleared, only if more than its
-        status has changed.
+        A pod in podBackoffQ moves to activeQ. An unschedulable pod moves to activeQ, and its backoff is cleared, only
+        if more than its status has changed.
         """
         key = key_of(new)
         for heap in (self._active_q, self._backoff_q):
@@ -141,7 +144,7 @@ class ClassicQueue(SchedulingQueue):
             self._to_active(self.new_record(new, now_ns), now_ns, LABEL_UPDATE)
             self.nominator.add(new)
             return
-        # Upstream has an old version for every update.
+        # Upstream always has an old version.
         before = queued.pod if old is None else old
         self.nominator.update(before, new)
         queued.take(new)
@@ -151,7 +154,7 @@ class ClassicQueue(SchedulingQueue):
             self._to_active(queued, now_ns, LABEL_UPDATE)
 
     def delete(self, pod: Pod) -> None:
-        """Remove a deleted pod. The backoff of a pod in activeQ is kept, in case a new pod has its name."""
+        """Remove a deleted pod. As upstream, the backoff of a pod in activeQ stays recorded under its name."""
         self.nominator.remove(uid_of(pod))
         key = key_of(pod)
         if not self._active_q.delete(key):
@@ -162,7 +165,7 @@ class ClassicQueue(SchedulingQueue):
     # Attempts begin and end.
 
     def pop(self) -> QueuedPod | None:
-        """Return the next pod; None if upstream would block."""
+        """Pop the next pod, which is then in flight. Return None if no pod is ready (upstream's Pop would block)."""
         queued = self._active_q.pop()
         if queued is not None:
             queued.tier = NOWHERE
@@ -172,11 +175,11 @@ class ClassicQueue(SchedulingQueue):
         return queued
 
     def pop_specific(self, pod: Pod, now_ns: int) -> QueuedPod | None:
-        """Return None: this queue does not support popping a specific pod."""
+        """Return None: this queue can't pop a given pod."""
         return None
 
     def done(self, uid: str) -> None:
-        """Record the end of an attempt."""
+        """End an attempt."""
         self._popped.pop(uid, None)
 
     def fail(
@@ -188,7 +191,7 @@ class ClassicQueue(SchedulingQueue):
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominated_node_name: str | None = None,
     ) -> Requeue:
-        """Put a popped pod back, unless it is deleted or has a node."""
+        """Requeue a popped pod whose attempt failed, unless it was deleted or has a node."""
         self._popped.pop(queued.uid, None)
         known = self._pod_lister(queued.key)
         if known is None or known.spec.node_name:
@@ -203,12 +206,12 @@ class ClassicQueue(SchedulingQueue):
     def add_unschedulable_if_not_present(
         self, queued: QueuedPod, now_ns: int, *, scheduling_cycle: int | None = None
     ) -> str:
-        """Put a failed pod into its queue; return the error if the queue rejects it, in upstream's words, or "".
+        """Requeue a failed pod; return the error in upstream's words if the queue rejects it, else "".
 
         Args:
             queued: the record of the pod.
             now_ns: the time.
-            scheduling_cycle: the cycle in which it was popped; the current one if not given.
+            scheduling_cycle: the cycle in which it was popped; None for the current one.
         """
         key = queued.key
         if key in self._unschedulable_q:
@@ -227,7 +230,7 @@ class ClassicQueue(SchedulingQueue):
         return ""
 
     def _backoff_pod(self, key: str, now_ns: int) -> None:
-        """Count a failed attempt, unless the pod is still in backoff from the one before."""
+        """Count a failed attempt, unless the pod is still in backoff after the previous one."""
         self.pod_backoff.clean_up(now_ns)
         until_ns = self.pod_backoff.backoff_time_ns(key)
         if until_ns is None or until_ns < now_ns:
@@ -243,7 +246,7 @@ class ClassicQueue(SchedulingQueue):
         now_ns: int,
         pre_check: PreCheck | None = None,
     ) -> int:
-        """Process an event like the event handlers of 1.16; return the number of moved pods."""
+        """Handle an event like the event handlers of 1.16; return the number of moved pods."""
         resource = EventResource(event.resource)
         if resource is EventResource.ASSIGNED_POD and event.actions & ActionType.ADD:
             return self.assigned_pod_added(new, now_ns) if isinstance(new, Pod) else 0
@@ -254,8 +257,9 @@ class ClassicQueue(SchedulingQueue):
         return self.move_all_to_active_queue(now_ns, event.label)
 
     def move_all_to_active_queue(self, now_ns: int, label: str = ANY_EVENT.label) -> int:
-        """Move all unschedulable pods to activeQ, or to podBackoffQ during their backoff; pods in flight follow when they
-        fail.
+        """Move all unschedulable pods to activeQ, or to podBackoffQ during their backoff; return their number.
+
+        Pods in flight go to podBackoffQ if they fail.
 
         Args:
             now_ns: the time.
@@ -264,7 +268,10 @@ class ClassicQueue(SchedulingQueue):
         return self._move_to_queues(list(self._unschedulable_q.values()), now_ns, label)
 
     def assigned_pod_added(self, pod: Pod, now_ns: int) -> int:
-        """Move the pods with affinity to this pod; even if there are none, later failures take the request into account."""
+        """Move the pods with affinity to this pod; return their number.
+
+        Pods in flight are affected as by other moves.
+        """
         return self._move_to_queues(self._with_matching_affinity_term(pod), now_ns, ASSIGNED_POD_ADD.label)
 
     def _with_matching_affinity_term(self, pod: Pod) -> list[QueuedPod]:
@@ -292,7 +299,7 @@ class ClassicQueue(SchedulingQueue):
         return moved
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
-        """Move pods to activeQ immediately, at the request of a user; return their number. Plugins could not do this in 1.16."""
+        """Move pods to activeQ immediately; return their number. For users: plugins could not request this in 1.16."""
         moved = 0
         for pod in pods:
             key = key_of(pod)
@@ -338,7 +345,10 @@ class ClassicQueue(SchedulingQueue):
         return moved
 
     def flush_unschedulable(self, now_ns: int) -> int:
-        """Move the pods that have been unschedulable for more than 60 s; return their number. Upstream does this every 30 s."""
+        """Move the pods that have been unschedulable for more than 60 s; return their number.
+
+        Upstream does this every 30 s.
+        """
         overdue = [
             queued
             for queued in self._unschedulable_q.values()
@@ -347,7 +357,7 @@ class ClassicQueue(SchedulingQueue):
         return self._move_to_queues(overdue, now_ns, UNSCHEDULABLE_TIMEOUT.label) if overdue else 0
 
     def next_flush_ns(self, now_ns: int) -> int | None:
-        """Return the earliest instant, now or later, at which one of the timers would change something; None: never."""
+        """Return the earliest instant, now or later, at which a timer would change something; None if there is none."""
         start_ns = self.options.start_ns
         ticks = []
         first = self._backoff_q.peek()
@@ -363,7 +373,7 @@ class ClassicQueue(SchedulingQueue):
     # Nominations.
 
     def nominate(self, pod: Pod, nominated_node_name: str | None = None) -> None:
-        """Nominate a pod to a node; without a node to that in its status."""
+        """Nominate a pod to a node; None or "" uses the node in the pod's status."""
         self.nominator.add(pod, nominated_node_name or None)
 
     # Pending pods.
@@ -373,11 +383,11 @@ class ClassicQueue(SchedulingQueue):
 
     @property
     def has_next(self) -> bool:
-        """Return whether there is something to pop."""
+        """Return whether there is a pod to pop."""
         return bool(len(self._active_q))
 
     def get(self, key: str) -> QueuedPod | None:
-        """Return the record of a waiting pod ``namespace/name``."""
+        """Return the record of the waiting pod ``namespace/name``, or None."""
         return self._active_q.get(key) or self._backoff_q.get(key) or self._unschedulable_q.get(key)
 
     def active(self) -> list[QueuedPod]:
@@ -389,7 +399,7 @@ class ClassicQueue(SchedulingQueue):
         return [*self._backoff_q]
 
     def unschedulable(self) -> list[QueuedPod]:
-        """Return the pods of unschedulableQ, in order of arrival."""
+        """Return the pods of unschedulableQ, in the order in which they were added."""
         return [*self._unschedulable_q.values()]
 
     def in_flight(self) -> list[QueuedPod | InFlightEvent]:
@@ -411,7 +421,7 @@ class ClassicQueue(SchedulingQueue):
         }
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if a pod is in two queues."""
+        """Raise AssertionError if the queue is inconsistent, for example if a pod is in two queues."""
         keys = [queued.key for queued in (*self.active(), *self.backing_off(), *self.unschedulable())]
         assert len(keys) == len(set(keys))
         assert all(key_of(queued.pod) == key for key, queued in self._unschedulable_q.items())
@@ -424,14 +434,14 @@ class ClassicQueue(SchedulingQueue):
 
 
 def _goes_first(left: QueuedPod, right: QueuedPod) -> bool:
-    """Order by priority, then by age."""
+    """Return whether one pod comes before another: by priority, higher first, then by age."""
     if left.priority != right.priority:
         return left.priority > right.priority
     return left.timestamp_ns < right.timestamp_ns
 
 
 def is_pod_updated(old: Pod, new: Pod) -> bool:
-    """Return whether more than status and versions of a pod have changed."""
+    """Return whether a pod has changed in more than its status and versions."""
     return _without_status(old) != _without_status(new)
 
 

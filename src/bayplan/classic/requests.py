@@ -1,8 +1,8 @@
 """Requests of pods as the scheduler of Kubernetes 1.16 computes them: per container, each rounded up separately.
 
-A pod counts with the sum of its containers, or with its largest init container if that is more. There are no sidecars, no
-resizes and no pod-level resources yet. Units as in `bayplan.objects.requests`.
-Source: the behavior of k8s.io/kubernetes/pkg/scheduler/nodeinfo and algorithm/priorities v1.16.15.
+A pod counts with the sum of its containers, or with its largest init container if that is more. Sidecars, resizes and
+pod-level resources don't exist yet. Units are as in `bayplan.objects.requests`. Source: the behavior of
+k8s.io/kubernetes/pkg/scheduler/nodeinfo and algorithm/priorities v1.16.15.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_sc
 from bayplan.objects.simple_sums import DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES, Amounts, Quantities
 
 MISSING = {CPU: DEFAULT_CPU_MILLI, MEMORY: DEFAULT_MEMORY_BYTES}
-"""The amount for scores of a container without a request."""
+"""The amounts with which scores count a container without a request."""
 
 
 def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], AccountedRequests]:
-    """Return how a cluster of the classic scheduler computes the resources of pods (`bayplan.state.cluster_state.Accounting`).
+    """Return the function that computes the requests of pods for a classic scheduler's state.
 
     Args:
         pod_overhead: the gate PodOverhead.
@@ -39,9 +39,9 @@ def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], A
 
 
 def resource_request(pod: Pod, *, pod_overhead: bool) -> Amounts:
-    """Return the required resources of a pod on its node: all containers, or the largest init container.
+    """Return the resources that a pod requires on its node: the sum of its containers, or its largest init container.
 
-    CPU, memory and ephemeral storage are always included; a countable resource is included if any container names it.
+    CPU, memory and ephemeral storage are always included, scalar resources if any container names them.
     """
     requests = _most(pod.spec.containers, pod.spec.init_containers, lambda container: container.resources.requests)
     if pod_overhead and pod.spec.overhead:
@@ -55,10 +55,10 @@ def resource_limits(pod: Pod) -> Amounts:
 
 
 def scored_pod_request(pod: Pod, name: str, *, pod_overhead: bool) -> int:
-    """Return the amount of a resource for scoring a new pod, including defaults."""
+    """Return the amount of a resource with which scores count a new pod, including defaults."""
     total = _without_overhead(pod, name)
     if pod_overhead and name in pod.spec.overhead:
-        # Upstream adds whole cores here, although all other amounts are in thousandths.
+        # Upstream adds whole cores here, although all other CPU amounts are in thousandths.
         total += value(pod.spec.overhead[name])
     return total
 
@@ -73,12 +73,12 @@ def _without_overhead(pod: Pod, name: str) -> int:
 
 
 def scored_request(asked: Quantities, name: str) -> int:
-    """Return the amount of a resource for scoring a container; an explicit 0 is a request."""
+    """Return the amount of a resource with which scores count a container. An explicit 0 is a request."""
     return amount(asked, name) if name in asked else MISSING.get(name, 0)
 
 
 def amount(quantities: Quantities, name: str) -> int:
-    """Return the capacity of a resource: milli for CPU, else the plain value, rounded up."""
+    """Return the amount of a resource: in milli-CPU for CPU, else the plain value, rounded up."""
     return milli_value(quantities[name]) if name == CPU else value(quantities[name])
 
 

@@ -1,4 +1,4 @@
-"""The classic scheduler as a state machine: the scheduler of `bayplan.engine.scheduler` with the cycle of Kubernetes 1.16."""
+"""The classic scheduler: the scheduler of `bayplan.engine.scheduler` with the cycle of Kubernetes 1.16."""
 
 from __future__ import annotations
 
@@ -27,10 +27,13 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class ClassicBindingCycle(BindingCycle):
-    """The binding cycle: from the chosen node to the binding."""
+    """The binding cycle of the classic scheduler."""
 
     def failed(self, binding: Binding, status: Status, now_ns: int, *, waited: bool = False) -> CycleReport:
-        """Remove an assumed pod from its node after a failure; other pods are not retried for that yet."""
+        """Release the node of an assumed pod after a failure, and requeue the pod.
+
+        In this release, the released room does not cause other pods to be retried.
+        """
         self._unreserve_and_forget(binding)
         return self._given_back(binding.queued, status, now_ns, rejected=waited)
 
@@ -40,7 +43,7 @@ class ClassicScheduler(Scheduler):
 
     Args:
         state, profiles, queue, pods, extenders, record_level, waiting_pods: as for `Scheduler`.
-        settings: the settings shared by its cycles.
+        settings: the settings that its cycles share.
         pick_node: the function that chooses among equally good nodes for preemption.
         non_preempting: the gate NonPreemptingPriority.
         disable_preemption: whether no pod ever preempts.
@@ -98,7 +101,7 @@ class ClassicScheduler(Scheduler):
         return self.bindings.begin(Binding(queued, profile, cycle_state, node_name), now_ns)
 
     def _not_scheduled(self, queued: QueuedPod, plan: Plan, result: ClassicResult, now_ns: int) -> CycleReport:
-        """End a cycle without a node: try preemption, record, and return the pod to the queue."""
+        """End a cycle that found no node: try preemption, record the cycle, and requeue the pod."""
         pod, common, fit_error = queued.pod, result.common, result.fit_error
         failure = common.failure or error("no node was chosen")
         message = fit_error.message() if fit_error is not None else failure.message
@@ -118,7 +121,7 @@ class ClassicScheduler(Scheduler):
         return CycleReport(pod, outcome, "", message, actions)
 
     def _fail(self, queued: QueuedPod, rejecting: frozenset[str], message: str, now_ns: int) -> list[Action]:
-        """Return a pod to the queue; an error also results in "Unschedulable" here."""
+        """Requeue a pod; return the actions. In this release, even an error is reported as Unschedulable."""
         self.queue.fail(queued, now_ns, unschedulable_plugins=rejecting)
         return [
             Emit(queued.pod, "Warning", "FailedScheduling", "Scheduling", message),
@@ -134,10 +137,10 @@ class ClassicScheduler(Scheduler):
         return CycleReport(queued.pod, Outcome.ERROR, "", message, actions)
 
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
-        """Do nothing about a rejected eviction: the pod keeps its nomination, and waits for an event."""
+        """Do nothing if an eviction is rejected: the pod keeps its nomination, and waits for an event."""
 
     def find_preemption(self, pod: Pod, result: ClassicResult) -> Preemption:
-        """Find nodes on which a pod could preempt others; extenders that support preemption are called."""
+        """Find nodes on which a pod could preempt others, and call the extenders that support preemption."""
         assert result.fit_error is not None
         newest = self.pods.get(key_of(pod))
         if newest is None:
@@ -153,7 +156,10 @@ class ClassicScheduler(Scheduler):
         return with_extenders(found, newest, self.extenders, self.state) if self.extenders else found
 
     def nominations_to_clear(self, pod: Pod, node_name: str, found: Preemption) -> list[Pod]:
-        """Return the pods whose nomination ends: those of lower priority on the node, or the pod itself if nothing can help."""
+        """Return the pods whose nomination must be cleared.
+
+        These are the pods of lower priority that are nominated to the node, or the pod itself if preemption can't help.
+        """
         if found.clear_own_nomination:
             return [self.pods.get(key_of(pod), pod)]
         priority = pod.spec.priority or 0
@@ -161,7 +167,7 @@ class ClassicScheduler(Scheduler):
         return [other for other in others if other is not None and (other.spec.priority or 0) < priority]
 
     def _actuate(self, preemptor: Pod, node_name: str, victims: Sequence[str]) -> list[Action]:
-        """Nominate the pod and evict its victims."""
+        """Return the actions that nominate the pod and evict its victims."""
         self.queue.nominate(preemptor, node_name)
         actions: list[Action] = [Nominate(preemptor, node_name)]
         for key in victims:
@@ -175,6 +181,6 @@ class ClassicScheduler(Scheduler):
     def binding_failed(
         self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
-        """Return a pod that the host could not bind to the queue; see `Scheduler.binding_failed`."""
+        """Requeue a pod that the host could not bind; see `Scheduler.binding_failed`."""
         text = f"Binding rejected: {message}" if point == "Bind" else message
         return super().binding_failed(key, text, now_ns, plugin="", point=point)

@@ -1,4 +1,4 @@
-"""The configuration of a classic scheduler for servers: a profile of predicates and priorities."""
+"""The configuration of a classic scheduler in a server: one profile of predicates and priorities."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from bayplan.framework.configuration.yaml_tree import read_yaml
 
 
 class ClassicSchedulerConfiguration(SchedulerConfiguration, frozen=True, kw_only=True):
-    """A classic scheduler in a server: leader election and connection have current defaults, everything else is 1.16's.
+    """The configuration of a classic scheduler in a server.
+
+    Leader election and client connection have today's defaults; everything else follows 1.16.
 
     Attributes:
         classic: the provider or Policy, and gates.
@@ -32,18 +34,18 @@ class ClassicSchedulerConfiguration(SchedulerConfiguration, frozen=True, kw_only
     policy: dict[str, JsonValue]
 
     def effective_document(self) -> dict[str, JsonValue]:
-        """Write the configuration as a Policy."""
+        """Return the configuration as a Policy."""
         return self.policy
 
 
 def classic_scheduler_configuration(
     classic: ClassicConfiguration, *, check_tls: CheckTls | None = None, text: str = ""
 ) -> ClassicSchedulerConfiguration:
-    """Return the configuration of a server.
+    """Return the configuration of a classic scheduler in a server.
 
     Args:
         classic: the provider or Policy, and gates.
-        check_tls: the function that checks the certificates of extenders; by default they are not read.
+        check_tls: the function that checks the certificates of extenders; None skips the check.
         text: the text of the Policy; "" if there is none.
 
     Raises:
@@ -70,7 +72,7 @@ def classic_scheduler_configuration(
 
 
 def custom_plugins(configuration: ClassicSchedulerConfiguration) -> list[tuple[str, int]]:
-    """Return names and weights of the custom plugins that a configuration enables."""
+    """Return the custom plugins that a configuration enables, as (name, weight)."""
     own = {name for names in profile_names(configuration.classic.algorithms()) for name in names}
     found: dict[str, int] = {}
     for point in (*CUSTOM_POINTS, "pre_enqueue", "post_filter", "queue_sort"):
@@ -81,7 +83,7 @@ def custom_plugins(configuration: ClassicSchedulerConfiguration) -> list[tuple[s
 
 
 def examine_policy(text: str, gates: ClassicGates, check_tls: CheckTls | None) -> Examination:
-    """Read a Policy, or the default provider if the text is empty; return the errors, or the configuration."""
+    """Load a Policy, or the default provider if the text is empty; return the errors, or the configuration."""
     try:
         policy = load_policy(text.encode()) if text.strip() else None
     except ConfigurationError as problem:
@@ -103,7 +105,7 @@ def _sentence(problem: ConfigurationError) -> str:
 
 
 def _document(classic: ClassicConfiguration, text: str) -> dict[str, JsonValue]:
-    """Return the given Policy, completed with the algorithms of the provider."""
+    """Return the Policy in `text`, completed with the algorithms of the provider."""
     document: dict[str, JsonValue] = {"kind": "Policy", "apiVersion": "v1"}
     if text.strip():
         given = plain_value(read_yaml(text.encode("utf-8", "replace")).tree)

@@ -1,4 +1,4 @@
-"""Choose the host among the nodes with the highest score: reservoir sampling over the list of priorities."""
+"""Select the host among the nodes with the highest score: reservoir sampling over the list of priorities."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ EMPTY_PRIORITY_LIST = "empty priorityList"
 
 
 def select_host(state: ClusterState, total: Ints, rows: Index, pick: Pick) -> tuple[int, int, Index] | Status:
-    """Return the chosen row, the highest total, and all rows that have it, in the order of the list; or an error.
+    """Return the chosen row, the highest total, and the rows that have it, in the order of `rows`; or an Error.
 
     Args:
         state: the cluster.
         total: int64[capacity], the total scores.
         rows: intp, the feasible rows in the order in which they were found.
-        pick: the function that chooses among equals.
+        pick: the function that chooses one of several best nodes.
     """
     if not len(rows):
         return error(EMPTY_PRIORITY_LIST)
@@ -30,12 +30,13 @@ def select_host(state: ClusterState, total: Ints, rows: Index, pick: Pick) -> tu
 
 
 def reservoir_pick(random: Callable[[], float]) -> Pick:
-    """Return a pick that walks the list and replaces the choice by the n-th equal with probability 1/n.
+    """Return a pick that draws as upstream's reservoir: the n-th row replaces the choice with probability 1/n.
 
-    It jumps from one replacement to the next: after the n-th, the probability that the next one is beyond the k-th is n/k.
+    It jumps from one replacement to the next: after a replacement by the n-th row, the probability that the next one is
+    beyond the k-th row is n/k.
 
     Args:
-        random: the function that returns a number from 0 to below 1.
+        random: the function that returns a number from 0 up to, but excluding, 1.
     """
 
     def pick(state: ClusterState, rows: Ties) -> int:

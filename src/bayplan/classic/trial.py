@@ -16,11 +16,11 @@ from bayplan.state.pod_moves import PodMoves
 
 
 class NodeTrial:
-    """One node on which pods are moved in a trial. `close` must always be called at its end.
+    """A trial that moves pods on one node. Always call `close` at its end.
 
     Args:
-        plan: the plan of the pod to place; its predicates were updated before anything was moved.
-        row: the node.
+        plan: the plan of the pod to schedule; its predicates must be up to date before pods are moved.
+        row: the row of the node.
         custom: the names of custom plugins, whose filters run regardless of the predicates' results.
     """
 
@@ -28,7 +28,7 @@ class NodeTrial:
         self._plan = plan
         self._custom = custom
         self._row = row
-        # Predicates in plain Python read single pods.
+        # Predicates in plain Python may read single pods.
         self._moves = PodMoves(plan.state, with_pods=True)
         self.changes = PodChanges()
 
@@ -43,13 +43,13 @@ class NodeTrial:
         self.changes.restored.pop(info.key, None)
 
     def restore(self, info: PodInfo) -> None:
-        """Add a pod back."""
+        """Add a removed pod back to the node."""
         self._moves.add(info, self._row)
         self.changes.restored[info.key] = info
 
     @contextmanager
     def with_nominated(self, infos: Sequence[PodInfo]) -> Iterator[None]:
-        """Add nominated pods to the node within the block."""
+        """Return a context manager that adds nominated pods to the node during its block."""
         length, known = len(self._moves), self._plan.state.pods
         for info in infos:
             if info.key not in known:
@@ -62,7 +62,10 @@ class NodeTrial:
             self.changes.nominated.clear()
 
     def fits(self, nominated: Sequence[PodInfo]) -> bool:
-        """Return whether the pod fits, both with and without nominated pods; an error of a predicate counts as a rejection."""
+        """Return whether the pod fits with and without nominated pods.
+
+        An error of a predicate counts as a rejection.
+        """
         if nominated:
             with self.with_nominated(nominated):
                 if self.verdicts(check_all=False).any():
@@ -70,7 +73,7 @@ class NodeTrial:
         return not self.verdicts(check_all=False).any()
 
     def verdicts(self, *, check_all: bool) -> Codes:
-        """Return uint16[predicates]: the verdicts, up to the first failure unless all predicates are run.
+        """Return the verdicts (uint16[predicates]), up to the first failure unless `check_all`.
 
         An error always ends the evaluation.
         """

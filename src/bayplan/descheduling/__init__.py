@@ -1,1 +1,1 @@
-"""The descheduler in virtual time: it evicts badly placed pods, and the scheduler places their replacements."""
+"""The descheduler in virtual time: it evicts badly placed pods, and the scheduler places the pods that replace them."""

@@ -1,6 +1,6 @@
-"""The descheduler as an agent of a simulation: every interval it runs its profiles and evicts pods.
+"""The descheduler as an agent of a simulation: it runs its profiles at a fixed interval, and evicts pods.
 
-A run that could find nothing new is skipped: nothing changed since the last one, and no pod has reached an age limit.
+It skips runs that could find nothing new: nothing has changed since the last run, and no pod has become too old.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bayplan.sim.operations import Evict, Operation
 from bayplan.sim.simulator import Simulator
 
 DEFAULT_INTERVAL_NS = 5 * MINUTE_NS
-"""Time between two runs, as the descheduler's own manifests set ``--descheduling-interval``."""
+"""Time between two runs, as in the descheduler's own manifests (`--descheduling-interval`)."""
 
 
 class Descheduler:
@@ -25,9 +25,9 @@ class Descheduler:
 
     Args:
         policy: the policy.
-        interval_ns: the interval between runs (``--descheduling-interval``).
-        simulator: the simulator with the cluster.
-        scheduler: the function that returns the factory of the scheduler; called at each run.
+        interval_ns: the time between two runs (`--descheduling-interval`).
+        simulator: the simulator of the cluster.
+        scheduler: returns what makes schedulers; called at each run.
 
     Attributes:
         evicted: the evictions, in order.
@@ -46,13 +46,13 @@ class Descheduler:
         self._next_age_ns: int | None = None
 
     def next_wakeup_ns(self, changes: int) -> int | None:
-        """Return the time of the next run that can find anything new."""
+        """Return the time of the next run that may find something new."""
         if changes != self._seen_changes:
             return self._on_grid(self._simulator.now_ns)
         return None if self._next_age_ns is None else self._on_grid(self._next_age_ns)
 
     def _on_grid(self, time_ns: int) -> int:
-        """Return the first run at or after a time that has not been done."""
+        """Return the time of the first future run that is not before a given time."""
         start_ns = self._simulator.start_ns
         steps = -(-(time_ns - start_ns) // self._interval_ns)
         return max(start_ns + steps * self._interval_ns, self._next_run_ns)
@@ -76,7 +76,7 @@ class Descheduler:
         return [(now_ns, Evict(pod.key)) for pod, _ in view.evicted]
 
     def _wait_for_age(self, view: ClusterView, limit_ns: int) -> None:
-        """Wake up when the next pod is older than a limit."""
+        """Plan a run for the time when the next pod becomes older than a limit."""
         pods = [*(pod for pods in view.pods.values() for pod in pods), *view.waiting]
         left = [limit_ns - view.age_ns(pod) for pod in pods if view.age_ns(pod) <= limit_ns]
         if left:

@@ -1,4 +1,4 @@
-"""The descheduler's plugins: which pods each of them evicts.
+"""The descheduler's plugins, which choose the pods to evict.
 
 Source: https://github.com/kubernetes-sigs/descheduler/blob/master/README.md
 """
@@ -29,7 +29,7 @@ BASIC = ("cpu", "memory", PODS)
 
 
 def pod_life_time(view: ClusterView, evictor: EvictorArgs, args: PodLifeTimeArgs) -> None:
-    """Evict pods that are older than some seconds, the oldest first."""
+    """Evict pods older than a given number of seconds, the oldest first."""
     pods = [*(pod for pods in view.pods.values() for pod in pods), *view.waiting]
     old = [
         pod
@@ -45,7 +45,7 @@ def pod_life_time(view: ClusterView, evictor: EvictorArgs, args: PodLifeTimeArgs
 
 
 def remove_duplicates(view: ClusterView, evictor: EvictorArgs, args: RemoveDuplicatesArgs) -> None:
-    """Evict pods of one owner with the same images that share a node, if more nodes could accept them."""
+    """Evict pods of the same owner, with the same images, beyond an equal share for each node that accepts them."""
     groups: dict[tuple[object, ...], dict[str, list[Pod]]] = {}
     for node in view.nodes:
         for pod in view.remaining(node.metadata.name):
@@ -74,7 +74,7 @@ def remove_duplicates(view: ClusterView, evictor: EvictorArgs, args: RemoveDupli
 def remove_pods_violating_topology_spread_constraint(
     view: ClusterView, evictor: EvictorArgs, args: TopologySpreadArgs
 ) -> None:
-    """Evict pods of the fullest domains of a constraint until its maximum skew holds, if they fit into emptier domains."""
+    """Evict pods from the fullest domains of constraints until their maximum skew holds, if they fit elsewhere."""
     found: dict[tuple[str, str], tuple[str, TopologySpreadConstraint]] = {}
     for pods in view.pods.values():
         for pod in pods:
@@ -114,7 +114,7 @@ def _balance(
         small, large = order[low], order[high]
         skew = sizes[large] - sizes[small]
         if sizes[large] < mean or skew <= constraint.max_skew:
-            # No pods to move, or nothing more to gain: continue with the next pair.
+            # The pair has nothing to move: continue with the next one.
             low, high = (low, high - 1) if sizes[large] < mean else (low + 1, high)
             continue
         moves = min(
@@ -141,7 +141,7 @@ def _fits_elsewhere(view: ClusterView, pod: Pod, key: str) -> bool:
 
 
 def low_node_utilization(view: ClusterView, evictor: EvictorArgs, args: LowNodeUtilizationArgs) -> None:
-    """Evict pods of overutilized nodes while underutilized ones have room for them below the target thresholds."""
+    """Evict pods from overutilized nodes while underutilized nodes have room for them below the target thresholds."""
     resources = tuple(dict.fromkeys((*BASIC, *args.thresholds, *args.target_thresholds)))
     shares = {node.metadata.name: _shares(view, node, resources) for node in view.nodes}
     low, high = _thresholds(args, resources, shares)
@@ -173,7 +173,7 @@ def low_node_utilization(view: ClusterView, evictor: EvictorArgs, args: LowNodeU
 
 
 def _shares(view: ClusterView, node: Node, resources: tuple[str, ...]) -> dict[str, float]:
-    """Return the requested percentage of each resource of a node."""
+    """Return the requested share of each resource of a node, in percent."""
     offered, used = node_amounts(node.status.allocatable), view.used(node)
     return {name: 100 * used.get(name, 0) / offered[name] if offered.get(name) else 0.0 for name in resources}
 
@@ -181,7 +181,7 @@ def _shares(view: ClusterView, node: Node, resources: tuple[str, ...]) -> dict[s
 def _thresholds(
     args: LowNodeUtilizationArgs, resources: tuple[str, ...], shares: Mapping[str, Mapping[str, float]]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the percentages up to which a node is underutilized, and above which it is overutilized, by resource."""
+    """Return the percentages by resource up to which a node is underutilized, and above which it is overutilized."""
     if not args.use_deviation_thresholds:
         low = {name: args.thresholds.get(name, 100.0) for name in resources}
         return low, {name: args.target_thresholds.get(name, 100.0) for name in resources}
@@ -202,4 +202,4 @@ RUNS: Mapping[str, Run] = {
     "RemovePodsViolatingTopologySpreadConstraint": remove_pods_violating_topology_spread_constraint,
     "LowNodeUtilization": low_node_utilization,
 }
-"""The plugins by name."""
+"""The functions of the plugins, by plugin name."""

@@ -1,4 +1,4 @@
-"""DeschedulerPolicy files (descheduler/v1alpha2), for the supported plugins.
+"""DeschedulerPolicy files (descheduler/v1alpha2), limited to the supported plugins.
 
 Source: https://github.com/kubernetes-sigs/descheduler/blob/master/README.md
 """
@@ -26,29 +26,29 @@ Percent: TypeAlias = Annotated[float, Meta(ge=0.0, le=100.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a policy; unknown fields are rejected."""
+    """Base of the parts of a policy; unknown fields are errors."""
 
 
 class Namespaces(Part, frozen=True, kw_only=True):
-    """Selected namespaces: only some namespaces, or all except some."""
+    """A choice of namespaces: only some, or all except some."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
     def has(self, namespace: str) -> bool:
-        """Return whether a namespace is selected."""
+        """Return whether a namespace is chosen."""
         return (not self.include or namespace in self.include) and namespace not in self.exclude
 
 
 class PriorityThreshold(Part, frozen=True, kw_only=True):
-    """The priority from which on pods are not evicted."""
+    """Pods with this priority or a higher one are not evicted."""
 
     value: int | None = None
     name: str = ""
 
 
 class EvictorArgs(Part, frozen=True, kw_only=True):
-    """DefaultEvictor: which pods may be evicted at all."""
+    """DefaultEvictor: decides which pods may be evicted at all."""
 
     evict_local_storage_pods: bool = False
     evict_system_critical_pods: bool = False
@@ -60,7 +60,7 @@ class EvictorArgs(Part, frozen=True, kw_only=True):
 
 
 class PodLifeTimeArgs(Part, frozen=True, kw_only=True):
-    """PodLifeTime: pods that are older than some seconds."""
+    """PodLifeTime: evicts pods older than a given number of seconds."""
 
     max_pod_life_time_seconds: Number
     states: tuple[str, ...] = ()
@@ -69,14 +69,14 @@ class PodLifeTimeArgs(Part, frozen=True, kw_only=True):
 
 
 class RemoveDuplicatesArgs(Part, frozen=True, kw_only=True):
-    """RemoveDuplicates: pods of one owner that share a node."""
+    """RemoveDuplicates: spreads pods of the same owner that share a node."""
 
     exclude_owner_kinds: tuple[str, ...] = ()
     namespaces: Namespaces = Namespaces()
 
 
 class TopologySpreadArgs(Part, frozen=True, kw_only=True):
-    """RemovePodsViolatingTopologySpreadConstraint: pods that make domains uneven."""
+    """RemovePodsViolatingTopologySpreadConstraint: evicts pods where domains are uneven."""
 
     constraints: tuple[Literal["DoNotSchedule", "ScheduleAnyway"], ...] = ("DoNotSchedule",)
     label_selector: LabelSelector | None = None
@@ -85,7 +85,10 @@ class TopologySpreadArgs(Part, frozen=True, kw_only=True):
 
 
 class LowNodeUtilizationArgs(Part, frozen=True, kw_only=True):
-    """LowNodeUtilization: pods of overutilized nodes, if there are underutilized ones. Thresholds are percents."""
+    """LowNodeUtilization: evicts pods from overutilized nodes if there are underutilized ones.
+
+    Thresholds are percentages.
+    """
 
     thresholds: dict[str, Percent]
     target_thresholds: dict[str, Percent]
@@ -106,7 +109,7 @@ PLUGINS: Mapping[str, type[PluginArgs]] = {
     "RemovePodsViolatingTopologySpreadConstraint": TopologySpreadArgs,
     "LowNodeUtilization": LowNodeUtilizationArgs,
 }
-"""The supported plugins, and their arguments."""
+"""The supported plugins, and the classes of their arguments."""
 
 DESCHEDULE = ("PodLifeTime",)
 BALANCE = ("RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint", "LowNodeUtilization")
@@ -120,14 +123,14 @@ class PluginConfig(Part, frozen=True, kw_only=True):
 
 
 class PluginSet(Part, frozen=True, kw_only=True):
-    """The plugins of an extension point."""
+    """The plugins at an extension point."""
 
     enabled: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
 
 
 class ProfilePlugins(Part, frozen=True, kw_only=True):
-    """The plugins of a profile by extension point."""
+    """The plugins of a profile, by extension point."""
 
     filter: PluginSet = PluginSet()
     pre_eviction_filter: PluginSet = PluginSet()
@@ -156,7 +159,7 @@ class PolicySpec(Part, frozen=True, kw_only=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """A profile: the evictor's arguments, and the enabled plugins with theirs, in order."""
+    """A profile: the evictor's arguments, and the enabled plugins with their arguments, in order."""
 
     evictor: EvictorArgs
     plugins: tuple[tuple[str, PluginArgs], ...]
@@ -170,19 +173,19 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_policy(path: Path) -> Policy:
-    """Read a file.
+    """Read a policy from a file.
 
     Raises:
-        InputError: it cannot be read, or is not a supported policy; the message has file and line.
+        InputError: the file cannot be read, or is not a supported policy; the message names file and line.
     """
     return policy_of(read_single(path, kind=KIND))
 
 
 def policy_of(document: Document) -> Policy:
-    """Return the policy of a document.
+    """Return the policy in a document.
 
     Raises:
-        InputError: it is invalid; the message has file and line.
+        InputError: it is invalid; the message names file and line.
     """
     spec = read_typed(document, PolicySpec, kind=KIND, api_version=API_VERSION)
     profiles = [_profile(document, each, f"$.profiles[{index}]") for index, each in enumerate(spec.profiles)]
@@ -190,7 +193,7 @@ def policy_of(document: Document) -> Policy:
 
 
 def _profile(document: Document, spec: ProfileSpec, path: str) -> Profile:
-    # The other plugins have arguments without a default.
+    # The arguments of the other plugins have no defaults.
     arguments: dict[str, PluginArgs] = {
         EVICTOR: EvictorArgs(),
         "RemoveDuplicates": RemoveDuplicatesArgs(),
@@ -224,7 +227,7 @@ def _profile(document: Document, spec: ProfileSpec, path: str) -> Profile:
 
 
 def _known(document: Document, name: str, path: str, known: tuple[str, ...]) -> str:
-    """Return the name of a plugin.
+    """Check the name of a plugin, and return it.
 
     Raises:
         InputError: it is not supported, or not at this extension point.

@@ -1,4 +1,4 @@
-"""The cluster as the descheduler's plugins see it: nodes, their pods, which of these may be evicted, and the evictions so far."""
+"""What the descheduler's plugins see: nodes, their pods, which pods may be evicted, and the evictions so far."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from bayplan.state.resource_table import PODS
 
 EVICT_ANNOTATION = "descheduler.alpha.kubernetes.io/evict"
 SYSTEM_CRITICAL = 2_000_000_000
-"""The lowest priority of pods that are critical for the system."""
+"""The lowest priority of system-critical pods."""
 
 _REJECTING = ("NoSchedule", "NoExecute")
 
 
 class ClusterView:
-    """The cluster in one run of the descheduler.
+    """The cluster during one run of the descheduler.
 
     Args:
         cluster: the current cluster.
-        policy: the policy, with the limits of evictions.
-        now_ns: the time.
+        policy: the policy, with the limits on evictions.
+        now_ns: the current time.
 
     Attributes:
         nodes: the ready nodes that the policy selects, in order.
         pods: the unfinished pods, by node.
-        evicted: the pods to evict, in order, with the plugin that requested it.
+        evicted: the pods to evict, in order, each with the plugin that chose it.
     """
 
     def __init__(self, cluster: QuestionCluster, policy: Policy, now_ns: int) -> None:
@@ -67,11 +67,11 @@ class ClusterView:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def requests(self, pod: Pod) -> Amounts:
-        """Return the requests of a pod; it counts as one of ``pods``."""
+        """Return the requests of a pod, including one of `pods`."""
         return {**accounted_requests(pod, self._cluster.state.request_gates).requests, PODS: 1}
 
     def used(self, node: Node) -> dict[str, int]:
-        """Return the requests of a node's pods, except those that are evicted in this run."""
+        """Return the requests of a node's pods, without those that are evicted in this run."""
         found: dict[str, int] = {}
         for pod in self.remaining(node.metadata.name):
             for name, amount in self.requests(pod).items():
@@ -79,16 +79,16 @@ class ClusterView:
         return found
 
     def remaining(self, node_name: str) -> list[Pod]:
-        """Return the pods of a node that are not evicted in this run."""
+        """Return the pods of a node, without those that are evicted in this run."""
         return [pod for pod in self.pods[node_name] if pod.key not in self._gone]
 
     def age_ns(self, pod: Pod) -> int:
-        """Return the age of a pod."""
+        """Return the age of a pod in nanoseconds."""
         created = pod.metadata.creation_timestamp
         return self.now_ns - parse_time_ns(created) if created is not None else 0
 
     def accepts(self, node: Node, pod: Pod, *, room: bool = True) -> bool:
-        """Return whether a pod could be placed on a node: selectors, taints and cordons, and with `room` its requests."""
+        """Return whether a node accepts a pod: cordons, taints, node affinity and, with `room`, its free resources."""
         if node.spec.unschedulable or any(
             taint.effect in _REJECTING
             and not any(tolerates(each, taint, comparison_operators=True) for each in pod.spec.tolerations)
@@ -105,7 +105,7 @@ class ClusterView:
     # --- evicting -----------------------------------------------------------------------------------------------------
 
     def is_evictable(self, pod: Pod, evictor: EvictorArgs) -> bool:
-        """Return whether the evictor allows evicting a pod."""
+        """Return whether the evictor allows a pod to be evicted."""
         owner = pod.metadata.controller()
         if pod.key in self._gone or MIRROR in pod.metadata.annotations or (owner and owner.kind == "DaemonSet"):
             return False
@@ -135,7 +135,7 @@ class ClusterView:
         return found.value if found is not None else SYSTEM_CRITICAL
 
     def evict(self, pod: Pod, plugin: str) -> bool:
-        """Evict a pod unless a limit or a disruption budget forbids it; return whether it is evicted."""
+        """Evict a pod, unless a limit or a disruption budget forbids it; return whether it is evicted."""
         spec, gone = self._spec, [each for each, _ in self.evicted]
         on_node = sum(each.spec.node_name == pod.spec.node_name for each in gone)
         in_namespace = sum(each.metadata.namespace == pod.metadata.namespace for each in gone)
@@ -154,10 +154,10 @@ class ClusterView:
 
 
 def selects(selector: LabelSelector | None, pod: Pod) -> bool:
-    """Return whether a label selector matches a pod; no selector matches all."""
+    """Return whether a label selector matches a pod; no selector matches all pods."""
     return selector is None or compile_label_selector(selector).matches(pod.metadata.labels)
 
 
 def by_priority(pods: Sequence[Pod]) -> list[Pod]:
-    """Return pods in the order of eviction: lower priority first."""
+    """Return pods in the order of eviction: the lowest priority first."""
     return sorted(pods, key=lambda pod: (pod.spec.priority or 0, pod.key))

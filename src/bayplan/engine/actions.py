@@ -1,4 +1,4 @@
-"""Actions: what the engine asks its host to do. The host executes them, and their effects return as events."""
+"""Actions that the engine returns for its host to execute. Their effects reach the engine as events."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from bayplan.objects.pod import Pod
 class Bind(Struct, frozen=True, gc=False):
     """Bind a pod to a node.
 
-    `extender` names the extender that has already bound the pod through the API server; "" if none has. With an extender, the
-    host of a real cluster only waits until the pod is reported as bound; a host that owns the cluster state binds it anyway.
+    `extender` names the extender that has already bound the pod through the API server; `""` if none has. With an
+    extender, the host of a real cluster only waits until the pod is reported as bound; a host that owns the cluster
+    state binds it anyway.
     """
 
     pod: Pod
@@ -25,9 +26,10 @@ class Bind(Struct, frozen=True, gc=False):
 
 
 class Update(Struct, frozen=True, gc=False):
-    """Write a new version of an object that a pod needs on a node, before the pod is bound to it.
+    """Write a new version of an object, for example a claim, before its pod is bound to a node.
 
-    Without a node, an attempt has failed and the update may help the next attempt (for example, by deallocating a claim).
+    If `node_name` is empty, the attempt has failed, and the update may help the next attempt (for example, by
+    deallocating a claim).
     """
 
     pod: Pod
@@ -36,14 +38,14 @@ class Update(Struct, frozen=True, gc=False):
 
 
 class Nominate(Struct, frozen=True, gc=False):
-    """Set, or with the empty name clear, a pod's ``status.nominatedNodeName``."""
+    """Set a pod's ``status.nominatedNodeName``; an empty name clears it."""
 
     pod: Pod
     node_name: str
 
 
 class Evict(Struct, frozen=True, gc=False):
-    """Delete a victim of preemption."""
+    """Delete `pod`, a victim of preemption, to make room for `preemptor` on its node."""
 
     pod: Pod
     preemptor: Pod
@@ -51,7 +53,7 @@ class Evict(Struct, frozen=True, gc=False):
 
 
 class SetCondition(Struct, frozen=True, gc=False):
-    """Set the pod's condition PodScheduled to False with a reason (``Unschedulable`` or ``SchedulerError``) and a message."""
+    """Set the pod's condition PodScheduled to False, with reason (`Unschedulable` or `SchedulerError`) and message."""
 
     pod: Pod
     reason: str
@@ -72,7 +74,7 @@ Action: TypeAlias = Bind | Update | Nominate | Evict | SetCondition | Emit
 
 
 class CycleReport(Struct, frozen=True, gc=False):
-    """The result of a scheduling cycle: the pod, the outcome, and the actions for the host."""
+    """The result of a scheduling cycle. `node_name` is "" if the pod got no node; then `message` says why."""
 
     pod: Pod
     outcome: Outcome

@@ -31,7 +31,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class Assemble(Protocol):
-    """The signature of `assemble_scheduler`, shared with its counterpart for the classic scheduler."""
+    """The signature that `assemble_scheduler` shares with the function that assembles the classic scheduler."""
 
     def __call__(
         self,
@@ -76,9 +76,10 @@ def assemble_scheduler(
         record_level: the level of detail of records.
         pick: the function that chooses one of several best nodes; by default, at random from a seeded stream.
         state: an existing cluster, e.g. a fork of another scheduler's.
-        queue_type: the class of the scheduling queue; simulations use a class of their own.
-        sampling: whether a search ends when it has found as many nodes as the configuration specifies, or visits all nodes.
-        extenders: the configured extenders, connected by the host; without them, none is called.
+        queue_type: the class of the scheduling queue; simulations pass `EventDrivenQueue`.
+        sampling: whether to stop filtering when enough feasible nodes are found (percentageOfNodesToScore); False:
+            filter all nodes.
+        extenders: the configured extenders, connected by the host.
 
     Raises:
         PluginError: a plugin is unknown or not allowed at its extension point.
@@ -121,7 +122,7 @@ def assemble_scheduler(
 
 
 def _dry_runs(state: ClusterState, pods: Mapping[str, Pod], streams: RandomStreams, pick: Pick | None) -> DryRunner:
-    # As upstream, draw the start of the search for victims, and choose at random among equally good nodes.
+    # As upstream, the search for victims starts at a random node, and ties between nodes are broken at random.
     offsets = streams.stream("preemption_offset").random
     return DryRunner(
         state,
@@ -148,7 +149,7 @@ def _queue_options(configuration: SchedulerConfiguration, feature_gates: Feature
 
 
 def _missing_plugins(configuration: SchedulerConfiguration, registry: Registry) -> tuple[str, ...]:
-    """Return the enabled in-tree plugins that this version does not or only partly implement; reports name them."""
+    """Return the names of enabled in-tree plugins that this version does not implement, or implements only in part."""
     wanted = {
         entry.name for profile in configuration.profiles for entries in profile.plugins.values() for entry in entries
     }
@@ -160,7 +161,7 @@ def _missing_plugins(configuration: SchedulerConfiguration, registry: Registry) 
 
 
 def _profile(profile: ProfileConfiguration, registry: Registry, handle: Handle) -> Profile:
-    """Create the plugins of a profile, without the in-tree ones that this version lacks."""
+    """Create a profile with its plugins, except in-tree plugins that this version lacks."""
     plugins = {
         str(point): [
             (entry.name, entry.weight)
@@ -182,8 +183,8 @@ def _profile(profile: ProfileConfiguration, registry: Registry, handle: Handle) 
 def _hints_and_gates(
     profiles: Mapping[str, Profile], *, extended: bool
 ) -> tuple[HintTable, Mapping[str, Sequence[tuple[str, PreEnqueue]]]]:
-    """Return, by scheduler name, the events that retry pods rejected by a plugin, and the PreEnqueue plugins."""
-    # Nothing is known about what extenders read: any event may help.
+    """Return, each by scheduler name, the events and hints that plugins registered, and the PreEnqueue plugins."""
+    # It is unknown what extenders read, so any event may help a pod that they rejected.
     theirs: list[tuple[str, Sequence[tuple[ClusterEvent, QueueingHint | None]]]] = (
         [(EXTENDER, ((ANY_EVENT, None),))] if extended else []
     )
@@ -199,7 +200,7 @@ def _hints_and_gates(
 
 
 def request_gates(feature_gates: FeatureGates) -> RequestGates:
-    """Return the gates that affect the requests of pods."""
+    """Return the feature gates that affect how the requests of a pod are summed."""
     return RequestGates(
         pod_level_resources=feature_gates.enabled("PodLevelResources"),
         in_place_pod_vertical_scaling=feature_gates.enabled("InPlacePodVerticalScaling"),
@@ -209,7 +210,7 @@ def request_gates(feature_gates: FeatureGates) -> RequestGates:
 
 
 def _sort_key(profile: Profile) -> KeyFunction:
-    """Return the order of the active queue; upstream requires all profiles to agree on it."""
+    """Return the sort key function of the QueueSort plugin, which upstream requires to be the same in all profiles."""
     plugin: QueueSortPlugin[object] = profile.queue_sort[0]
     if plugin.name == "PrioritySort":
         return priority_sort

@@ -1,8 +1,9 @@
-"""Pods that wait until some time after their last failure: longer after every failure, up to a maximum.
+"""The backoff queues: pods that wait after a failed attempt, longer after every failure, up to a maximum.
 
-There are two queues. Pods sent back by an error are never popped before their backoff ends; pods that a plugin rejected may be
-(`QueueOptions.pop_from_backoff`). With that option, time is cut into windows of one second (KEP-5142): pods whose backoff ends
-in the same window are ordered like the active queue, and all become ready when the window ends.
+There are two queues. Pods whose attempt ended with an error are never popped before their backoff ends; pods that a
+plugin rejected may be (`QueueOptions.pop_from_backoff`). With that option, time is divided into windows of one second
+(KEP-5142): pods whose backoff ends in the same window are ordered as in the active queue, and all become ready when the
+window ends.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ class BackoffQueue:
     """The pods whose `tier` has the bit BACKOFF or ERROR_BACKOFF.
 
     Attributes:
-        rejected: pods that a plugin rejected, by the end of their backoff.
-        failed: pods that an error sent back, by the end of their backoff.
+        rejected: pods that a plugin rejected, ordered by the end of their backoff.
+        failed: pods whose last attempt ended with an error, ordered by the end of their backoff.
     """
 
     __slots__ = ("_options", "_sort_key", "failed", "rejected")
@@ -35,19 +36,19 @@ class BackoffQueue:
         return len(self.rejected) + len(self.failed)
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """Yield the pods, rejected ones first. Sorts: for inspection only."""
+        """Yield the pods in queue order, rejected ones first. Sorts all of them, so use it for inspection only."""
         yield from self.rejected
         yield from self.failed
 
     def push(self, queued: QueuedPod) -> None:
-        """Add a pod that backs off and is not in the queue yet."""
+        """Add a pod in backoff that is not in the queue yet."""
         if queued.failed_by_error:
             self.failed.push(queued, queued.backoff_expiry_ns or 0)
         else:
             self.rejected.push(queued, self._rejected_key(queued))
 
     def pop_early(self) -> QueuedPod | None:
-        """Remove and return the first rejected pod, although its backoff has not ended."""
+        """Remove and return the first rejected pod, although its backoff has not ended; None if there is none."""
         return self.rejected.pop()
 
     def pop_finished(self, now_ns: int) -> list[QueuedPod]:
@@ -70,7 +71,7 @@ class BackoffQueue:
             self.rejected.reorder(queued, self._rejected_key(queued))
 
     def is_backing_off(self, queued: QueuedPod, now_ns: int) -> bool:
-        """Return whether a pod is still in backoff, in any tier. Computes the end of its backoff once."""
+        """Return whether a pod is still in backoff, whatever its tier. Sets `backoff_expiry_ns` if it is unknown."""
         options = self._options
         count = queued.error_count or queued.unschedulable_count
         if not count or not options.max_backoff_ns:
@@ -86,7 +87,7 @@ class BackoffQueue:
         return expiry_ns >= now_ns
 
     def next_flush_ns(self, now_ns: int) -> int | None:
-        """Return the first tick, now or later, of the timer that calls `pop_finished` at which it finds a pod."""
+        """Return when the backoff timer next finds a pod whose backoff has ended, not before now; None without pods."""
         options = self._options
         # Ticks are aligned to the windows if there are any, else to the scheduler's start.
         start_ns = options.start_ns

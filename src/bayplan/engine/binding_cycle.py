@@ -1,7 +1,7 @@
-"""From assuming a pod to its binding: Reserve, Permit with its wait, PreBind, Bind, PostBind; and the rollback.
+"""The binding cycle: Reserve, Permit and its wait, PreBind, Bind, PostBind, and the rollback if one of them fails.
 
-A pod that fails in between releases its node (Unreserve in reverse order, forget) and returns to the queue. Reserve and Permit
-can reject it as unschedulable; a failure of PreBind or Bind is retried after a backoff.
+If a step fails, the pod releases its node (Unreserve in reverse order, then forget) and returns to the queue. Reserve
+and Permit can reject it as unschedulable; a failure of PreBind or Bind is retried after a backoff.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SCHEDULED, _WAIT = Outcome.SCHEDULED, Code.WAIT
 
 MAX_PERMIT_TIMEOUT_NS = 15 * MINUTE_NS
-"""Upper limit of the wait for a permit, whatever timeout the plugin returns."""
+"""Longest wait at Permit; longer timeouts of plugins are cut to it, as upstream does."""
 
 
 class Binding(Struct, frozen=True, gc=False):
@@ -45,17 +45,17 @@ class Binding(Struct, frozen=True, gc=False):
 
 
 class BindingCycle:
-    """Takes the assumed pods of a scheduler through their binding.
+    """Runs the binding cycles of a scheduler's assumed pods.
 
     Args:
         scheduler: the scheduler that assumed the pods.
-        nominates_expected: the gate NominatedNodeNameForExpectation: while a pod waits for a permit, or a PreBind plugin has
-            something to write, it is nominated for its node.
+        nominates_expected: the gate NominatedNodeNameForExpectation: nominate a pod for its node while it waits at
+            Permit, or if a PreBind plugin has something to write.
 
     Attributes:
-        waiting: bindings of the pods that wait for a permit, by pod key.
-        pending: bindings requested from the host, by pod key, until the pod comes back bound or the host reports a failure, even
-            if the pod is being deleted or its node has been deleted.
+        waiting: bindings of the pods that wait at Permit, by pod key.
+        pending: bindings requested from the host, by pod key. An entry stays until the cluster reports the pod as bound
+            or the host reports a failure, even if the pod is being deleted or its node has been deleted.
     """
 
     def __init__(self, scheduler: Scheduler, *, nominates_expected: bool) -> None:
@@ -65,10 +65,10 @@ class BindingCycle:
         self._nominates_expected = nominates_expected
 
     def begin(self, binding: Binding, now_ns: int) -> CycleReport:
-        """Run the binding cycle of a newly assumed pod as far as possible without waiting."""
+        """Run the binding cycle of a newly assumed pod until the host must act or the pod must wait at Permit."""
         status = self._reserve_and_permit(binding, now_ns)
         if status is not SUCCESS and not status.ok and status.code is not _WAIT:
-            # Other pods never saw it on its node.
+            # No other pod was scheduled since this one was assumed, so releasing its node can't help any.
             self._unreserve_and_forget(binding)
             return self._given_back(binding.queued, status, now_ns, rejected=status.code.rejects)
         self._activate_pods(binding.cycle_state, now_ns)
@@ -109,14 +109,14 @@ class BindingCycle:
             self._scheduler.queue.activate(pods, now_ns)
 
     def _expect(self, binding: Binding) -> Sequence[Action]:
-        """Return the nomination of a pod that will not be bound immediately."""
+        """Return the action that nominates a pod for its node until it is bound; empty if none is needed."""
         newest = self._scheduler.pods.get(binding.queued.key, binding.queued.pod)
         if not self._nominates_expected or newest.status.nominated_node_name == binding.node_name:
             return ()
         return (Nominate(newest, binding.node_name),)
 
     def _bind(self, binding: Binding, now_ns: int) -> CycleReport:
-        """Run the rest of the binding cycle. From now on the pod can fail, but cannot become unschedulable."""
+        """Run PreBind and Bind. Every failure in them is retried after a backoff, even if a plugin rejects the pod."""
         queued, profile = binding.queued, binding.profile
         cycle_state, node_name = binding.cycle_state, binding.node_name
         scheduler, pod = self._scheduler, queued.pod
@@ -147,7 +147,10 @@ class BindingCycle:
         return CycleReport(pod, _SCHEDULED, node_name, "", actions)
 
     def succeeded(self, key: str, pod: Pod, now_ns: int) -> list[Action]:
-        """Record that a pod is on its assumed node; `pod` is its current version in the cluster."""
+        """Finish the binding of a pod that is on its node in the cluster: run PostBind; return the Scheduled event.
+
+        `pod` is the newest version. Return no actions if no binding of the pod was pending.
+        """
         binding = self.pending.pop(key, None)
         if binding is None:
             return []
@@ -162,10 +165,10 @@ class BindingCycle:
     # Rollback.
 
     def failed(self, binding: Binding, status: Status, now_ns: int, *, waited: bool = False) -> CycleReport:
-        """Remove an assumed pod from its node after a wait for a permit, PreBind or Bind failed.
+        """Release the node of an assumed pod whose wait at Permit, PreBind or Bind failed, and requeue the pod.
 
-        For other pods it leaves the node, which may help them. The pod itself waits for an event only if a permit was denied;
-        failures of PreBind and Bind are retried after a backoff.
+        The released room may help other pods: they are woken. The pod itself waits for an event only if a plugin
+        rejected it at Permit (`waited`); failures of PreBind and Bind are retried after a backoff.
         """
         queue, pod, uid = self._scheduler.queue, binding.queued.pod, binding.queued.uid
         assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=binding.node_name))
@@ -183,7 +186,11 @@ class BindingCycle:
         self._scheduler.forget(binding.queued.key)
 
     def _given_back(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
-        """Requeue a pod that lost its node. If `rejected`, it waits for an event of the plugin that rejected it."""
+        """Record the failed attempt, and requeue the pod.
+
+        If `rejected`, the pod waits for an event that the rejecting plugin registered; else it is retried after a
+        backoff.
+        """
         scheduler = self._scheduler
         outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
         message, rejecting, pending = status.message, tuple[str, ...](), tuple[str, ...]()
@@ -199,7 +206,7 @@ class BindingCycle:
         )
         return CycleReport(pod, outcome, "", message, actions)
 
-    # The wait for a permit.
+    # Waiting at Permit.
 
     def settle(self, now_ns: int) -> list[Action]:
         """Bind the waiting pods that every plugin allowed, and requeue those that were rejected."""
@@ -219,7 +226,7 @@ class BindingCycle:
 
 
 def _run_bind_plugins(profile: Profile, cycle_state: CycleState, pod: Pod, node_name: str) -> Status:
-    """Run the Bind plugins until one handles the pod."""
+    """Run the Bind plugins until one handles the pod; return its status, or an Error if none does."""
     for plugin in profile.bind:
         status = plugin.bind(cycle_state, pod, node_name)
         if status is SUCCESS:
@@ -230,7 +237,7 @@ def _run_bind_plugins(profile: Profile, cycle_state: CycleState, pod: Pod, node_
 
 
 def rejected_or_error(status: Status, plugin: str, point: str) -> Status:
-    """Return an unsuccessful status as the failure of a plugin at an extension point."""
+    """Return an unsuccessful status with the plugin's name; an error gets upstream's text for the extension point."""
     if status.code.rejects:
         return status.by(plugin)
     return error(f'running {point} plugin "{plugin}": {status.message}').by(plugin)

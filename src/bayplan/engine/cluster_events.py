@@ -1,4 +1,4 @@
-"""Event handlers: turn a change of the cluster into updated columns, queued pods and woken waiting pods.
+"""Event handlers: apply a change of the cluster to the columns and the queue, and wake the pods that it may help.
 
 The cases are those of kube-scheduler's event handlers.
 """
@@ -33,7 +33,7 @@ class ClusterEvents:
         self._scheduler = scheduler
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> list[Action]:
-        """Apply one change and return the actions for the host."""
+        """Apply one change and return the actions for the host. `old` is None for an addition, `new` for a deletion."""
         if isinstance(old, Pod) or isinstance(new, Pod):
             before = old if isinstance(old, Pod) and old.status.phase not in FINISHED else None
             after = new if isinstance(new, Pod) and new.status.phase not in FINISHED else None
@@ -70,7 +70,7 @@ class ClusterEvents:
         return []
 
     def _add_assigned_pod(self, pod: Pod, key: str, now_ns: int) -> list[Action]:
-        """Add a pod that has a node: an assumed pod is confirmed, or the pod was bound by another client."""
+        """Add a pod that now has a node: confirm it if this scheduler assumed it there, else place it on its node."""
         scheduler, state = self._scheduler, self._scheduler.state
         known = state.pods.get(key)
         row = state.nodes.row_of.get(pod.spec.node_name)
@@ -126,7 +126,7 @@ class ClusterEvents:
         return []
 
     def _delete_assumed_pod(self, pod: Pod, now_ns: int) -> list[Action]:
-        """Free the node of a pod that is not bound yet, or reject the pod if it waits for a permit."""
+        """Free the node of a pod that is not bound yet, or reject the pod if it waits at Permit."""
         scheduler, key = self._scheduler, key_of(pod)
         known, waiting = scheduler.state.pods.get(key), scheduler.waiting_pods.get(key)
         name = waiting.node_name if waiting is not None else None

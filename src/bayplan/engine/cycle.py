@@ -30,21 +30,22 @@ class ScheduleResult:
     """The result of a cycle, before it is applied.
 
     Attributes:
-        row: the chosen row, or -1.
+        row: the row of the chosen node; -1 if there is none.
         ties: rows with the highest total.
         total: the highest total; 0 if no scoring was needed.
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
-        scored: whether scores were computed; not for a single feasible node.
-        nominated_node: the node that was tried first, or "".
-        tried_alone: whether it was chosen without looking at any other.
+        scored: whether nodes were scored; False if at most one node is feasible.
+        nominated_node: the pod's nominated node, which is evaluated first, or "".
+        tried_alone: whether the nominated node was chosen without evaluating any other node.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
-        refused_row, refusal: the row of the pod's nominated node if filters rejected it, with its first failure; else -1.
+        refused_row, refusal: the row of the pod's nominated node if filters rejected it, with its first failure; else
+            -1.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
         sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
         first_failures: the first failing filter by row, if nominated pods make a difference; else None.
-        nominated_failures: by row the first failure (see `FilteredRows.first_failures`) where it differs once the pods nominated
-            to the row count. Read it before the cluster changes.
-        table: the scores, if they cover other feasible nodes than the plan's; else None.
+        nominated_failures: by row, the first failures (see `FilteredRows.first_failures`) that nominated pods change.
+            Valid until the cluster changes.
+        table: the scores, if the feasible nodes differ from the plan's; else None.
         extended: the extenders' results; None if there are no extenders or the cycle did not reach them.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
     """
@@ -136,9 +137,9 @@ def find_nodes_that_fit_pod(
     result: ScheduleResult,
     sampling: NodeSampling | None = None,
 ) -> Bools:
-    """Return bool[capacity], the feasible nodes with nominated pods counted.
+    """Return the feasible nodes (bool[capacity]), counting nominated pods as if they already ran.
 
-    With `sampling`, the result lists the nodes found before the search ended.
+    With `sampling`, the search may end early; `result.sample` then holds the feasible nodes that it found.
     """
     state = plan.state
     narrowed = plan.pre.node_names is not None
@@ -156,12 +157,11 @@ def find_nodes_that_fit_pod(
         _take_sample(plan, feasible, result, sampling, count)
     elif plan.failure is not None:
         result.failure = _first_error(plan, result)
-    # The nominated node counts as evaluated, even if the search did not visit it again.
     return feasible
 
 
 def first_failures(plan: Plan, nominated: NominatedPods, nominations: RowLog) -> FirstFailures:
-    """Return the first failing filter of each row with nominated pods counted; the plan's filters must be up to date."""
+    """Return the plan's `FirstFailures`, updated for the nominated pods; the plan's filters must be up to date."""
     if not isinstance(plan.first_failed, FirstFailures):
         plan.first_failed = FirstFailures(plan, nominations)
     plan.first_failed.refresh(nominated)
@@ -169,7 +169,7 @@ def first_failures(plan: Plan, nominated: NominatedPods, nominations: RowLog) ->
 
 
 def _count_nominated_pods(plan: Plan, failures: FirstFailures, result: ScheduleResult) -> None:
-    """Record the rows whose verdicts change with nominated pods, and the Error of a filter on these rows."""
+    """Record in `result` the rows whose first failure nominated pods change, and the first Error on these rows."""
     found = failures.overrides
     if not found:
         return
@@ -182,7 +182,7 @@ def _count_nominated_pods(plan: Plan, failures: FirstFailures, result: ScheduleR
 
 
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
-    """Return the Error that ends the cycle, or None: the first one in `visited`, or on the first node by name."""
+    """Return the Error that ends the cycle, or None: the first in the order of `visited`, else of the node names."""
     failures = plan.filtered.first_failures()
     for row, failure in result.nominated_failures.items():
         failures[row] = failure
@@ -196,7 +196,7 @@ def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = Non
 
 
 def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
-    """End the search once it has found enough nodes."""
+    """End the search once it has found enough feasible nodes: store the sample in `result`, and advance `sampling`."""
     state, profile = plan.state, plan.profile
     nodes = len(state.nodes.row_of)
     failed = plan.failure is not None or result.failure is not None
@@ -221,6 +221,7 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
         if sample.count < result.feasible_nodes:
             result.sample, result.sample_span = sample, (sampling.next_start, evaluated)
             result.feasible_nodes, result.evaluated_nodes = sample.count, evaluated
+        # The nominated node counts as evaluated, even if the search did not visit it again.
         if result.refused_row >= 0 and result.refused_row not in visited:
             result.evaluated_nodes += 1
     elif result.refused_row >= 0 and not plan.examined()[result.refused_row]:
@@ -229,7 +230,7 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
 
 
 def evaluate_nominated_node(plan: Plan, pod: Pod, nominated: NominatedPods, result: ScheduleResult) -> bool:
-    """Try the nominated node first and alone; return whether it is chosen."""
+    """Evaluate the nominated node before all other nodes; return whether it is chosen."""
     row = plan.state.nodes.row_of.get(pod.status.nominated_node_name)
     result.nominated_node = pod.status.nominated_node_name
     if row is None:
@@ -252,14 +253,17 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, nominated: NominatedPods, resu
 def nominated_node_passes_extenders(
     plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ScheduleResult
 ) -> bool:
-    """Run the extenders on the nominated node, which passed the filters; their rejections stay recorded."""
+    """Run the extenders on the nominated node, which passed the filters; return whether they accept it.
+
+    Their rejections stay recorded in `result.extended`.
+    """
     extended = result.extended = ExtendedCycle(extenders)
     rows = np.array([result.row], dtype=np.intp)
     left = find_nodes_that_pass_extenders(extenders, extended, pod, plan.state.nodes, rows)
     if not isinstance(left, Status) and result.row in left:
         result.evaluated_nodes += len(extended.statuses)
         return True
-    # An extender that fails here is called again with the other nodes. Only then does its failure count.
+    # If an extender fails here, it is called again with the other nodes, and only a failure of that call counts.
     extended.bare = False
     result.row, result.ties, result.tried_alone = -1, [], False
     return False
@@ -280,7 +284,7 @@ def pass_extenders(
     sample = result.sample
     rows = sample.array() if sample is not None else _as_visited(plan, feasible, result, sampling)
     if sampling is not None:
-        # A recorded status of the nominated node counts as a node that the search processed.
+        # Each status that an extender recorded for the nominated node counts as a processed node.
         sampling.advance(len(extended.statuses), len(nodes))
     left = find_nodes_that_pass_extenders(extenders, extended, pod, nodes, rows)
     if isinstance(left, Status):
@@ -290,7 +294,7 @@ def pass_extenders(
     passed, examined = set(rows.tolist()), plan.examined()
     for name in extended.statuses:
         row = nodes.row_of.get(name, -1)
-        # Nodes that filters rejected have a status already.
+        # Nodes that filters rejected are already counted.
         rejected += row < 0 or row in passed or not examined[row]
     result.feasible_nodes, result.evaluated_nodes = len(left), len(left) + rejected
     extended.left, extended.refused_some = left, len(left) != len(rows)
@@ -326,7 +330,7 @@ def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> Non
                 result.total, result.ties = plan.totals.blocks.best()
             return
         if plan.scores_samples:
-            # Without the nodes taken by nominated pods, the feasible nodes are a sample, too.
+            # Without the nodes that nominated pods fill, the feasible nodes are a sample, too.
             sample = result.sample if result.sample is not None else Sample(feasible.nonzero()[0])
             result.total, result.ties = plan.score_sample(sample)
             if plan.failure is None:
@@ -363,7 +367,7 @@ def prioritize_with_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender
 
 
 def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Diagnosis:
-    """Return why a pod that passed PreFilter fits nowhere."""
+    """Return the diagnosis of a pod that passed PreFilter but fits no node."""
     examined = failures.examined
     rejecting: dict[str, None] = {}
     outside: dict[int, Status] = {}
@@ -371,7 +375,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
     if refusing and plan.pre.node_names is not None:
         rejecting[refusing] = None
         if not examined[result.refused_row]:
-            # PreFilter excluded the nominated node, but its status has been recorded.
+            # PreFilter excluded the nominated node, but it was evaluated before the other nodes, so its status counts.
             outside[result.refused_row] = plan.status_of(result.refusal)
     if plan.pre.node_names is not None:
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
@@ -408,7 +412,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
 def absent_status(plan: Plan, refusing: str = "") -> Status | None:
     """Return the status of the nodes that PreFilter excluded, or None if it excluded none.
 
-    It also names the filter that rejected the pod's nominated node, if any, as upstream does.
+    The status also names the filter that rejected the pod's nominated node, if any, as upstream does.
     """
     if plan.pre.node_names is None:
         return None

@@ -1,4 +1,4 @@
-"""One decision: its summary (`Record`), a reference to its full record (`Frame`), and the full record as arrays (`Decision`)."""
+"""One decision: as a summary (`Record`), a reference to its full record (`Frame`), and arrays (`Decision`)."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class Record(Struct, frozen=True, gc=False):
     frame: int = -1
 
     def with_frame(self, number: int) -> Record:
-        """Return the record with the number of its full record."""
+        """Return a copy of the record that refers to the full record `number`."""
         return structs.replace(self, frame=number)
 
 
 class KeyframeValues(Protocol):
-    """What `rebuild` needs of a keyframe, in memory or stored (`bayplan.analysis.result_directory`)."""
+    """The part of `Keyframe` that `rebuild` uses; keyframes read from a result directory provide it, too."""
 
     names: tuple[str | None, ...]
     order: Index
@@ -78,24 +78,24 @@ class KeyframeValues(Protocol):
 
     @property
     def filter_names(self) -> tuple[str, ...]:
-        """See `Keyframe`."""
+        """Return the names of the filters, in order."""
         ...
 
     @property
     def scorer_weights(self) -> tuple[tuple[str, int], ...]:
-        """See `Keyframe`."""
+        """Return the name and weight of each scorer, in order."""
         ...
 
     def explain(self, number: int, verdict: int) -> Status:
-        """See `Keyframe`."""
+        """Return the status of a verdict of filter `number`."""
         ...
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
-        """See `Keyframe`."""
+        """Return the normalised scores of scorer `number`, given their scale and the raw scores."""
         ...
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
-        """See `Keyframe`."""
+        """Return uint16[filters, rows] and int64[scorers, rows]: verdicts and raw scores after `changes` changes."""
         ...
 
 
@@ -103,19 +103,20 @@ class Frame(NamedTuple):
     """A reference to a full record, and the data specific to the cycle.
 
     Attributes:
-        keyframe, changes: the keyframe, and the number of its changes up to the cycle.
+        keyframe, changes: the keyframe, and how many of its changes happened up to this cycle.
         scored: whether nodes were scored.
         scales: the scale by which each scorer's scores were normalised.
         overrides: (row, filter, verdict) of rows that are infeasible because of the pods nominated to them.
         ties: rows of the tie set; None if it follows from the totals.
         pre_filter: the rejection by PreFilter, or None.
         only: the only row evaluated, because the pod was nominated to it; -1 if other rows were evaluated.
-        sample: the start of the search in visiting order, and the number of nodes that it visited, if it ended early; else None.
+        sample: the start of the search in visiting order, and the number of nodes that it visited, if it ended early;
+            else None.
         extenders: the extenders' results; None if there are no extenders or the cycle did not reach them.
         preemption: the result of preemption, if it ran.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
         pre_filters: the result of each PreFilter plugin that ran.
-        pre_scores: SKIP or SUCCESS for each PreScore plugin. Both are empty if unknown.
+        pre_scores: SKIP or SUCCESS for each PreScore plugin. `pre_filters` and `pre_scores` are empty if unknown.
     """
 
     keyframe: KeyframeValues
@@ -144,22 +145,24 @@ class Decision:
         filters: names of the filter plugins, then of extenders (see `extenders`).
         scorers: names of the score plugins, then of extenders.
         weights: the weights of the scorers.
-        codes: uint16[filters, rows], packed verdicts; 0 passes.
-        allowed: bool[rows], nodes that PreFilter left to the filters.
-        examined: bool[rows], nodes that filters evaluated before enough feasible nodes were found.
+        codes: uint16[filters, rows], packed verdicts; 0 if the node passes.
+        allowed: bool[rows], nodes that PreFilter did not exclude.
+        examined: bool[rows], nodes on which filters ran; a search skips the rest once it has found enough feasible
+            nodes.
         raw: int64[scorers, rows], scores before NormalizeScore; undefined if not `feasible`.
         normalized: int64[scorers, rows], the scores after normalisation; undefined if not `feasible`.
-        feasible: bool[rows].
+        feasible: bool[rows], nodes that fit the pod.
         total: int64[rows], -1 if not feasible.
         ties: names of the tie set, in row order.
         pre_filter: the rejection by PreFilter, or None.
         absent: the status of nodes that PreFilter excluded, or None.
         statuses: the statuses of the verdicts, by (filter, verdict).
-        overrides: rows that are infeasible because of the pods nominated to them, with (filter, verdict).
-        extenders: the result of each extender. Extenders are the last of `filters`, and those that scored the last of `scorers`.
-            The codes are 0 for nodes that were not sent to the extender; rows are those of `names`.
+        overrides: rows that are infeasible because of the pods nominated to them, each with its (filter, verdict).
+        extenders: the result of each extender. Extenders are the last of `filters`, and those that scored the last of
+            `scorers`. The codes are 0 for nodes that were not sent to the extender; rows are those of `names`.
         preemption: the result of preemption, or None.
-        check_all: whether all filters ran on a node even if one rejected it, as with `alwaysCheckAllPredicates` in a Policy.
+        check_all: whether all filters ran on a node even if one rejected it, as with `alwaysCheckAllPredicates` in a
+            Policy.
         pre_filters: the results of PreFilter plugins.
         pre_scores: the status of each PreScore plugin.
     """
@@ -191,7 +194,7 @@ class Decision:
         return decision_html(self)
 
     def was_asked(self, number: int, row: int) -> bool:
-        """Return whether a filter ran on a node: plugins run on all nodes, extenders only on the nodes that are left."""
+        """Return whether filter `number` ran on a node: plugins run on all nodes, extenders on those that remain."""
         first = len(self.filters) - len(self.extenders)
         return number < first or row in self.extenders[number - first].asked
 
@@ -201,7 +204,7 @@ class Decision:
         return self.normalized * np.array(self.weights, dtype=np.int64).reshape(-1, 1)
 
     def first_failure(self, row: int) -> Status | None:
-        """Return the status with which a node was rejected, or None: the status of PreFilter or of its first failing filter."""
+        """Return the status that rejected a node: of PreFilter, or of its first failing filter; None if feasible."""
         if self.pre_filter is not None:
             return self.pre_filter
         if not self.examined[row] and self.allowed[row]:
@@ -224,7 +227,7 @@ class Decision:
         return next((plugin for plugin, names in narrowed if name not in names), "")
 
     def failures(self, row: int) -> tuple[Status, ...]:
-        """Return the statuses with which a node was rejected: the first failure or, with `check_all`, one for each failing filter.
+        """Return the statuses that rejected a node: of the first failing filter or, with `check_all`, of each.
 
         If nominated pods make a node infeasible, only the first failure is known.
         """
@@ -299,7 +302,7 @@ def rebuild(record: Record, frame: Frame) -> Decision:
 
 @lru_cache(maxsize=16)
 def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], Index | slice, Mapping[int, int]]:
-    """Return the names of existing nodes, their rows, and by row its position among them.
+    """Return the names of existing nodes, their rows, and the position of each row among them, by row.
 
     Results are cached, because many decisions share the same nodes.
     """
@@ -310,9 +313,10 @@ def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], In
 
 
 def with_extenders(decision: Decision, extenders: Sequence[ExtenderResult], floor: int) -> Decision:
-    """Return a decision with the extenders' results after the plugins'; rows are those of the decision.
+    """Return the decision with the results of the extenders appended to those of the plugins.
 
-    `floor`: the score of each node if no plugin scores; 0 with extenders.
+    Row numbers in `extenders` are those of the decision. `floor`: the points of each node in `decision.total` if no
+    plugin scores; extenders replace them.
     """
     codes, statuses = list(decision.codes), dict(decision.statuses)
     for number, result in enumerate(extenders, start=len(decision.filters)):
@@ -360,11 +364,11 @@ def _statuses(
 
 
 def decision_html(decision: Decision) -> str:
-    """Return a decision as its matrix: a row for each node, with the rejection or the weighted score of every plugin."""
+    """Return the decision as an HTML table with a row per node: its rejection, or its weighted score per plugin."""
     record = decision.record
     outcome = f"{record.pod} → {record.node}" if record.node else f"{record.pod} is pending: {record.message}"
     weighted, rows = decision.weighted, []
-    # The chosen node and the best ones come first, then those that were rejected.
+    # Nodes with the highest totals come first, rejected ones last.
     order = sorted(range(len(decision.names)), key=lambda row: (-int(decision.total[row]), row))
     for row in order:
         status = decision.first_failure(row)

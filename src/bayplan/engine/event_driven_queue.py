@@ -1,19 +1,21 @@
-"""The scheduling queue of simulations: time alone never brings back a rejected pod, because it cannot help.
+"""The scheduling queue of simulations: a rejected pod is retried after an event that may help, not by time alone.
 
-Upstream retries every unschedulable pod after five minutes, in case an event was missed. A simulation misses none: plugins
-register the events that may help a pod they rejected, the queue sees every event, and a pod that no event woke would fail for
-the same reasons again. Over months of virtual time with waiting pods, such attempts would take nearly all of the time.
+Upstream retries every unschedulable pod after five minutes, in case an event was missed. A simulation misses none:
+plugins register the events that may help a pod they rejected, the queue sees every event, and a pod that no event woke
+would fail for the same reasons again. Over months of virtual time with waiting pods, such attempts would take nearly
+all of the time.
 
-So the queue counts them without making them: when a pod finally leaves the unschedulable pods, its number of attempts, its
-backoff and the time of its last failure (the order among pods of equal priority) are what they would be after those attempts.
-Time still brings back two kinds of pods: those that no plugin rejected, and those rejected by a plugin that registers no events.
-When the last node has gone it brings back every pod, because an attempt then ends with an error, which requeues pods in another
-way.
+So the queue counts these attempts without running them: when a pod finally leaves the unschedulable pods, its number of
+attempts, its backoff and the time of its last failure (the order among pods of equal priority) are what they would be
+after those attempts. Time still brings back two kinds of pods: those that no plugin rejected, and those rejected by a
+plugin that registers no events. When the last node is gone, time brings back every pod, because an attempt then ends
+with an error, which requeues pods differently.
 
-Events are handled in the same spirit. Most that wake a pod don't help it: they free too little room, or room on the wrong node.
-With a retry predictor (`bayplan.engine.retry_predictor`), an event wakes a plan group of similar pods by sending one of them ahead,
-and only if the plan has found a node for it. The others follow one by one while there is room, then fail together.
-The order in which pods get nodes is that of upstream's queue, where all would be woken and all but the first fail.
+Most events that wake a pod don't help it, either: they free too little room, or room on the wrong node. With a retry
+predictor (`bayplan.engine.retry_predictor`), an event that wakes a plan group of similar pods retries only one of them,
+the head, and only if the plan finds a node for it. The others follow one by one while there is room, then fail
+together. Pods get nodes in the same order as with upstream's queue, where the event would wake all of them and all but
+the first would fail.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ class EventDrivenQueue(SchedulingQueue):
     """A scheduling queue that relies on queueing hints. Arguments as for `SchedulingQueue`.
 
     Attributes:
-        timed_retries: whether time brings back all pods, as upstream; a simulation sets it when no events but timers are
-            left, so that every waiting pod is tried on the final state of the cluster.
+        timed_retries: whether pods also return to the queue after some time, as upstream; a simulation sets it when
+            only timers are left, so that every waiting pod is tried on the final state of the cluster.
         retry_predictor: predicts whether a waiting pod can be scheduled; None to try every woken pod.
     """
 
@@ -68,7 +70,7 @@ class EventDrivenQueue(SchedulingQueue):
         self.retry_predictor: RetryPredictor | None = None
         self._listening = {profile: frozenset(plugin for _, plugin, _ in table) for profile, table in hints.items()}
         self._waiting = self._unschedulable = UnschedulablePodsByPlan(self._plan_of)
-        # Plan groups are ordered by age, and a head is tried at the instant when it is woken.
+        # Plan groups need both: members are ordered by age, and a head is tried at the instant at which it is woken.
         self._groups_by_plan = sort_key is priority_sort and options.pop_from_backoff
         self._woken: dict[PlanGroup, None] = {}
         self._plan_group_of_head: dict[QueuedPod, PlanGroup] = {}
@@ -77,12 +79,15 @@ class EventDrivenQueue(SchedulingQueue):
     # Plan groups.
 
     def _plan_of(self, queued: QueuedPod) -> Plan | None:
-        """Return the plan of a pod that may join a plan group: only events bring it back, and its backoff is at the maximum."""
+        """Return the plan of a pod that may join a plan group, or None.
+
+        It may join if only events bring it back, and its backoff is at the maximum.
+        """
         options, count = self.options, queued.unschedulable_count
         if (
             self.retry_predictor is None
             or not self._groups_by_plan
-            # Its own nomination does not count for itself but for all other pods, so no other pod has the same feasible nodes.
+            # A pod's nomination counts for all pods except itself, so no other pod has the same feasible nodes.
             or self.nominator.node_by_uid.get(queued.uid)
             or queued.gating_plugin
             or queued.pending_plugins
@@ -106,7 +111,7 @@ class EventDrivenQueue(SchedulingQueue):
         return super()._movers(match, old, new, now_ns, pre_check)
 
     def _resolve_woken(self) -> None:
-        """Send the heads of the plan groups that events have woken since the last pop.
+        """Retry the head of each plan group that events have woken since the last pop.
 
         This waits for the next pop, because another event at the same instant may help if the first did not.
         """
@@ -115,7 +120,10 @@ class EventDrivenQueue(SchedulingQueue):
             self._send_next_head(plan_group)
 
     def _send_next_head(self, plan_group: PlanGroup) -> None:
-        """Take out the next member to try on behalf of all, or fail all members if none would fit."""
+        """Requeue the next member as the head, which is tried for all members.
+
+        Fail all if the plan has no node for them.
+        """
         assert self.retry_predictor is not None
         plan_group.head = None
         if not len(plan_group):
@@ -130,7 +138,7 @@ class EventDrivenQueue(SchedulingQueue):
         self._requeue(head, AFTER_BACKOFF, now_ns, plan_group.label)
 
     def pop(self) -> QueuedPod | None:
-        """Pop the next pod, which is then in flight; None if upstream would block."""
+        """Pop the next pod, which is then in flight. Return None if no pod is ready (upstream's Pop would block)."""
         tried, self._tried_head = self._tried_head, None
         if tried is None and not self._records:
             # A simulation calls this at every instant, and usually no pod waits.
@@ -138,7 +146,7 @@ class EventDrivenQueue(SchedulingQueue):
         if tried is not None and tried[0].head is tried[1]:
             plan_group, head = tried
             if head.tier == NOWHERE:
-                # It has a node or waits for a permit: there may be room for the next one.
+                # The head got a node or waits at Permit, so the next member is tried.
                 self._send_next_head(plan_group)
             else:
                 self._scatter(plan_group)
@@ -156,7 +164,7 @@ class EventDrivenQueue(SchedulingQueue):
             self._fail_with(plan_group, queued)
 
     def _fail_with(self, plan_group: PlanGroup, head: QueuedPod) -> None:
-        """Fail all members as their head failed, or try them one by one if the head failed for another reason."""
+        """Fail all members like their head, or retry each of them if the head failed for another reason."""
         plan_group.head = None
         if self._waiting.plan_group_of.get(head) is plan_group:
             plan_group.fail_all(head.timestamp_ns, self._retries_since, tried=head)
@@ -164,7 +172,7 @@ class EventDrivenQueue(SchedulingQueue):
             self._scatter(plan_group)
 
     def _scatter(self, plan_group: PlanGroup) -> None:
-        """Try every member."""
+        """Requeue all members as separate pods."""
         plan_group.head = None
         for queued in [*plan_group]:
             self._unschedulable.remove(queued)
@@ -181,7 +189,7 @@ class EventDrivenQueue(SchedulingQueue):
     # Time.
 
     def flush_unschedulable(self, now_ns: int) -> int:
-        """Move the pods that have been unschedulable for too long and that no event can be relied on to wake."""
+        """Move the overdue pods that no event is certain to wake; return the number of pods moved."""
         before_ns = now_ns - self.options.max_in_unschedulable_ns
         overdue = [queued for queued in self._timed() if self._last_failure_ns(queued, now_ns) < before_ns]
         return self._retry(overdue, now_ns)
@@ -204,13 +212,13 @@ class EventDrivenQueue(SchedulingQueue):
 
     @property
     def has_timers(self) -> bool:
-        """Return whether any waiting pod comes back by time."""
+        """Return whether time will bring back any waiting pod."""
         return bool(len(self._backoff)) or next(self._timed(), None) is not None
 
     def catch_up(self, now_ns: int) -> None:
-        """Count the timed attempts before now that the host skipped because nothing had changed.
+        """Count the timed retries before now that the host skipped because nothing had changed.
 
-        These are the attempts of pods that an error sent back, and of pods that only time brings back.
+        These are retries of pods whose attempt ended with an error, and of pods that only time brings back.
         """
         for queued in [*self._backoff.failed]:
             self._catch_up_failed(queued, now_ns)
@@ -227,7 +235,7 @@ class EventDrivenQueue(SchedulingQueue):
         while tick_ns < now_ns:
             period_ns = tick_ns - queued.timestamp_ns
             longest = self.options.initial_backoff_ns << queued.error_count >= 4 * self.options.max_backoff_ns
-            # Once the backoff has reached its maximum, failures are equally far apart.
+            # Once the backoff is at its maximum, failures come at equal intervals.
             more = (now_ns - 1 - tick_ns) // period_ns if longest else 0
             queued.attempts += 1 + more
             queued.error_count += 1 + more
@@ -238,7 +246,7 @@ class EventDrivenQueue(SchedulingQueue):
         self._backoff.push(queued)
 
     def _end_of_backoff(self, queued: QueuedPod) -> int:
-        """Return when the timer finds that the backoff of a pod is over."""
+        """Return the first tick of the timer after the end of a pod's backoff."""
         options = self.options
         self._backoff.is_backing_off(queued, queued.timestamp_ns)
         expiry_ns, start_ns = queued.backoff_expiry_ns or 0, options.start_ns
@@ -252,7 +260,10 @@ class EventDrivenQueue(SchedulingQueue):
         return self._move(movers, UNSCHEDULABLE_TIMEOUT, None, None, now_ns) if movers else 0
 
     def _timed(self) -> Iterator[QueuedPod]:
-        """Yield the pods that time brings back; all pods if they would now fail differently."""
+        """Yield the pods that time brings back.
+
+        These are all pods with `timed_retries` or without nodes, else the pods that no event is certain to wake.
+        """
         everybody = self.timed_retries or (self.retry_predictor is not None and self.retry_predictor.has_no_nodes)
         for group in self._unschedulable.groups:
             if group.members and not group.gating_plugin and (everybody or not self._is_trusted(group.rejection)):
@@ -266,14 +277,14 @@ class EventDrivenQueue(SchedulingQueue):
         rejecting = unschedulable | pending
         return bool(rejecting) and rejecting <= self._listening.get(profile, frozenset())
 
-    # Attempts that are counted, but not made.
+    # Attempts that are counted but not run.
 
     def _last_failure_ns(self, queued: QueuedPod, now_ns: int) -> int:
         """Return the time of a waiting pod's last failure before now, including counted attempts."""
         return self._retries(queued, now_ns)[1]
 
     def _retries(self, queued: QueuedPod, now_ns: int) -> tuple[int, int]:
-        """Return the number of timed attempts that a waiting pod would have failed since its last one, and the last time."""
+        """Return the number of timed retries since a waiting pod's last failure, and the time of the last one."""
         plan_group = self._waiting.plan_group_of.get(queued)
         failed_ns = queued.timestamp_ns if plan_group is None else plan_group.failure_ns(queued)
         if queued.gating_plugin or not self._is_trusted(queued.rejection):
@@ -293,7 +304,7 @@ class EventDrivenQueue(SchedulingQueue):
         return first_on_grid(max(earliest_ns, start_ns), start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS)
 
     def _catch_up(self, queued: QueuedPod, now_ns: int) -> None:
-        """Count the attempts that a waiting pod would have made by now."""
+        """Add to a waiting pod's counts the timed retries that it would have failed by now."""
         queued.count_failures(*self._retries(queued, now_ns))
 
     def _requeue(self, queued: QueuedPod, strategy: Strategy, now_ns: int, label: str) -> None:

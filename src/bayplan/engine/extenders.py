@@ -1,6 +1,7 @@
 """Extenders in a scheduling cycle: filtering the feasible nodes, scoring the remaining ones, binding.
 
-Functions are in execution order; `bayplan.engine.cycle` calls them. None of them runs if no extender is configured.
+Functions are in execution order; `bayplan.engine.cycle` calls those that filter and score,
+`bayplan.engine.binding_cycle` the one that binds. None of them runs if no extender is configured.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class ExtenderResult(msgspec.Struct):
         refused: rows that it rejected, with the status (empty if it left a node out without a reason).
         unknown: names in its rejections that are not nodes of the cluster.
         scores: its scores by row, unscaled; None if it was not called, or failed.
-        filter_error, prioritize_error: why the call failed, or "". ignored: whether the cycle continued despite a filter error.
+        filter_error, prioritize_error: why the call failed, or "".
+        ignored: whether the cycle continued despite a filter error.
     """
 
     name: str
@@ -47,7 +49,7 @@ class ExtenderResult(msgspec.Struct):
     ignored: bool = False
 
     def moved(self, place: Mapping[int, int]) -> ExtenderResult:
-        """Return a copy with new row numbers, without rows that have no new number."""
+        """Return a copy with new row numbers, without the rows that have none. `place` maps old numbers to new ones."""
         return replace(
             self,
             asked=tuple(place[row] for row in self.asked if row in place),
@@ -91,20 +93,20 @@ class ExtendedCycle:
         return self._results[number]
 
     def statuses_by_row(self, row_of: Mapping[str, int]) -> dict[int, Status]:
-        """Return the statuses of existing nodes."""
+        """Return the statuses of rejected nodes that exist, by row."""
         return {row_of[name]: status for name, status in self.statuses.items() if name in row_of}
 
     def statuses_of_others(self, row_of: Mapping[str, int]) -> tuple[Status, ...]:
-        """Return the statuses of names that are not nodes; they still count in messages."""
+        """Return the statuses of rejected names that are not nodes of the cluster; they still count in messages."""
         return tuple(status for name, status in self.statuses.items() if name not in row_of)
 
 
 def find_nodes_that_pass_extenders(
     extenders: Sequence[Extender], cycle: ExtendedCycle, pod: Pod, nodes: NodeTable, rows: Index
 ) -> Index | Status:
-    """Call the extenders in order, each with the rows (intp) that the previous one left; return the remaining rows or an Error.
+    """Call the extenders in order, each with the rows (intp) that the previous one left.
 
-    A failure of an ignorable extender counts as if it had rejected no node.
+    Return the remaining rows, or an Error. If an ignorable extender fails, it counts as having rejected no node.
     """
     for number, extender in enumerate(extenders):
         if not len(rows):
@@ -135,7 +137,7 @@ def _reject_unknown_nodes(found: Filtered, extender: Extender, row_of: Mapping[s
 
 
 def _remaining_rows(found: Filtered, cycle: ExtendedCycle, result: ExtenderResult, row_of: Mapping[str, int]) -> Index:
-    """Record why an extender rejected nodes; return the remaining rows, in its order."""
+    """Record why an extender rejected nodes; return the remaining rows, in the extender's order."""
     statuses = {name: _refusal(Code.UNSCHEDULABLE, text, result.name) for name, text in found.failed.items()}
     for name, text in found.unresolvable.items():
         statuses[name] = _refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, text, result.name)
@@ -158,7 +160,7 @@ def _refusal(code: Code, text: str, name: str) -> Status:
 def add_extender_scores(
     extenders: Sequence[Extender], cycle: ExtendedCycle, pod: Pod, state: ClusterState, rows: Index, totals: Ints
 ) -> tuple[int, Ties]:
-    """Call the extenders to score nodes (rows, intp); return the highest total including their scores, and the rows with it.
+    """Call the extenders to score nodes; return the highest total including their scores, and the rows with it.
 
     An extender that fails gives no scores; the cycle continues.
 
@@ -167,7 +169,7 @@ def add_extender_scores(
         cycle: receives their results.
         pod: the pod.
         state: the cluster.
-        rows: the feasible rows.
+        rows: intp, the feasible rows.
         totals: int64, one per row of `rows`: the plugins' scores.
     """
     nodes = state.nodes
@@ -186,7 +188,7 @@ def add_extender_scores(
         index = np.array([place for place, _ in known], dtype=np.intp)
         scores: Ints = np.zeros(len(rows), dtype=np.int64)
         with np.errstate(over="ignore"):
-            # A host that is listed twice gets both scores; sums wrap, as Go's do.
+            # A node that is listed twice gets both scores; sums wrap around, as in Go.
             np.add.at(scores, index, np.array([score for _, score in known], dtype=np.int64))
             worths += scores * wrap_int64(extender.weight * extender.scale)
         given = np.unique(index)
@@ -196,7 +198,10 @@ def add_extender_scores(
 
 
 def bind_by_extenders(extenders: Sequence[Extender], pod: Pod, node_name: str) -> tuple[str, Status]:
-    """Bind a pod through the first extender that binds such pods; return the extender's name ("" if none does) and the status."""
+    """Bind a pod through the first extender that binds such pods; return the extender's name and the status.
+
+    The name is `""` if no extender binds such pods.
+    """
     for extender in extenders:
         if not extender.is_binder or not extender.is_interested(pod):
             continue

@@ -1,6 +1,7 @@
-"""Handling of a failed attempt: the pod is requeued and gets its event, condition and nomination.
+"""Failed attempts: requeue the pod, and return the actions for its event, condition and nomination.
 
-This is upstream's handleSchedulingFailure, and how preemption affects other pods once a node and victims are chosen.
+Implements upstream's handleSchedulingFailure, and the effects of a preemption on other pods once its node and victims
+are chosen.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MAX_EVENT_NOTE = 1024
 
 
 class FailureHandler:
-    """Requeues the failed pods of a scheduler, and returns the writes about them for the host."""
+    """Requeues pods whose attempt failed, and returns the actions for the host."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -36,15 +37,18 @@ class FailureHandler:
         now_ns: int,
         pending: Sequence[str] = (),
     ) -> list[Action]:
-        """End an attempt that failed.
+        """Requeue the pod of a failed attempt, and return the actions for the host.
 
         Args:
             queued: the popped record.
-            failure: code and message; a rejection makes the condition's reason Unschedulable, else it is SchedulerError.
-            rejecting: plugins whose events bring the pod back; empty if an error ended the attempt.
-            found: the result of PostFilter: a node to nominate, "" to clear the nomination; None leaves it unchanged.
+            failure: code and message; a rejection makes the condition's reason Unschedulable, else it is
+                SchedulerError.
+            rejecting: the plugins that rejected the pod, whose events may bring it back; empty if an error ended the
+                attempt.
+            found: the result of PostFilter: names the node to nominate, or "" to clear the nomination; None leaves it
+                unchanged.
             now_ns: the time.
-            pending: the plugins among `rejecting` that make the pod wait for an event.
+            pending: the plugins among `rejecting` that returned Pending; their events skip the backoff.
         """
         scheduler = self._scheduler
         nominated_node_name = found.nominated_node_name if found is not None else None
@@ -75,7 +79,7 @@ class FailureHandler:
         return actions
 
     def _actuate_preemption(self, preemptor: Pod, found: PostFilterResult, now_ns: int) -> list[Action]:
-        """Make room: clear nominations of lower priority and evict victims. Victims that wait for a permit are rejected instead."""
+        """Clear nominations of lower priority and evict victims. Victims that wait at Permit are rejected instead."""
         scheduler = self._scheduler
         node_name = found.nominated_node_name or ""
         actions: list[Action] = []

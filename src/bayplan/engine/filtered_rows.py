@@ -12,7 +12,7 @@ from bayplan.state.arrays import Bools, Ints
 from bayplan.state.cluster_state import ClusterState
 
 PASSES = -1
-"""Stands for the first failure of a row that passes all filters."""
+"""Value of a first failure that means: the row passes all filters."""
 
 
 class FilteredRows:
@@ -20,17 +20,17 @@ class FilteredRows:
 
     Args:
         state: the cluster.
-        shared: provides the results.
+        shared: the cache of results that plans share.
 
     Attributes:
         rules: the filters to run.
-        results: theirs.
-        feasible: bool[capacity].
-        flags: the same as uint8.
+        results: the results of these filters, in order.
+        feasible: bool[capacity], the rows that pass all filters.
+        flags: `feasible` as uint8.
         count: number of feasible rows.
         has_errors: whether some verdict may be an Error.
-        combined: changes when all rows are combined again.
-        flips: changes when a row becomes feasible or infeasible.
+        combined: how many times all rows were combined; a reader must start over when it changes.
+        flips: how many times a single row became feasible or infeasible.
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults) -> None:
@@ -47,7 +47,7 @@ class FilteredRows:
         self._node_position = self._capacity = -1
         self._node_names: frozenset[str] | None = None
         self._examined: Any = None
-        # The filters with a failing row; set while single rows are combined.
+        # The filters that fail on some row; valid only while single rows are combined.
         self._failing: list[FilterResult] = []
 
     @property
@@ -56,7 +56,10 @@ class FilteredRows:
         return self.rules.results
 
     def refresh(self, node_names: frozenset[str] | None) -> None:
-        """Run the filters on changed rows, and combine the verdicts. `node_names`: the nodes left by PreFilter; None for all."""
+        """Run the filters on the changed rows, and combine the verdicts.
+
+        `node_names`: the nodes that PreFilter left; None for all.
+        """
         whole = self.rules.refresh(self._state, None)
         columns = self._columns
         if node_names is not self._node_names:
@@ -126,7 +129,7 @@ class FilteredRows:
         return named
 
     def first_failures(self) -> Ints:
-        """Return int64[capacity], the first filter that fails on each row, as ``number << 16 | verdict``; or `PASSES`."""
+        """Return int64[capacity]: for each row, its first failing filter as `number << 16 | verdict`, or `PASSES`."""
         columns = self._columns
         found: Ints = np.full(columns.capacity, PASSES, dtype=np.int64)
         failures: Any = found
@@ -141,7 +144,7 @@ class FilteredRows:
         return found
 
     def first_failure_at(self, row: int) -> int:
-        """Return the same for one row."""
+        """Return the value of `first_failures` for one row."""
         for number in range(len(self.rules.results)):
             result: FilterResult = self.rules.results[number]
             if result.codes[row]:

@@ -6,7 +6,7 @@ from bayplan.engine.what_if cimport ChangedRows
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.what_if cimport Trial
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int64_t _PASSES
 
 cdef class FirstFailures:

@@ -1,8 +1,8 @@
 """The first filter that fails on each row, with nominated pods counted, and the number of rows of each failure.
 
-Waiting preemptors can leave thousands of nominations. Every cycle of a pod that fits nowhere needs the failures of all rows,
-but between two cycles only a few rows change. (PreemptionBasic, 1,000 preemptors on 5,000 nodes: 2,640 to 2,740 preemptors/s
-when values are updated row by row, 240 to 320 when all rows are evaluated again.)
+Waiting preemptors can leave thousands of nominations. Every cycle of a pod that fits nowhere needs the failures of all
+rows, but between two cycles only a few rows change. (PreemptionBasic, 1,000 preemptors on 5,000 nodes: 2,640 to 2,740
+preemptors/s when values are updated row by row, 240 to 320 when all rows are evaluated again.)
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class FirstFailures:
         values: int64[capacity]; `PASSES` on rows that pass, and on those excluded from the filters.
         feasible: bool[capacity], the rows that pass.
         examined: bool[capacity], the rows that filters run on.
-        counts: number of rows per value, without `PASSES`.
-        overrides: values that differ from the verdicts without nominated pods, by row.
-        shut: the rows among these that are feasible without nominated pods, as keys.
+        counts: number of rows per value, excluding `PASSES`.
+        overrides: by row, the values that nominated pods change.
+        shut: the rows in `overrides` that would be feasible without nominated pods; the values are unused.
         evaluated_rows: the number of rows evaluated one by one.
         full_passes: number of times that all rows were evaluated.
     """
@@ -67,7 +67,7 @@ class FirstFailures:
             for row in rows:
                 self._evaluate(row, nominated)
         except BaseException:
-            # Results for other rows are lost.
+            # The remaining rows were not evaluated: evaluate all rows the next time.
             self._changed_rows.forget()
             raise
         finally:

@@ -1,7 +1,7 @@
-"""Full evaluation of scores without caching: the reference for cached results, and the path for uncached ones.
+"""Scores computed without caches: the reference for cached scores, and the path for scores that are not cached.
 
-Scores are not cached if the feasible nodes differ from the plan's (because of nominated pods or extenders), nor for a single
-feasible node, which upstream does not score.
+Scores are not cached if the feasible nodes differ from the plan's (because of nominated pods or extenders), nor for a
+single feasible node, which upstream does not score.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ScoreTable:
 
     Attributes:
         scores: the scores by plugin, in order, without skipped plugins.
-        total: int64[rows], -1 if not feasible.
+        total: int64[rows], the weighted sums; -1 if not feasible.
         skipped: plugins whose PreScore returned Skip.
         failure: the Error that ended scoring, or None.
     """

@@ -1,4 +1,4 @@
-"""Pods in the order of a key, with removal in constant time: the active queue and the backoff queues.
+"""A heap of pods with removal in constant time, for the active queue and the backoff queues.
 
 Removal leaves the entry in place; an entry counts only while its pod is in the queue with the same key object.
 """
@@ -15,7 +15,7 @@ Entry: TypeAlias = tuple[SortKey, int, QueuedPod]
 
 
 class PodHeap:
-    """Pods ordered by (key, sequence). A pod is in it at most once.
+    """A heap of pods, ordered by (key, sequence). It contains a pod at most once.
 
     Args:
         tier: the bit of `QueuedPod.tier` that marks pods in this heap.
@@ -30,7 +30,7 @@ class PodHeap:
         return self._live
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        """Yield the pods in the order in which they would be popped. Sorts: for inspection only."""
+        """Yield the pods in the order in which `pop` returns them. Sorts all pods: use it for inspection only."""
         for entry in sorted(self._live_entries()):
             yield entry[2]
 
@@ -52,7 +52,7 @@ class PodHeap:
         return queued
 
     def peek(self) -> QueuedPod | None:
-        """Return the first pod without removing it."""
+        """Return the first pod without removing it; None if there is none."""
         if not self._live:
             return None
         while True:

@@ -26,12 +26,13 @@ SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strate
 
 
 class Interest(NamedTuple):
-    """The hints that an event runs for pods with one rejection. A plugin without a hint function makes the answer certain.
+    """The hints that an event runs for pods with one rejection.
 
     Attributes:
-        pending: hints of plugins for which the pod is pending.
-        others: the hints of the other plugins that rejected the pod.
-        at_least: the minimum strategy, regardless of the hints.
+        pending: hints of the plugins that returned Pending for the pod.
+        others: hints of the other plugins that rejected the pod.
+        at_least: the minimum strategy, whatever the hints return: a plugin that registers an event without a hint
+            function always wakes the pod.
     """
 
     pending: tuple[QueueingHint, ...]
@@ -39,7 +40,7 @@ class Interest(NamedTuple):
     at_least: Strategy
 
     def evaluate(self, pod: Pod, old: object | None, new: object | None) -> Strategy:
-        """Return the strategy for a pod."""
+        """Run the hints for a pod, and return the effect of the event on it. `old` and `new`: the changed object."""
         if self.at_least is IMMEDIATELY:
             return IMMEDIATELY
         for hint in self.pending:
@@ -62,8 +63,9 @@ class EventMatch:
     Attributes:
         event: the event.
         of_interest: whether any plugin of any profile registered the event; always True for a wildcard.
-        wildcard: whether it concerns all pods.
-        gating_plugins: the gates of any profile that registered the event; a gated pod is considered only if its own gate did.
+        wildcard: whether the event concerns all pods.
+        gating_plugins: the plugins of any profile that registered the event; a gated pod is considered only if its gate
+            is one of them.
     """
 
     __slots__ = ("_hints", "_interests", "event", "gating_plugins", "of_interest", "wildcard")
@@ -83,7 +85,7 @@ class EventMatch:
     def interest(self, rejection: Rejection) -> Interest | None:
         """Return the hints to run for pods with this rejection; None if the event has no effect on them.
 
-        A wildcard may concern only one pod, which this ignores: see `strategy`.
+        Ignores that a wildcard may concern only one pod; `strategy` checks that.
         """
         try:
             return self._interests[rejection]
@@ -123,7 +125,7 @@ class EventMatch:
 
 
 class HintIndex:
-    """The registrations of all profiles, by event."""
+    """Looks up the registrations of all profiles that match an event, and caches them by event."""
 
     __slots__ = ("_matches", "_table")
 

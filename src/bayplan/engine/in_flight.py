@@ -1,4 +1,4 @@
-"""Pods that were popped and are not done, and the events received since.
+"""Pods in flight (popped, with an attempt that has not ended), and the events received since their pop.
 
 An event received while a pod is being scheduled could have made it schedulable: when the pod comes back rejected, the
 queue runs the hints for all events since its pop. Source: KEP-4247.
@@ -27,8 +27,8 @@ class InFlight:
     def __init__(self) -> None:
         self._pods: dict[str, QueuedPod] = {}
         self._events: list[InFlightEvent] = []
-        # Events are numbered; _base is the number of the first one still held. A pod's popped_at is the number of
-        # the first event after its pop, and _popped[i] counts the pods in flight with popped_at = _base + i.
+        # Events are numbered; _base is the number of the first one that is still stored. A pod's popped_at is the
+        # number of the first event after its pop, and _popped[i] counts the pods in flight with popped_at = _base + i.
         self._base = 0
         self._popped: list[int] = [0]
 

@@ -1,4 +1,7 @@
-"""Keyframes: the results of a plan's plugins on all nodes at one moment, and the changes since. They make up full records."""
+"""Keyframes: the results of a plan's plugins on all nodes at one moment, and the later changes.
+
+Used for full records.
+"""
 
 from __future__ import annotations
 
@@ -56,21 +59,25 @@ def plugin_outputs(plan: Plan, *, scored: bool, table: ScoreTable | None) -> lis
 class Keyframe:
     """The results of one plan's plugins on all nodes at one moment, and the row-by-row changes since.
 
+    A part is a filter or a scorer; parts are numbered, filters first.
+
     Attributes:
         names: node names by row; None in freed rows.
-        order: the rows in the order in which a search visits them. All keyframes between two changes of the nodes share both.
-        examined: bool[rows], nodes that PreFilter left to the filters; None for all.
-        absent: the status of the other nodes, or None.
-        verdicts: the verdicts of each filter part.
-        raw: the raw scores of each score part, in the narrowest integer type; a single element represents equal values.
-        filters: plugin, spec and the params for its reasons, per filter part.
-        scorers: plugin, spec and weight, per score part.
-        floor: the score of a feasible node before any plugin runs: 1 if the profile has no score plugin.
-        moving: parts that placements change through their params, without a log entry.
-        dynamic: the numbers of the parts whose changes are recorded (filters first, then scorers): moving and logged parts.
+        order: the rows in the order in which a search visits them. All keyframes between two changes of the nodes share
+            `names` and `order`.
+        examined: bool[rows], nodes that PreFilter did not exclude; None for all.
+        absent: the status of the nodes that PreFilter excluded, or None.
+        verdicts: per filter, the verdicts, stored like `raw`.
+        raw: per scorer, the raw scores, in the narrowest integer type; a single element if all are equal.
+        filters: per filter, its plugin, its spec, and the params from which it derives its reasons.
+        scorers: per scorer, its plugin, spec and weight.
+        floor: the total of a feasible node before any plugin scores it: 1 if the profile has no score plugin, else 0.
+        moving: the numbers of the parts that placements change through their params, which no change log shows.
+        dynamic: the numbers of the parts whose changes are recorded: those in `moving`, and those that placements
+            change.
         rows: rows that changed later, in order.
         values: for each change, the values of the dynamic parts.
-        texts: the reasons of verdicts by filter, recorded because the params will be gone.
+        texts: per filter, the reasons of its verdicts, recorded before the params from which they derive are replaced.
     """
 
     __slots__ = (
@@ -117,7 +124,10 @@ class Keyframe:
         self.values = array("q")
 
     def take(self, plan: Plan, outputs: Sequence[PluginOutput], *, scored: bool) -> None:
-        """Copy the results of a plan's plugins, filters first. Keeps no reference to the plan, so that its arrays can be freed."""
+        """Copy the results of a plan's plugins, filters first.
+
+        Keeps no reference to the plan, so the plan can be freed.
+        """
         count = len(self.names)
         filters, scorers = outputs[: len(plan.filtered.results)], outputs[len(plan.filtered.results) :]
         self.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
@@ -131,7 +141,7 @@ class Keyframe:
         self.dynamic = [number for number, it in enumerate(outputs) if not it.still or number in self.moving]
 
     def take_changes(self, columns: Sequence[Any], rows: list[int]) -> None:
-        """Record the current values of rows; `columns` holds those of all parts."""
+        """Record the current values of changed rows. `columns`: per part, its values on all rows."""
         values = np.empty((len(rows), len(self.dynamic)), dtype=np.int64)
         for place, number in enumerate(self.dynamic):
             values[:, place] = columns[number][rows]
@@ -139,7 +149,7 @@ class Keyframe:
         self.values.frombytes(values.tobytes())
 
     def changes_of(self, number: int, changes: int) -> Ints | None:
-        """Return the values that a part's rows changed to, for each of the first changes; None if they are not recorded."""
+        """Return a part's new values in the first `changes` changes; None if changes of this part are not recorded."""
         if number not in self.dynamic:
             return None
         width = len(self.dynamic)
@@ -217,26 +227,26 @@ def _narrow(values: Any) -> Any:
 
 
 MIN_SAVING_FACTOR = 2
-"""Differences are recorded if they take at most 1/`MIN_SAVING_FACTOR` of the memory of the keyframe."""
+"""Differences are recorded if they take at most 1/`MIN_SAVING_FACTOR` of the memory of a new keyframe."""
 
 MAX_MISSES = 3
-"""After this many consecutive keyframes that differences could not replace, not every cycle compares any more."""
+"""After this many consecutive keyframes that differences could not replace, only some cycles look for differences."""
 
 MISS_PERIOD = 32
-"""Then one cycle in this many compares again."""
+"""After so many misses, one cycle in this many looks for differences."""
 
 
 class FrameHistory:
-    """The keyframe that later records of one kind extend.
+    """The last keyframe of one kind, and the data with which later results are compared.
 
     Args:
         plan: the plan, just recorded as a keyframe.
         keyframe: the last keyframe.
-        outputs: the results it was made from.
+        outputs: the results from which the keyframe was made.
         misses: the number of consecutive keyframes of the plan that were written because too much had changed.
 
     Attributes:
-        moving: the parts whose changes the next keyframe records, see `Keyframe.moving`.
+        moving: the parts whose changes the next keyframe must record, see `Keyframe.moving`.
     """
 
     __slots__ = ("_node_position", "_params", "_still", "_values", "keyframe", "misses", "moving")
@@ -252,7 +262,10 @@ class FrameHistory:
         self._values: dict[int, Any] | None = None
 
     def record_differences(self, plan: Plan, outputs: list[PluginOutput]) -> bool:
-        """Add the changes to the keyframe; return False, with nothing added, if a new keyframe is needed or smaller."""
+        """Add all changes since the last record to the keyframe; return False, with nothing added, to demand a new one.
+
+        A new keyframe is needed if data changed that a keyframe can't record, and preferable if it is smaller.
+        """
         if not self._fits(plan, outputs):
             return False
         if self.misses >= MAX_MISSES and self.misses % MISS_PERIOD:
@@ -291,7 +304,10 @@ class FrameHistory:
         self.keyframe.take_changes([it.values for it in outputs], rows.tolist())
 
     def _begin(self) -> dict[int, Any]:
-        """Start comparing with the results recorded last."""
+        """Rebuild the last recorded values, to compare later results with them.
+
+        Also record the reasons of their verdicts.
+        """
         keyframe = self.keyframe
         codes, raw = keyframe.values_until(len(keyframe.rows))
         everything = [*codes, *raw]
@@ -343,8 +359,8 @@ class PlanHistory:
     """The recording state of one plan.
 
     Attributes:
-        own: the keyframe to which changes of the plan's own results are added.
-        tables: the keyframe to extend for scores over other nodes.
+        own: the last keyframe of the plan's own results; changes are added to it.
+        tables: the same for cycles whose scores cover other feasible nodes than the plan's (`ScheduleResult.table`).
     """
 
     __slots__ = ("_changes", "_epochs", "_node_position", "own", "tables")

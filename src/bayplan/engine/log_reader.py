@@ -1,4 +1,4 @@
-"""Read rows added to the change logs since the last time, for results that are updated row by row."""
+"""Reader of the change logs: finds the rows added since its last call, for results that are updated row by row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LogReader:
         self.rows: Any = NO_ROWS
 
     def is_current(self) -> bool:
-        """Return whether nothing was added."""
+        """Return whether nothing was added to the logs since the last `take` or `skip`."""
         for number in range(len(self._logs)):
             log: RowLog = self._logs[number]
             if log.end != self._positions[number]:
@@ -36,7 +36,7 @@ class LogReader:
         return True
 
     def skip(self) -> None:
-        """Move to the ends of the logs."""
+        """Skip all entries that were added."""
         for number in range(len(self._logs)):
             log: RowLog = self._logs[number]
             self._positions[number] = log.end
@@ -45,7 +45,8 @@ class LogReader:
         """Find the rows that were added, and move to the ends of the logs.
 
         Returns:
-            The number of rows (see `rows`), or -1 if all rows must be evaluated: some entries were dropped from the logs, there are
+            The number of rows (see `rows`), or -1 if all rows must be evaluated: some entries were dropped from the
+            logs, there are
             `limit` rows or more, or this is the first call.
         """
         missed, reached = 0, True

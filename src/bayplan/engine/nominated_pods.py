@@ -1,4 +1,4 @@
-"""The pods that count as if they ran on the node they are nominated to, by row: the nominator as filters see it.
+"""Nominated pods by row, as filters see them: they count as if they already ran on their nominated node.
 
 Thousands of unchanged nominations cost little: pod records are cached and updated from the nominator's changes.
 """
@@ -39,7 +39,7 @@ class NominatedPods:
 
     @property
     def rows(self) -> Index:
-        """Return the rows that hold such pods (intp, ascending)."""
+        """Return the rows with nominated pods that count (intp, ascending)."""
         return np.array(sorted(row for row in self.infos if self.pods_at(row)), dtype=np.intp)
 
     def pods_at(self, row: int) -> list[PodInfo]:
@@ -64,7 +64,7 @@ class NominatedPodLister:
         pods: the newest versions of pods, by key.
 
     Attributes:
-        log: rows whose nominations changed, up to the last call. If nodes changed, all may have.
+        log: the rows whose nominations changed, up to the last call. It is incomplete when nodes changed.
     """
 
     def __init__(self, state: ClusterState, nominator: Nominator, pods: Mapping[str, Pod]) -> None:
@@ -91,7 +91,7 @@ class NominatedPodLister:
         self._prepared = info
 
     def _follow(self) -> None:
-        """Apply the nominator's changes."""
+        """Apply the changes of the nominator since the last call."""
         state = self._state
         changed = self._nominator.take_changed_nodes()
         if self._node_position != state.node_log.end:
@@ -113,7 +113,7 @@ class NominatedPodLister:
                 self._infos[row] = infos
 
     def _info(self, pod: Pod, key: str, known: PodInfo | None) -> PodInfo:
-        """Return the record of a pod: the known or the prepared one, if it is that of this pod."""
+        """Return the record of a pod; reuse `known` or the prepared record if it counts the same in all columns."""
         if known is None and self._prepared is not None and self._prepared.key == key:
             known = self._prepared
         if known is None or not takes_the_same(known.pod, pod):

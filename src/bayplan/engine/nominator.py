@@ -38,7 +38,7 @@ class Nominator:
         return iter(self._by_node)
 
     def on_node(self, node_name: str) -> Mapping[str, str]:
-        """Return the keys of the pods nominated to a node by their uids, oldest nomination first. Valid until the next change."""
+        """Return the keys of the pods nominated to a node, by uid, oldest nomination first. Valid until a change."""
         return self._by_node.get(node_name, NO_PODS)
 
     def take_changed_nodes(self) -> list[str]:
@@ -49,8 +49,8 @@ class Nominator:
     def add(self, pod: Pod, nominated_node_name: str | None = None) -> None:
         """Nominate a pod, replacing its nomination: to the given node or, if None, to the node in its status, if any.
 
-        A pod that the lister does not know, or knows as assigned, is not nominated. With the name "", which clears a nomination,
-        the pod is stored under the node "", as upstream does: no node has that name.
+        A pod that the lister does not know, or knows as assigned, is not nominated. With the name "", which clears a
+        nomination, the pod is stored under the node `""`, which no node is called, as upstream does.
         """
         self.remove(uid_of(pod))
         node_name = pod.status.nominated_node_name if nominated_node_name is None else nominated_node_name
@@ -68,8 +68,8 @@ class Nominator:
     def update(self, old: Pod, new: Pod) -> None:
         """Replace a pod by its new version; it moves to the end of the list.
 
-        An update whose versions both name no node can arrive late, after the scheduler nominated the pod itself: then
-        the nomination stays.
+        If neither version names a node, the update may have arrived after this scheduler nominated the pod: the
+        nomination stays.
         """
         own = not old.status.nominated_node_name and not new.status.nominated_node_name
         node_name = self.node_by_uid.get(uid_of(old)) if own else None

@@ -38,18 +38,19 @@ class Plan:
         pod: the first pod with this signature.
         state: the cluster.
         shared: the results shared between plans.
-        known: specs by plugin name, from a plan whose pod differs only in data that other plugins compile.
+        known: specs to reuse, by plugin name; the other plugins compile the pod.
 
     Attributes:
         specs: the compiled specs by plugin name.
-        footprint, pod_class, owned_counters, priority: the footprint, pod class, owned counters and priority of the pods, for
-            the cluster that counts them.
+        footprint, pod_class, owned_counters, priority: the data with which the cluster state counts a pod of this plan
+            on a node.
         pre: the outcome of PreFilter in the last cycle.
         pre_filters, pre_scores: the PreFilter and PreScore plugins.
         filtered: the filters, and the rows that pass them.
         totals: the scorers and the total scores.
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
-        signature, signing, signed: the keys for the cache of plans.
+        signature, signing, signed: the key in the cache of plans, the plugins that may sign such pods, and whether one
+            did.
         history, first_failed, dry_run: caches of records, the cycle and preemption for this plan; None until needed.
     """
 
@@ -92,12 +93,12 @@ class Plan:
         self._has_custom_scores = False
 
     def adapt(self, pod: Pod, stale: Collection[str], *, keeps_footprint: bool) -> None:
-        """Change to a pod that differs only in data that some plugins compile, and keep the results of all other plugins.
+        """Reuse this plan for another pod: compile the stale specs again, and keep the results of all other plugins.
 
         Args:
             pod: the new pod.
             stale: the names of the plugins that compile a different spec.
-            keeps_footprint: whether it takes the same of a node.
+            keeps_footprint: whether both pods have the same footprint.
         """
         self.pod = pod
         for plugin in self.profile.compiling:
@@ -131,7 +132,7 @@ class Plan:
         return self.state.footprint(pod, earlier_sums=earlier_sums)
 
     def _is_current(self, result: RuleResult, stale: Collection[str]) -> bool:
-        """Return whether a result is still that of the plan's pod."""
+        """Return whether a result is still valid for the plan's current pod."""
         if result.name not in stale:
             return True
         spec = self.specs[result.name]
@@ -140,7 +141,7 @@ class Plan:
     # PreFilter and Filter.
 
     def run_pre_filter_plugins(self, cycle_state: CycleState) -> PreFilterOutcome:
-        """Run the PreFilter plugins; return the same object until a plugin returns a different result."""
+        """Run the PreFilter plugins; return the outcome, which is the same object until a plugin's result changes."""
         self.pre = self.pre_filters.run(cycle_state)
         return self.pre
 
@@ -173,7 +174,7 @@ class Plan:
         return None if isinstance(result.plugin, PreFilterPlugin) else result.plugin.observe(result.spec, self.state)
 
     def _find_filter_error(self) -> None:
-        """Set `failure` if a filter returned an Error on a row that it reached; upstream ends the cycle with the first one."""
+        """Set `failure` to the Error of the first node, by name, whose first failing filter returned an Error."""
         names = self.state.nodes.names
         failures = self.filtered.first_failures()
         rows = ((failures != PASSES) & (failures & ERROR_BIT != 0) & self.examined()).nonzero()[0]
@@ -220,7 +221,10 @@ class Plan:
                 self._pre_score_seen = None
 
     def _choose_scores(self, outcome: PreScoreOutcome) -> bool:
-        """Select the scorers that PreScore did not skip, and their params. If it failed, set `failure` and return False."""
+        """Select the scorers that PreScore did not skip, with their params.
+
+        On its failure, set `failure` and return False.
+        """
         totals, known = self.totals, self.profile.pre_score_names
         self._pre_score_seen = None
         self.failure = outcome.failure
@@ -265,7 +269,7 @@ class Plan:
     def score_sample(self, sample: Sample) -> tuple[int, BestRows]:
         """Return the highest total among some feasible rows, as if only these were feasible, and the rows that have it.
 
-        Filters must be up to date. -1 and no rows if scoring failed.
+        Filters must be up to date. Returns -1 and no rows if scoring failed.
         """
         self.refresh_scores(sample)
         return (sample if self.failure is None else Sample(NO_ROWS)).best(self.totals.total)

@@ -1,7 +1,8 @@
 """Plans by pod signature, cached within a memory budget.
 
-A signature contains all that plugins may read of a pod: namespace, labels, controlling owner and spec, and the values that
-`sign_pod` adds. Pods of one kind differ only in requests and volumes; their plans share the specs of all other plugins.
+A signature contains all that plugins may read of a pod: namespace, labels, controlling owner and spec, and the values
+that `sign_pod` adds. Pods of one kind differ only in requests and volumes; their plans share the specs of all other
+plugins.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ BYTES_PER_ROW = 48
 """Approximate size per row of a plan and the results that only it needs."""
 
 MAX_PROBATION = 4
-"""Plans of pods that came only once, one of each kind, so that unique pods don't evict templates."""
+"""Number of plans on probation: their signature occurred only once, so they must not evict the plans of templates."""
 
 MAX_REMEMBERED = 8192
-"""Signatures remembered longer than their plans: the plan of one that comes again is cached."""
+"""Number of signatures that outlive their plans. If one of them occurs again, its plan is cached."""
 
 NO_RESOURCES = ResourceRequirements()
 
@@ -43,8 +44,8 @@ class PlanCache:
     Attributes:
         compiled: number of compiled plans.
         shared: the number of them that share specs with a plan of the same kind.
-        adapted: the number of these for which that plan itself was adapted, because no second pod had its signature. All three
-            are for measurements.
+        adapted: the number of these for which that plan itself was adapted, because no second pod had its signature.
+            All three are for measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
@@ -86,12 +87,12 @@ class PlanCache:
         return self._find(signature, profile, pod)
 
     def keep(self, plan: Plan) -> None:
-        """Move a plan from probation to the cache: the caller keeps it, so it must not be adapted to another pod."""
+        """Move a plan from probation to the cache: the caller stores it, so it must not be adapted to another pod."""
         if self._probation.get(plan.signature) is plan:
             self._plans[plan.signature] = self._probation.pop(plan.signature)
 
     def _find(self, signature: bytes, profile: Profile, pod: Pod) -> Plan:
-        """Return a plan that was not found directly: plugins sign more of the pod, or the signature has occurred at most once."""
+        """Return a plan that was not found directly: plugins sign more of the pod, or its signature is rare."""
         signing = tuple([plugin for plugin in profile.signing if plugin.signs(pod.spec)])
         signs, signed = [], False
         for plugin in signing:
@@ -123,7 +124,7 @@ class PlanCache:
         return plan
 
     def _compile(self, profile: Profile, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool) -> Plan:
-        """Create a plan, reusing what the latest plan of the same kind already has."""
+        """Compile a plan that shares specs with the latest plan of the same kind, or adapt that plan to the pod."""
         metadata, spec = pod.metadata, pod.spec
         owners = metadata.owner_references
         controller = _controller_of(owners) if owners else None
@@ -173,9 +174,9 @@ def _kind_of(spec: PodSpec) -> PodSpec:
 def _stale_plugins(
     akin: Plan, pod: Pod, signing: tuple[Plugin[object], ...], signed: bool
 ) -> tuple[frozenset[str], bool]:
-    """Return the names of the plugins that compile a different spec for a pod than for the pod of a plan of the same kind.
+    """Return the plugins whose spec for a pod may differ from that in a plan of the same kind.
 
-    And whether both pods take the same of a node.
+    The second result is whether the footprints of both pods are certainly equal.
     """
     profile, spec, other = akin.profile, pod.spec, akin.pod.spec
     stale, keeps_footprint = frozenset[str](), True

@@ -1,11 +1,12 @@
-"""Waiting pods that are alike, grouped so that the cost of an event depends on the kinds of waiting pods, not their number.
+"""Waiting pods that are alike, so that the cost of an event depends on the number of kinds of pods, not of pods.
 
-Pods of one plan that the same plugins rejected and whose backoff is at its maximum react to every event in the same way: the
-same hints wake them, and if one of them can't be scheduled, none can. A plan group holds such pods. If an event wakes it and its
-plan shows that still nothing fits, all members have failed again without being popped.
+Pods with the same plan, which the same plugins rejected and whose backoff is at its maximum, react to every event in
+the same way: the same hints wake them, and if one of them can't be scheduled, none can. A plan group contains such
+pods. If an event wakes the group, and its plan shows that still no node is feasible, all members have failed again
+without being popped.
 
-Measured with 800 tasks on 40 nodes (`benchmarks.bench_simulation.write_trace`): 4 s for 13,000 decisions, from files to the report.
-Without plan groups each event wakes all waiting pods, and the run had not ended after 100 s.
+Measured with 800 tasks on 40 nodes (`benchmarks.bench_simulation.write_trace`): 4 s for 13,000 decisions, from files to
+the report. Without plan groups, each event wakes all waiting pods, and the run had not ended after 100 s.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod, Rejection
 from bayplan.engine.unschedulable_pods import UnschedulablePods
 
 Retries: TypeAlias = Callable[[int, int], tuple[int, int]]
-"""From the time of a failure and now: how often time alone would have retried a pod since then, and when last."""
+"""Takes the time of a failure and the current time.
+
+Returns how often time alone would have retried a pod in between, and the time of the last retry.
+"""
 
 
 class PlanGroup:
     """Waiting pods with one plan and one rejection.
 
-    Settled members all failed last at `failed_ns` and are ordered by age from then on. Recent ones have failed on their own since.
+    Settled members all failed at `failed_ns` and are ordered by age. Recent members have failed by themselves since.
 
     Attributes:
         plan: the plan of all members.
@@ -33,8 +37,8 @@ class PlanGroup:
         failed_ns: the time when the settled members last failed.
         failures: the number of times that the plan group as a whole has failed.
         settled: the settled members, with the value of `failures` when they settled.
-        recent: the others.
-        head: the member that was taken out to be tried for all; None if there is none.
+        recent: the other members; the values are unused.
+        head: the member that is being tried on behalf of all, or None.
         woken_ns, label: the time when the plan group was woken, and the event that woke it.
     """
 
@@ -86,7 +90,7 @@ class PlanGroup:
         return min(candidates)[2]
 
     def fail_all(self, now_ns: int, retries: Retries, *, tried: QueuedPod | None = None) -> None:
-        """Count a failure of every member except `tried`, which was really tried and whose failure is already counted."""
+        """Count a failure of every member except `tried`, whose failure the queue has already counted."""
         if self.settled:
             self.failures += retries(self.failed_ns, now_ns)[0]
         self.failures += 1
@@ -99,7 +103,7 @@ class PlanGroup:
         self.failed_ns = now_ns
 
     def discard(self, queued: QueuedPod) -> None:
-        """Remove a member and add the plan group's failures to its own."""
+        """Remove a member, and add the failures that the plan group counted for it to the pod's own."""
         joined = self.settled.pop(queued, None)
         if joined is None:
             del self.recent[queued]
@@ -115,7 +119,7 @@ class UnschedulablePodsByPlan(UnschedulablePods):
     """Unschedulable pods, with similar ones grouped by plan and the others by rejection.
 
     Args:
-        plan_of: the function that returns the plan of a pod that may join a plan group, None for one that must not.
+        plan_of: the function that returns the plan of a pod, or None if the pod must not join a plan group.
     """
 
     __slots__ = ("_plan_groups", "_plan_of", "plan_group_of")
@@ -123,7 +127,7 @@ class UnschedulablePodsByPlan(UnschedulablePods):
     def __init__(self, plan_of: Callable[[QueuedPod], Plan | None]) -> None:
         super().__init__()
         self._plan_of = plan_of
-        # Plan groups hold their plans, so that no address is reused while it is a key here.
+        # Keys contain the address of the plan. Plan groups hold their plans, so no address is reused while it is a key.
         self._plan_groups: dict[tuple[int, Rejection], PlanGroup] = {}
         self.plan_group_of: dict[QueuedPod, PlanGroup] = {}
 
@@ -159,7 +163,7 @@ class UnschedulablePodsByPlan(UnschedulablePods):
         queued.tier |= UNSCHEDULABLE
 
     def remove(self, queued: QueuedPod) -> None:
-        """Remove a pod that is present."""
+        """Remove a pod, which must be present."""
         plan_group = self.plan_group_of.pop(queued, None)
         if plan_group is None:
             super().remove(queued)

@@ -3,7 +3,7 @@ cimport cython
 from bayplan.state.columns cimport Columns
 from bayplan.state.row_log cimport RowLog
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int _NODES, _COUNTERS, _CATALOG, _ALWAYS
 
 cdef class PreFilterOutcome:

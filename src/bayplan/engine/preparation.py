@@ -1,4 +1,4 @@
-"""Run the PreFilter and PreScore plugins of a profile for one plan, and only those whose result can have changed."""
+"""Runs the PreFilter and PreScore plugins of a profile for one plan, but only those whose result may have changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SUCCESS, _SKIP = Code.SUCCESS, Code.SKIP
 _UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _NODES, _COUNTERS, _CATALOG = Reads.NODES.value, Reads.COUNTERS.value, Reads.CATALOG.value
 _ALWAYS = (Reads.USAGE | Reads.PORTS | Reads.OBJECTS).value
-"""Data for which nothing cheap shows whether it changed."""
+"""Data whose changes can't be detected cheaply: plugins that read it run in every cycle."""
 
 
 class PreFilterRecord(NamedTuple):
@@ -37,7 +37,15 @@ class PreFilterRecord(NamedTuple):
 
 
 class PreFilterOutcome:
-    """The combined result of a profile's PreFilter plugins (upstream's RunPreFilterPlugins)."""
+    """The combined result of a profile's PreFilter plugins (upstream's RunPreFilterPlugins).
+
+    Attributes:
+        status: the rejection or error that ends the cycle, or None.
+        node_names: the only nodes left; None for all.
+        narrowed_by: the names of the plugins that restricted the nodes, in order.
+        params: the params that each plugin returned, by plugin name.
+        skipped: the names of the plugins that returned Skip.
+    """
 
     def __init__(self) -> None:
         self.status: Status | None = None
@@ -48,7 +56,9 @@ class PreFilterOutcome:
 
 
 class PreparedPlugins:
-    """The plugins of one extension point with their last results for one plan's specs: the base of `PreFilters` and `PreScores`.
+    """The plugins of one extension point, with their last results for one plan's specs.
+
+    The base of `PreFilters` and `PreScores`.
 
     Args:
         plugins: the plugins, in order.
@@ -65,7 +75,8 @@ class PreparedPlugins:
         self._catalog = state.catalog
         self._plugins = [(plugin, specs[plugin.name]) for plugin in plugins]
         self._answers: list[Any] = [None] * len(self._plugins)
-        # The numbers of the plugins with a new spec; and for each plugin, what it reads except descriptions of nodes.
+        # `_stale`: the numbers of the plugins with a new spec. `_reads`: for each plugin, the data that it reads,
+        # except NODES.
         self._stale: list[int] = []
         self._reads = [self._reads_of(plugin, spec) for plugin, spec in self._plugins]
         self._sum_reads()
@@ -91,7 +102,7 @@ class PreparedPlugins:
             self._all_reads |= reads
 
     def _changes(self) -> int:
-        """Return the data that changed since the last call, as bits of `Reads`; NODES means that all plugins run again."""
+        """Return which data has changed since the last call, as bits of `Reads`; with NODES, all plugins run again."""
         changes = _ALWAYS
         if self._node_log.end != self._node_position:
             self._node_position = self._node_log.end
@@ -123,7 +134,7 @@ class PreFilters(PreparedPlugins):
         return outcome
 
     def recorded_results(self) -> tuple[PreFilterRecord, ...]:
-        """Return the result of each plugin that ran last time, in order; the same object while the outcome is."""
+        """Return the result of each plugin that ran last time, in order: the same tuple until the outcome changes."""
         if self._recorded is None or self._recorded[0] is not self._outcome:
             ran = zip(self._plugins[: self._run_count], self._answers, strict=False)
             self._recorded = (self._outcome, tuple(_record_of(plugin.name, answer) for (plugin, _), answer in ran))
@@ -143,7 +154,8 @@ class PreFilters(PreparedPlugins):
             plugin, spec = self._plugins[number]
             answer = plugin.pre_filter(spec, self._state, cycle_state)
             known = self._answers[number]
-            # After a change of the spec replace even an equal result: results compare only what decides about rows.
+            # If the spec changed, replace even an equal result: equality compares only the data that decides about
+            # rows.
             if answer is not known and (number in self._stale or answer != known):
                 self._answers[number] = answer
                 return self._fold(number + 1, cycle_state)
@@ -152,14 +164,14 @@ class PreFilters(PreparedPlugins):
         return self._outcome
 
     def _drop_stale(self, first: int) -> None:
-        """Drop the results from a number on that are of a former spec."""
+        """Drop the results of stale plugins numbered `first` or higher: they come from a former spec."""
         for number in self._stale:
             if number >= first:
                 self._answers[number] = None
         self._stale = []
 
     def _fold(self, known: int, cycle_state: CycleState) -> PreFilterOutcome:
-        """Combine the results in order, running those plugins from number `known` on that have to run.
+        """Combine the results in order; from number `known` on, run the plugins whose result may have changed.
 
         As upstream: the last Unschedulable wins; UnschedulableAndUnresolvable, an error and an empty set of nodes stop
         immediately, and later plugins don't run.
@@ -227,7 +239,7 @@ def is_static(reads: Reads) -> bool:
 
 
 class PreScoreOutcome:
-    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended PreScore, or None."""
+    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended it, or None."""
 
     def __init__(self) -> None:
         self.params: dict[str, Params] = {}
@@ -250,7 +262,10 @@ class PreScores(PreparedPlugins):
         self._recorded: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
 
     def run(self, feasible: Bools) -> PreScoreOutcome:
-        """Return the outcome of this cycle: the same object as before if no result changed. `feasible` is bool[capacity]."""
+        """Return the outcome of this cycle; the same object as before if no result changed.
+
+        `feasible` is bool[capacity].
+        """
         changes, outcome = self._changes(), self._outcome
         if outcome is not None and not changes & (self._all_reads | _NODES) and not self._stale:
             return outcome
@@ -271,7 +286,7 @@ class PreScores(PreparedPlugins):
         return self._outcome
 
     def recorded_results(self) -> tuple[tuple[str, Code], ...]:
-        """Return the code of each plugin that ran last time, in order; the same object while the outcome is."""
+        """Return the code of each plugin that ran last time, in order: the same tuple until the outcome changes."""
         if self._recorded is None or self._recorded[0] is not self._outcome:
             found = []
             for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
@@ -298,7 +313,7 @@ def failed_pre_score(plugin: PreScorePlugin[Any], answer: Status) -> Status:
     """Return the Error with which a PreScore plugin ends scoring.
 
     Raises:
-        PluginError: it has not failed; such a plugin must return params.
+        PluginError: the status is Success; a plugin that succeeds must return params.
     """
     if answer.ok:
         wanted = "params, or a Status that skips or fails"

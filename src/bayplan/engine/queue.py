@@ -1,9 +1,9 @@
-"""The scheduling queue: the order of pods, and what brings back the pods that failed.
+"""The scheduling queue: orders pending pods, and decides when pods that failed are retried.
 
 A pod waits in the active queue (ready), in one of two backoff queues (ready when its backoff ends), or among the
-unschedulable pods (ready when an event makes a difference, or after a long time; gated pods wait there too), or it is in
-flight: popped, with its attempt not done. The queue is a state machine without clock, lock or thread: every method that
-needs the time takes it as ``now_ns``, nanoseconds since the epoch, never going backwards. Sources: KEP-4247
+unschedulable pods (ready after an event that may help, or after a long time; gated pods wait there, too). Or it is in
+flight: popped, with an attempt that has not ended. The queue is a state machine without clock, lock or thread: every
+method that needs the time takes it as ``now_ns``, nanoseconds since the epoch, never going backwards. Sources: KEP-4247
 (queueing hints), KEP-3521 (gates), KEP-5142 (popping from the backoff queue).
 """
 
@@ -46,7 +46,7 @@ __all__ = ["SchedulingQueue", "QueueOptions", "Requeue", "PreCheck", "PreEnqueue
 _LABEL_FORCE_ACTIVATE = FORCE_ACTIVATE.label
 
 PreCheck: TypeAlias = Callable[[Pod], bool]
-"""Whether an event may move a pod at all."""
+"""Returns whether an event may move a pod."""
 
 
 class Requeue(msgspec.Struct, frozen=True):
@@ -62,10 +62,11 @@ class Requeue(msgspec.Struct, frozen=True):
 
 
 class SchedulingQueue(QueueTiers):
-    """The pods that wait for a node. Pods are stored by ``namespace/name``; those in flight, and nominations, by uid.
+    """The pods that wait for a node, by ``namespace/name``; pods in flight and nominations by uid.
 
     Args:
-        hints: the events and hints that the plugins of each profile registered (`bayplan.framework.events.registrations`).
+        hints: the events and hints that the plugins of each profile registered
+            (`bayplan.framework.events.registrations`).
         pre_enqueue: the PreEnqueue plugins in order, by scheduler name.
         pod_lister: the function that returns the cluster's newest version of a pod; called at failures and nominations.
         sort_key: the order of the active queue; see `priority_sort`.
@@ -102,9 +103,9 @@ class SchedulingQueue(QueueTiers):
     def update(self, old: Pod, new: Pod, now_ns: int) -> None:
         """Replace a pod without a node by its new version.
 
-        The event handler drops updates whose resource version did not change. In the active and the backoff queues, the pod
-        only moves to the position of its new version. For an unschedulable pod the update is an event, but only for this pod, and
-        even if the pod is gated.
+        The event handler drops updates whose resource version did not change. In the active and the backoff queues, the
+        pod only moves to the position of its new version. For an unschedulable pod the update is an event, but only for
+        this pod, and even if the pod is gated.
         """
         uid = uid_of(new)
         if uid in self._in_flight:
@@ -129,8 +130,8 @@ class SchedulingQueue(QueueTiers):
         for event in pod_update_events(old, new, self.options.request_gates):
             strategy = self._hints.match(event).strategy(queued, old, new)
             self._requeue(queued, strategy, now_ns, event.label)
-            # Without popping from the backoff queue, upstream does not stop after a move to it: a later event can add the
-            # pod to the unschedulable pods as well.
+            # Without popping from the backoff queue, upstream does not stop after a move to it: a later event can add
+            # the pod to the unschedulable pods as well.
             if queued.tier & (ACTIVE | WAITS_FOR_BACKOFF if self._pop_from_backoff else ACTIVE):
                 return
 
@@ -150,7 +151,7 @@ class SchedulingQueue(QueueTiers):
     # Attempts start and end.
 
     def pop(self) -> QueuedPod | None:
-        """Pop the next pod, which is then in flight; None if upstream would block."""
+        """Pop the next pod, which is then in flight. Return None if no pod is ready (upstream's Pop would block)."""
         while True:
             queued = self._active.pop()
             if queued is None:
@@ -197,8 +198,9 @@ class SchedulingQueue(QueueTiers):
             now_ns: the time.
             unschedulable_plugins: plugins that rejected the pod. If this and `pending_plugins` are empty, an error
                 ended the attempt.
-            pending_plugins: plugins that make it wait.
-            nominated_node_name: the node to nominate the pod to, "" to clear its nomination; None leaves it to the pod's status.
+            pending_plugins: plugins that returned Pending; their events skip the backoff.
+            nominated_node_name: the node to nominate the pod to, "" to clear its nomination; None to use the node in
+                the pod's status.
         """
         queued.unschedulable_plugins = unschedulable_plugins
         queued.pending_plugins = pending_plugins
@@ -270,13 +272,13 @@ class SchedulingQueue(QueueTiers):
         now_ns: int,
         pre_check: PreCheck | None = None,
     ) -> int:
-        """Move the unschedulable pods that an event may help; return the number of pods moved to the active or backoff queues.
+        """Move the unschedulable pods that an event may help; return how many moved to the active or backoff queues.
 
         Args:
             event: the cluster event; `bayplan.framework.events` derives it from the objects.
             old: the object before; None for an addition.
             new: the object after; None for a deletion.
-            now_ns: the time.
+            now_ns: the current time.
             pre_check: if given, pods for which it returns False are skipped.
         """
         match = self._hints.match(event)
@@ -354,7 +356,10 @@ class SchedulingQueue(QueueTiers):
     # Time passes.
 
     def flush_backoff(self, now_ns: int) -> int:
-        """Move the pods whose backoff has ended to the active queue; return their number. Upstream does this every second."""
+        """Move the pods whose backoff has ended to the active queue, as upstream does every second.
+
+        Return their number.
+        """
         moved = 0
         for queued in self._backoff.pop_finished(now_ns):
             if queued.tier == NOWHERE:
@@ -365,8 +370,8 @@ class SchedulingQueue(QueueTiers):
     def flush_unschedulable(self, now_ns: int) -> int:
         """Move the pods that have been unschedulable for too long; return their number. Upstream does this every 30 s.
 
-        Gated pods stay, but count: while there is one of that age, pods in flight that fail are retried without waiting
-        for an event.
+        Gated pods stay, but while one of them is overdue, the timer counts as an event for pods in flight: if their
+        attempt fails, they are retried without waiting for another event.
         """
         self._unschedulable_flushed_ns = now_ns
         overdue = self._unschedulable.mark_overdue(now_ns - self.options.max_in_unschedulable_ns)
@@ -385,7 +390,7 @@ class SchedulingQueue(QueueTiers):
 
         The instant is on upstream's grid: whole seconds for `flush_backoff` (whole seconds since the start without
         popping from the backoff queue), multiples of 30 s since the start for `flush_unschedulable`. A host that calls
-        both at that instant misses nothing; after that, the next instant is later.
+        both at that instant misses nothing; after that, this method returns a later instant.
         """
         ticks = [self._backoff.next_flush_ns(now_ns)]
         waiting = self._unschedulable
@@ -402,14 +407,14 @@ class SchedulingQueue(QueueTiers):
         return min((tick for tick in ticks if tick is not None), default=None)
 
     def close(self) -> None:
-        """Drop the pods in flight because the scheduler is about to stop. Pops still empty the queue."""
+        """Drop the pods in flight, because the scheduler is about to stop. The remaining pods can still be popped."""
         self._in_flight.clear()
         self.closed = True
 
     # Nominations.
 
     def nominate(self, pod: Pod, nominated_node_name: str | None = None) -> None:
-        """Nominate a pod to a node, or clear its nomination; None leaves it to the pod's status."""
+        """Nominate a pod to a node; "" clears the nomination, None uses the node in the pod's status."""
         self.nominator.add(pod, nominated_node_name)
 
     def unnominate(self, pod: Pod) -> None:

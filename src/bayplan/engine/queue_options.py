@@ -17,7 +17,7 @@ class QueueOptions(msgspec.Struct, frozen=True, kw_only=True):
         initial_backoff_ns, max_backoff_ns: ``podInitialBackoffSeconds`` and ``podMaxBackoffSeconds``. A maximum of 0
             disables backoff.
         max_in_unschedulable_ns: the time after which an unschedulable pod is retried without any event.
-        pop_from_backoff: the gate SchedulerPopFromBackoffQ: pods that back off are popped when nothing else waits.
+        pop_from_backoff: the gate SchedulerPopFromBackoffQ: pods in backoff are popped when the active queue is empty.
         start_ns: the time when the scheduler started; timers are aligned to it.
         request_gates: the gates for sums of requests; they decide whether an update scales a pod down.
     """
@@ -34,5 +34,5 @@ DEFAULT_OPTIONS = QueueOptions()
 
 
 def first_on_grid(earliest_ns: int, start_ns: int, period_ns: int) -> int:
-    """Return the first instant of the grid through `start_ns` that is not before `earliest_ns`."""
+    """Return the first instant, not before `earliest_ns`, that is a whole number of periods from `start_ns`."""
     return earliest_ns + (start_ns - earliest_ns) % period_ns

@@ -1,7 +1,7 @@
-"""The tiers of the scheduling queue, and how pods move between them: the part of the queue that depends on no event or pod.
+"""The tiers of the scheduling queue, and how pods move between them. `SchedulingQueue` decides which pods move when.
 
 Every move to the active queue, and with popping from the backoff queue every move to a backoff queue, runs the
-PreEnqueue plugins, the gates; if one of them holds a pod back, the pod joins the unschedulable pods.
+PreEnqueue plugins, the gates; if one of them rejects a pod, the pod joins the unschedulable pods.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ LABEL_UPDATE = UNSCHEDULABLE_POD_UPDATE.label
 _NOMINATING_LABELS = (LABEL_ADD, LABEL_UPDATE)
 
 PreEnqueue: TypeAlias = Callable[[Pod], Status | None]
-"""A PreEnqueue plugin: returns None or an ok status to let the pod into the active queue; any other status holds it back."""
+"""A PreEnqueue plugin: returns None or an ok status to let the pod into the active queue; any other status gates it."""
 
 
 class QueueTiers:
-    """The tiers of the scheduling queue, which extends this class and documents the arguments.
+    """The base of `SchedulingQueue`, which documents the arguments: the tiers, and the moves between them.
 
     Attributes:
         options: settings.
         nominator: nominations; change them only through the queue.
-        incoming: the number of times that pods entered ``active``, ``backoff`` or ``unschedulable``, by the label of the event.
+        incoming: how many times pods entered ``active``, ``backoff`` and ``unschedulable``, by the label of the event.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class QueueTiers:
         self._in_flight = InFlight()
 
     def new_record(self, pod: Pod, now_ns: int) -> QueuedPod:
-        """Create a record of a pod that is not in the queue; `add` creates its own."""
+        """Create a record of a pod without adding it to the queue; `add` creates its own record."""
         self._sequence += 1
         metadata = pod.metadata
         key = f"{metadata.namespace}/{metadata.name}"
@@ -90,7 +90,7 @@ class QueueTiers:
         plugins = self._pre_enqueue.get(pod.spec.scheduler_name, ())
         gating_plugin = queued.gating_plugin
         if gating_plugin:
-            # The gate that held the pod runs first: most likely it still does.
+            # The plugin that gated the pod runs first: most likely, it still does.
             held_by = [plugin for plugin in plugins if plugin[0] == gating_plugin]
             plugins = (*held_by, *[plugin for plugin in plugins if plugin[0] != gating_plugin])
         for name, pre_enqueue in plugins:
@@ -108,8 +108,8 @@ class QueueTiers:
             self._gate(queued)
         present = self._records.get(queued.key)
         if queued.gating_plugin:
-            # A pod that is both unschedulable and in a backoff queue stays in both, but moves to the group of the gate that
-            # holds it now.
+            # A pod that is both unschedulable and in a backoff queue stays in both, but moves to the group of its
+            # current gate.
             elsewhere = present is not None and present.tier & (ACTIVE | WAITS_FOR_BACKOFF)
             if queued.tier & UNSCHEDULABLE or not elsewhere:
                 self._to_unschedulable(queued, label)
@@ -179,7 +179,7 @@ class QueueTiers:
         return bool(len(self._active)) or (self._pop_from_backoff and bool(len(self._backoff.rejected)))
 
     def get(self, key: str) -> QueuedPod | None:
-        """Return the record of a waiting pod ``namespace/name``."""
+        """Return the record of the waiting pod ``namespace/name``, or None."""
         return self._records.get(key)
 
     def active(self) -> list[QueuedPod]:
@@ -187,7 +187,10 @@ class QueueTiers:
         return [*self._active]
 
     def backing_off(self) -> list[QueuedPod]:
-        """Return the pods that plugins rejected, then those whose attempt ended with an error, each in the order of the queue."""
+        """Return the pods that plugins rejected, then those whose attempts ended with errors.
+
+        Each part in queue order.
+        """
         return [*self._backoff]
 
     def unschedulable(self) -> list[QueuedPod]:

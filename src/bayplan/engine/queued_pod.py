@@ -32,22 +32,23 @@ class SortKey(Protocol):
 class QueuedPod(Struct, eq=False, gc=False):
     """A pod in the scheduling queue, or in flight. Compares by identity.
 
-    The cyclic garbage collector does not track these records, which makes a million of them affordable:
-    nothing that a record refers to (above all `plan`) may refer back to it.
+    The cyclic garbage collector does not track these records, which makes a million of them affordable: nothing that a
+    record refers to (above all `plan`) may refer back to it.
 
     Attributes:
         pod: the newest version of the pod that the queue received.
         key: ``namespace/name``.
         uid: the pod's uid, or `key` if it has none.
-        sequence: the number of the record; among equals, the older record comes first.
-        timestamp_ns: the time when the record was created, or of its last failure; nothing else changes it.
+        sequence: the number of the record; among equal sort keys, the older record comes first.
+        timestamp_ns: the time of the pod's last failure; before any, the time when the record was created.
         attempts: the number of times that it was popped.
         unschedulable_count: attempts that ended with a plugin's rejection.
         error_count: consecutive attempts that ended with an error.
         initial_attempt_ns: the time when the pod first entered the active queue.
-        unschedulable_plugins: plugins that rejected the last attempt, and gates that held the pod since.
-        pending_plugins: plugins that make the pod wait for something; their events skip the backoff.
-        gating_plugin: the PreEnqueue plugin that holds the pod back, or "".
+        unschedulable_plugins: plugins that rejected the last attempt, and PreEnqueue plugins that have rejected the pod
+            since.
+        pending_plugins: plugins that returned Pending in the last attempt; their events skip the backoff.
+        gating_plugin: the PreEnqueue plugin that gates the pod, or "".
         flushed: whether the pod left the unschedulable pods because it had been there for too long.
         backoff_expiry_ns: the end of the backoff after the last failure; None until it is needed.
         plan: reserved for the engine: the plan for `pod`. The queue clears it when it replaces `pod`.
@@ -81,7 +82,7 @@ class QueuedPod(Struct, eq=False, gc=False):
 
     @property
     def gated(self) -> bool:
-        """Return whether a PreEnqueue plugin holds the pod back."""
+        """Return whether a PreEnqueue plugin gates the pod."""
         return bool(self.gating_plugin)
 
     @property
@@ -111,7 +112,7 @@ class QueuedPod(Struct, eq=False, gc=False):
 
 
 KeyFunction: TypeAlias = Callable[[QueuedPod], SortKey]
-"""Returns the position of a pod in the active queue; the smallest key goes first. Called when the pod enters the queue."""
+"""Returns a pod's position in the active queue, smallest first. Called when the pod enters the queue."""
 
 
 def priority_sort(queued: QueuedPod) -> int:

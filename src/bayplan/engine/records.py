@@ -1,7 +1,7 @@
 """Decision records: the decision of every cycle and, at level full, the result of every plugin on every node.
 
-The cost of a full record is proportional to the rows that changed since the plan's last decision: a plan's verdicts and scores are
-written whole once (a keyframe), then row by row. `Decision` rebuilds them as arrays.
+The cost of a full record is proportional to the rows that changed since the plan's last decision: a plan's verdicts and
+scores are written whole once (a keyframe), then row by row. `Decision` rebuilds them as arrays.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Records:
 
         Args:
             record: the summary.
-            plan, result: the plan and the result behind the decision, for full records; None if the cycle did not start.
+            plan, result: the plan and the result behind the decision, for full records; None if the cycle did not
+                start.
         """
         if self.level is _OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))
@@ -79,9 +80,10 @@ class Records:
         self._summaries.append(record)
 
     def report(self, pod: str, point: str, plugin: str, status: Status, timeout_ns: int = 0) -> None:
-        """Report a plugin's result after the cycle: of PostFilter, and on the way to the binding anything but success.
+        """Receive a plugin's result after the cycle: of PostFilter, or other than Success in the binding cycle.
 
-        This class ignores it; hosts that show single attempts override it. `timeout_ns` is the timeout of a permit.
+        Does nothing here; hosts that show single attempts override it. `timeout_ns` is the timeout that a Permit plugin
+        returned.
         """
 
     def _frame(self, plan: Plan, result: ScheduleResult) -> Frame:
@@ -150,7 +152,10 @@ class Records:
     def _keyframe_of_table(
         self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], table: ScoreTable
     ) -> Keyframe:
-        """Return a keyframe with the scores of a table; the plan's pending changes are left for the next record without a table."""
+        """Return a keyframe with the scores of a table.
+
+        The plan's pending changes remain for the next record without a table.
+        """
         outputs = plugin_outputs(plan, scored=True, table=table)
         if history.tables is None or not history.tables.record_differences(plan, outputs):
             history.tables = self._begin(plan, history.tables, names, outputs, True)
@@ -191,7 +196,7 @@ class Records:
         return rebuild(record, self._frames[record.frame])
 
     def frame(self, number: int) -> Frame | None:
-        """Return the reference to the full record of a cycle, or None without one. For hosts that store full records."""
+        """Return the reference to a cycle's full record, or None if it has none. For hosts that store full records."""
         frame = self._summaries[number].frame
         return self._frames[frame] if frame >= 0 else None
 
@@ -207,7 +212,7 @@ class Records:
 
     @property
     def nbytes(self) -> int:
-        """Return the approximate size of all records."""
+        """Return the approximate size of all records, in bytes."""
         keyframes = {id(it.keyframe): it.keyframe for it in self._frames if isinstance(it.keyframe, Keyframe)}.values()
         names = {id(keyframe.names): 8 * len(keyframe.names) for keyframe in keyframes}
         arrays = {id(values): int(values.nbytes) for keyframe in keyframes for values in keyframe.arrays}
@@ -225,7 +230,7 @@ def _pre_scores(plan: Plan, table: ScoreTable | None) -> tuple[tuple[str, Code],
 
 
 def _preemption(result: ScheduleResult) -> PreemptionAccount | None:
-    """Return the account of preemption, if it ran."""
+    """Return the account of preemption, or None if it did not run."""
     diagnosis = result.diagnosis
     return diagnosis.preemption() if diagnosis is not None and diagnosis.preemption is not None else None
 

@@ -19,8 +19,8 @@ class RetryPredictor:
 
     Args:
         scheduler: the scheduler with the waiting pods.
-        lowest_priority: the function that returns the lowest priority of all running pods, or None if no pods run: pods can't
-            preempt pods of their own priority.
+        lowest_priority: returns the lowest priority of all running pods, or None if no pods run: pods can't preempt
+            pods of their own priority.
     """
 
     def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:
@@ -29,7 +29,7 @@ class RetryPredictor:
         self._simple = {name: _is_simple(profile) for name, profile in scheduler.profiles.items()}
 
     def plan_of(self, queued: QueuedPod) -> Plan | None:
-        """Return the plan that predicts the next attempt of a rejected pod; None if a cycle involves more than plans."""
+        """Return the plan that predicts the next attempt of a rejected pod; None if plans alone can't predict it."""
         pod = queued.pod
         name = pod.spec.scheduler_name
         if not self._simple.get(name, False) or pod.spec.resource_claims:
@@ -41,13 +41,16 @@ class RetryPredictor:
 
     @property
     def has_no_nodes(self) -> bool:
-        """Return whether there is no node: then no plugin rejects a pod, and upstream treats its failure as an error."""
+        """Return whether the cluster has no nodes.
+
+        Upstream then treats a failure as an error, which no plugin caused.
+        """
         return not len(self._scheduler.state.nodes)
 
     def cannot_succeed(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
         """Return whether exactly the plugins that rejected a pod would reject it again."""
         scheduler = self._scheduler
-        # Pods that failed without a nomination are stored under the node "".
+        # `any` ignores the node "", under which pods that failed without a nomination are stored.
         if any(scheduler.queue.nominator) or len(scheduler.waiting_pods) or self._may_preempt(plan):
             return False
         if self.has_no_nodes:
@@ -68,7 +71,7 @@ class RetryPredictor:
         return lowest is not None and lowest < plan.priority
 
     def _rejecting(self, plan: Plan) -> frozenset[str]:
-        """Return the plugins that reject some node first."""
+        """Return the names of the plugins that are the first to reject some node."""
         nominated_pods = self._scheduler.nominated_pods
         failures = first_failures(plan, nominated_pods(plan.pod), nominated_pods.log)
         found = frozenset(plan.filtered.results[value >> 16].name for value in failures.counts)
@@ -76,10 +79,10 @@ class RetryPredictor:
 
 
 def _judges_nodes_one_by_one(plan: Plan) -> bool:
-    """Return whether every verdict on a node depends only on that node, and only one filter can change it.
+    """Return whether every verdict on a node depends only on that node, and placements change at most one filter's.
 
-    Otherwise (affinity between pods, spreading, host ports along with resources) a pod that gets a node changes which plugin
-    rejects the others, and then the number of pods tried before them at the same instant matters.
+    Otherwise (affinity between pods, spreading, host ports along with resources) a pod that gets a node changes which
+    plugin rejects the others, and then the number of pods tried before them at the same instant matters.
     """
     parts = plan.filtered.results
     return sum(not part.static for part in parts) <= 1 and all(
@@ -94,5 +97,5 @@ def _judges_nodes_one_by_one(plan: Plan) -> bool:
 
 
 def _is_simple(profile: Profile) -> bool:
-    """Return whether plans alone determine a failure, because all PostFilter plugins are built in."""
+    """Return whether all PostFilter plugins are built in, so that a pod's plan determines whether it fails."""
     return all(type(plugin).__module__.startswith("bayplan.") for plugin in profile.post_filter)

@@ -6,7 +6,7 @@ from bayplan.framework.rule cimport FilterRule, Rule, ScoreRule
 from bayplan.state.columns cimport Columns
 from bayplan.state.row_log cimport RowLog
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int ERROR_BIT
 
 cdef int _PLACEMENTS, _OBJECTS

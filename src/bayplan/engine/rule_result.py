@@ -1,6 +1,6 @@
 """The last result of one rule on every row, updated for the rows that changed.
 
-Pods that a plugin does not distinguish share a result (`RuleResults`). Nothing else is cached between cycles.
+Plans whose specs for a plugin have the same key share a result (`RuleResults`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RuleResult:
     """The base of `FilterResult` and `ScoreResult`.
 
     Args:
-        plugin, spec: the source of the rule.
+        plugin, spec: the plugin that compiled the rule, and the spec.
         rule: the rule to run.
         state: the cluster.
         reads: the data that the rule reads (`Reads`).
@@ -35,7 +35,7 @@ class RuleResult:
         name: the name of the plugin.
         params: the params of the last run.
         values: the results, one element per row.
-        epoch: number of runs on all rows; after each, code that combines the values must start over.
+        epoch: number of runs on all rows; when it changes, code that combines the values must start over.
         evaluated_rows: the number of changed rows on which the rule ran one by one; for measurements.
         incremental: whether the change logs name every row on which the rule must run again.
         static: whether placements don't change the values.
@@ -61,15 +61,15 @@ class RuleResult:
         self._version = -1
         self._capacity = -1
         self._interrupted = False
-        # Prefetch the lines of `values` together before rules run, so that the loads overlap.
+        # Reads of all changed rows before the rules run are collected in it: their cache misses then overlap.
         self._loaded = 0
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
         """Update `values` to the rule's current results for all rows.
 
         Args:
-            params: the params of this cycle; if they differ from the last ones, the rule runs on every row. With None, the rule
-                looks up its data itself and may depend on any change, so it also runs on every row.
+            params: the params of this cycle; if they differ from the last ones, the rule runs on every row. With None,
+                the rule looks up its data itself and may depend on any change, so it also runs on every row.
             feasible: uint8[capacity], for scorers: the feasible rows.
         """
         rule = self.rule
@@ -95,7 +95,7 @@ class RuleResult:
         self._interrupted = False
 
     def bind(self) -> bool:
-        """Rebind the rule to columns that grew or moved; return whether `values` are new."""
+        """Rebind the rule to columns that grew or moved; return whether `values` was allocated again."""
         columns, grown = self.columns, False
         if self._version != columns.version:
             self._version = columns.version
@@ -128,14 +128,14 @@ class RuleResult:
         """Run the rule on every row."""
 
     def ask_changed(self, rows: Any, count: int) -> None:
-        """Run the rule on the first `count` of some rows (intp)."""
+        """Run the rule on the first `count` elements of `rows` (intp)."""
 
     def ask_rows(self, rows: list[int]) -> None:
-        """Run the rule on some rows."""
+        """Run the rule on `rows` (without repetitions) in one call."""
 
 
 class FilterResult(RuleResult):
-    """Verdicts: uint16, 0 passes.
+    """The verdicts of a filter: uint16[capacity], 0 if the node passes.
 
     Attributes:
         failing: number of failing rows, including freed ones.
@@ -170,7 +170,7 @@ class FilterResult(RuleResult):
         self.failing, self.has_errors = failing, has_errors
 
     def ask_changed(self, rows: Any, count: int) -> None:
-        """Run the rule on the first `count` of some rows (intp)."""
+        """Run the rule on the first `count` elements of `rows` (intp), one by one."""
         codes, rule, loaded = self.codes, self.filter_rule, 0
         for place in range(count):
             loaded ^= codes[rows[place]]
@@ -188,13 +188,13 @@ class FilterResult(RuleResult):
                     self.has_errors = True
 
     def ask_rows(self, rows: list[int]) -> None:
-        """Run the rule on some rows."""
+        """Run the rule on `rows` (without repetitions) in one call."""
         self.filter_rule.filter_rows(rows, self.codes)
         self._count()
 
 
 class ScoreResult(RuleResult):
-    """Raw scores: int64, undefined for rows that are not feasible."""
+    """The raw scores of a scorer: int64[capacity], undefined for rows that are not feasible."""
 
     def __init__(self, plugin: Any, spec: Any, rule: ScoreRule, state: ClusterState) -> None:
         super().__init__(plugin, spec, rule, state, plugin.score_reads(spec))
@@ -227,7 +227,7 @@ class ScoreResult(RuleResult):
         self._uniform_known = False
 
     def ask_changed(self, rows: Any, count: int) -> None:
-        """Run the rule on the first `count` of some rows (intp)."""
+        """Run the rule on the first `count` elements of `rows` (intp), one by one."""
         raw, rule, loaded = self.raw, self.score_rule, 0
         for place in range(count):
             loaded ^= raw[rows[place]]
@@ -238,12 +238,15 @@ class ScoreResult(RuleResult):
         self._uniform_known = False
 
     def ask_rows(self, rows: list[int]) -> None:
-        """Run the rule on some rows."""
+        """Run the rule on `rows` (without repetitions) in one call."""
         self.score_rule.score_rows(rows, self.raw)
         self._uniform_known = False
 
     def is_uniform(self) -> bool:
-        """Return whether all nodes have the same raw score and placements don't change it: then all subsets have the same scale."""
+        """Return whether placements can't change that all nodes have the same raw score.
+
+        All subsets of nodes then have the same scale.
+        """
         if not self.static:
             return False
         if not self._uniform_known:
@@ -300,7 +303,7 @@ class RuleSet:
         ]
 
     def replace(self, results: list[Any]) -> None:
-        """Set the results of the same plugins, some of them for different specs."""
+        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
         for number in range(len(results)):
             if results[number] is not self.results[number]:
                 self._epochs[number] = -1
@@ -343,7 +346,8 @@ class RuleResults:
     """The results that plans share; they live as long as any plan refers to them.
 
     Attributes:
-        timer: calls its second argument with the rest, and adds the time to its first argument, (plugin, extension point); or None.
+        timer: None, or a function that is called with (plugin, extension point), a function and its arguments; it calls
+            that function and adds the time to that plugin and point.
     """
 
     def __init__(self, state: ClusterState) -> None:

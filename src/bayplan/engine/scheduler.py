@@ -39,7 +39,7 @@ from bayplan.objects.pod import Pod
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 
-# Looking up a member of an enumeration takes as long as creating a record.
+# Looked up once: looking up a member of an enumeration takes as long as creating a record.
 _SCHEDULED, _OUT_OF_ROOM, _FAILED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR
 _UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
@@ -60,9 +60,9 @@ class Scheduler:
         nominates_expected: see `BindingCycle`.
 
     Attributes:
-        assumed: the pods that count on a node and are not known to be bound to it, by key.
+        assumed: keys of the pods that are assumed on a node and not yet reported as bound; the values are unused.
         survives_plugins: whether an exception of a plugin only fails its cycle; otherwise it propagates to the caller.
-        missing_plugins: the enabled in-tree plugins that this version lacks.
+        missing_plugins: the enabled in-tree plugins that this version lacks, or implements only in part.
 
     Class attributes:
         release: the Kubernetes release that it reproduces.
@@ -105,7 +105,10 @@ class Scheduler:
     # Events.
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> list[Action]:
-        """Apply a change of the cluster: an addition (no `old`), an update, or a deletion (no `new`)."""
+        """Apply a change of the cluster; return the actions for the host.
+
+        `old` is None for an addition, `new` for a deletion.
+        """
         actions = self._events.handle(old, new, now_ns)
         if self.waiting_pods.decided:
             actions += self.bindings.settle(now_ns)
@@ -131,7 +134,7 @@ class Scheduler:
     # The scheduling cycle.
 
     def schedule_one(self, now_ns: int) -> CycleReport | None:
-        """Schedule the next pod of the queue; None if none is ready."""
+        """Schedule the next pod of the queue; return None if no pod is ready."""
         queued = self.queue.pop()
         if queued is None:
             return None
@@ -191,7 +194,7 @@ class Scheduler:
 
     def fail_by_plugin(self, queued: QueuedPod, problem: Exception, now_ns: int) -> CycleReport:
         """End a cycle in which a plugin failed before the pod was given a node: it is retried after a backoff."""
-        # The plugin interrupted an update of results that many plans share.
+        # The plugin interrupted an update of results that many plans share: compile all plans again.
         self.plans = PlanCache(self.state)
         failure = error(str(problem)).by(problem.plugin if isinstance(problem, PluginFailure) else "")
         self.record(queued, Outcome.ERROR, None, None, now_ns, message=failure.message)
@@ -245,7 +248,7 @@ class Scheduler:
     def run_post_filter_plugins(
         self, profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState
     ) -> tuple[PostFilterResult | None, Status]:
-        """Run the PostFilter plugins until one makes room or rejects for good; the diagnosis gets their message."""
+        """Run PostFilter plugins until one succeeds, fails or rejects for good; the diagnosis gets their message."""
         found: PostFilterResult | None = None
         reasons: list[str] = []
         status, rejector = Status(_UNSCHEDULABLE), ""
@@ -290,16 +293,17 @@ class Scheduler:
     def binding_failed(
         self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
     ) -> list[Action]:
-        """Requeue a pod that the host could not bind, or for which it could not write an update (then `point` is PreBind).
+        """Requeue a pod that the host could not bind, or for which it could not write an update.
 
-        The host drops its other actions for this binding. Successful bindings are not reported: they are received as events.
+        The host drops its other actions for this binding. Successful bindings are not reported: they are received as
+        events.
 
         Args:
             key: the pod.
             message: the reason from the API server.
-            now_ns: the time.
-            plugin: the plugin that failed; "" for an extender, whose message is used unchanged.
-            point: the extension point.
+            now_ns: the current time.
+            plugin: the plugin that failed; `""` for an extender, whose message is used unchanged.
+            point: the extension point; PreBind if an update could not be written.
         """
         binding = self.bindings.pending.pop(key, None)
         if binding is None:

@@ -1,7 +1,8 @@
 """Sampling of nodes and choice among the best: the sample, the rows with the highest total, and the seeded pick.
 
-Upstream stops filtering when it has found enough nodes, and the next cycle resumes from there. `NodeSampling` does what one
-worker does: it visits nodes in the order of the node tree from a rotating start, until it finds one feasible node more than needed.
+Upstream stops filtering when it has found enough nodes, and the next cycle resumes from there. `NodeSampling` works
+like upstream with one worker: it visits nodes in the order of the node tree from a rotating start, until it finds one
+feasible node more than needed.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ MIN_FEASIBLE_NODES = 100
 MIN_PERCENTAGE = 5
 ADAPTIVE_PERCENTAGE = 50
 NODES_PER_PERCENT = 125
-"""Without a percentage, a search needs 50 % of the nodes in small clusters, 1 % less for every 125 nodes, but at least 5 %."""
+"""Without a percentage, a search needs 50 % of the nodes, minus 1 % for every 125 nodes, but at least 5 %."""
 
 
-# The same as C integers.
+# The same constants; the .pxd declares them as C integers.
 _MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT = (
     MIN_FEASIBLE_NODES,
     MIN_PERCENTAGE,
@@ -35,7 +36,7 @@ NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
 
 def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
-    """Return the number of feasible nodes at which a search among `count` nodes ends; with a percentage of 0, it is adaptive."""
+    """Return how many feasible nodes end a search among `count` nodes. A percentage of 0 is adaptive."""
     if count < _MIN_NODES:
         return count
     if percentage == 0:
@@ -63,7 +64,7 @@ class Sample:
         self._ties = 0
 
     def array(self) -> Index:
-        """Return intp, the rows."""
+        """Return the rows as an array (intp)."""
         return np.asarray(self.rows)[: self.count]
 
     def best(self, total: Any) -> tuple[int, BestRows]:
@@ -81,9 +82,9 @@ class Sample:
         return int(highest), BestRows(self, ties)
 
     def nth(self, number: int) -> int:
-        """Return the row with the highest total that comes after `number` others, in the order of rows.
+        """Return the row at index `number` (ascending, from 0) among the rows with the highest total.
 
-        Reorders them with Hoare's selection algorithm.
+        Reorders these rows with Hoare's selection algorithm.
         """
         rows, low, high = self._best, 0, self._ties - 1
         while low < high:
@@ -115,21 +116,22 @@ class Sample:
 
 
 class NodeSampling:
-    """The start of the next search for nodes, and the end of the current search.
+    """Decides where the next search for feasible nodes starts, and when the current one ends.
 
     Args:
-        percentage_of_nodes_to_score: the percentage of the scheduler, which profiles may override; 0 for adaptive.
+        percentage_of_nodes_to_score: the scheduler's percentageOfNodesToScore, which profiles may override; 0 for
+            adaptive.
 
     Attributes:
         next_start: the position in visiting order at which the next search starts.
-        extended: whether extenders filter or score; then one feasible node is not enough if no plugin scores.
+        extended: whether extenders filter or score; then one feasible node is not enough even if no plugin scores.
     """
 
     def __init__(self, percentage_of_nodes_to_score: int = 0) -> None:
         self.percentage_of_nodes_to_score = percentage_of_nodes_to_score
         self.next_start = 0
         self.extended = False
-        # The order of the last search, as an object and typed.
+        # The order of the last search: the array object, and the same array as a typed buffer.
         self._order: Index | None = None
         self._visits: Any = NO_ROWS
         self._sample = Sample(NO_ROWS)
@@ -142,11 +144,11 @@ class NodeSampling:
         return num_feasible_nodes_to_find(percentage, count)
 
     def wants_all(self, profile_percentage: int | None) -> bool:
-        """Return whether a search visits all nodes of any cluster."""
+        """Return whether a search visits all nodes, whatever the size of the cluster."""
         return (self.percentage_of_nodes_to_score if profile_percentage is None else profile_percentage) >= 100
 
     def search(self, order: Index, feasible: Any, wanted: int) -> Sample:
-        """Visit rows in an order (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
+        """Visit rows (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
 
         Returns:
             The feasible rows found, at most `wanted`.
@@ -178,7 +180,7 @@ class NodeSampling:
         return order[(start + np.arange(evaluated)) % count] if count else order
 
     def advance(self, processed: int, count: int) -> None:
-        """Move the start of the next search forward by `processed` nodes; `count` is the number of nodes in the cluster."""
+        """Move the start of the next search forward by `processed` nodes, in a cluster of `count` nodes."""
         self.next_start = (self.next_start + processed) % count
 
 
@@ -199,7 +201,7 @@ def visited_rows(order: Index, allowed: Bools, start: int, evaluated: int) -> Bo
 # The rows with the highest total.
 
 BLOCK = 256
-"""Rows in a block of totals. After a placement changes one row, only its block is searched for its best, not all rows."""
+"""Number of rows in a block of totals. After a placement, only the changed row's block is searched for its best."""
 
 
 class BestBlocks:
@@ -266,7 +268,7 @@ class BestBlocks:
         self._stale[block] = 0
 
     def nth(self, number: int) -> int:
-        """Return the row with the highest total that comes after `number` others, in the order of rows."""
+        """Return the row at index `number` (ascending, from 0) among the rows with the highest total."""
         for block in range(len(self._stale)):
             if self._best[block] != self._highest:
                 continue
@@ -290,8 +292,8 @@ class BestRows:
     """The rows with the highest total, ascending. Valid until `found` searches again.
 
     Args:
-        found: what found them.
-        count: their number.
+        found: the `BestBlocks` or `Sample` that found the rows.
+        count: the number of rows.
     """
 
     def __init__(self, found: BestBlocks | Sample, count: int) -> None:
@@ -302,7 +304,7 @@ class BestRows:
         return self._count
 
     def __iter__(self) -> Iterator[int]:
-        # `nth` searches each time: one by one, this would be quadratic.
+        # `nth` searches on every call: iterating with it would take quadratic time.
         rows: list[int] = self._found.tied_rows().tolist() if self._count else []
         return iter(rows)
 
@@ -313,7 +315,7 @@ class BestRows:
 
 
 Ties: TypeAlias = list[int] | Index | BestRows
-"""Row numbers, ascending."""
+"""The rows of a tie set, ascending."""
 
 Pick = Callable[[ClusterState, Ties], int]
 """Chooses a row from a tie set (never empty)."""

@@ -1,4 +1,4 @@
-"""The total score of each node for a plan's pod: weighted sums of normalised scores, updated for the rows that changed."""
+"""The total score of each node for a plan's pod: weighted sums of normalised scores, updated where rows changed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Totals:
 
     Args:
         state: the cluster.
-        shared: provides the results.
+        shared: the cache of results that plans share.
         filtered: the feasible rows.
-        floor: the total of feasible rows without any score.
+        floor: the total of a feasible row before any score is added.
 
     Attributes:
         rules: the scorers to run.
-        results: theirs.
-        weights: theirs.
-        scales: the normalisation of each scorer's raw scores; None if it has no NormalizeScore.
+        results: the results of these scorers, in order.
+        weights: the weights of these scorers.
+        scales: per scorer, the scale that normalises its raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
         blocks: the highest totals by block of rows.
         summed: number of times that all rows were summed up.
@@ -57,13 +57,13 @@ class Totals:
         self._numbers: list[int] = []
         self._weights: Any = NO_TOTALS
         self._level = 0
-        # For each scorer: the normalised score if the scale makes it equal on all rows, else -1; and the epoch of its result.
+        # By scorer: the normalised score if the scale makes it equal on all rows, else -1; and the epoch of the result.
         self._levels: list[int] = []
         self._epochs: list[int] = []
         self._node_log = state.node_log
         self._combined = self._flips = self._node_position = -1
         self._stale = True
-        # As in RuleResult: prefetch cache lines together.
+        # As in `RuleResult`: collects reads of changed rows, so that their cache misses overlap.
         self._loaded = 0
 
     @property
@@ -82,7 +82,7 @@ class Totals:
             self._stale = True
 
     def replace(self, results: list[ScoreResult]) -> None:
-        """Set the results of the same plugins, some of them for different specs."""
+        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
         for number in range(len(results)):
             if results[number] is not self.rules.results[number]:
                 self.scales[number] = None
@@ -91,9 +91,10 @@ class Totals:
         self.rules.replace(results)
 
     def refresh(self, sample: Sample | None = None) -> None:
-        """Run the scorers on changed rows and update the totals. Refresh the filters first; at least one node must be feasible.
+        """Run the scorers on the changed rows, and update the totals.
 
-        With `sample`, only the totals of its rows are updated; those of other rows are undefined.
+        The filters must be up to date, and at least one node must be feasible. With `sample`, only the totals of its
+        rows are updated; the others are undefined.
         """
         filtered = self._filtered
         flags = filtered.flags
@@ -120,7 +121,9 @@ class Totals:
         self._stale = False
 
     def _rescale(self, feasible: Any, same: bool) -> bool:
-        """Compute the normalisation of raw scores over the feasible rows; return whether totals of all rows may have changed.
+        """Compute the scales of the raw scores over the feasible rows.
+
+        Return whether the totals of all rows may have changed.
 
         Args:
             feasible: uint8[capacity].

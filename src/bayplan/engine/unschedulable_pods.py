@@ -1,7 +1,7 @@
 """Pods that wait for an event: rejected and gated ones, grouped by the plugins that rejected them, and ordered by age.
 
-An event runs hints once per group instead of visiting all pods, so an event that interests no plugin with waiting pods
-costs nothing, however many pods wait.
+An event looks up its hints once per group instead of visiting all pods, so an event that interests no plugin with
+waiting pods costs nothing, however many pods wait.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class RejectionGroup:
     """Pods with the same rejection and the same gate, in the order in which they were added.
 
     Attributes:
-        gating_plugin: the gate that holds them, or "".
+        gating_plugin: the PreEnqueue plugin that gates them, or "".
         rejection: the plugins that rejected them.
         members: the pods; the values are unused.
     """
@@ -89,7 +89,7 @@ class UnschedulablePods:
         self.groups[number].members[queued] = None
 
     def remove(self, queued: QueuedPod) -> None:
-        """Remove a pod that is present."""
+        """Remove a pod, which must be present."""
         queued.tier &= ~UNSCHEDULABLE
         self._size -= 1
         group = self.groups[queued.group]

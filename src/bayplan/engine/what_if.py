@@ -1,7 +1,7 @@
 """Run a plan's filters on one row as if pods were added or removed: move the pods, filter, and move them back.
 
-Upstream filters a node with nominated pods twice, with these pods and without: a pod that needs them must not count on them,
-and one that they would displace must not take their place.
+Upstream filters a node with nominated pods twice, with these pods and without: a pod that needs them must not count on
+them, and one that they would displace must not take their place.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ class Trial:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        # The numbers of the filters that can fail on some row, in order; these filters; and the filters that pods can affect.
+        # `_numbers`: the numbers of the filters that can fail on some row, in order. `_parts`: these filters.
+        # `_moving`: the filters whose verdicts placements can change.
         self._numbers: list[int] = []
         self._parts: list[FilterResult] = []
         self._moving: list[FilterResult] = []
         self.moves = PodMoves(plan.state, with_pods=self._choose_filters(plan.filtered.results))
 
     def _choose_filters(self, parts: list[FilterResult]) -> bool:
-        """Choose the filters to run; return whether one of them may read single pods, that is, more than logged columns."""
+        """Choose the filters to run; return whether one of them may read single pods, not just logged columns."""
         looks_at_pods = False
         for number in range(len(parts)):
             part = parts[number]
@@ -62,7 +63,10 @@ class Trial:
         return -1
 
     def first_failure_with(self, row: int, pods: Sequence[PodInfo]) -> int:
-        """Return the same as if some more pods were on the row."""
+        """Return the result of `first_failure` as if `pods` were on the row, too.
+
+        Pods that the cluster counts are skipped.
+        """
         length, known = len(self.moves), self._plan.state.pods
         for info in pods:
             if info.key not in known:
@@ -89,7 +93,7 @@ def first_failure_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> int:
 
 
 class ChangedRows:
-    """A reader of the change logs, for one plan.
+    """Finds the rows on which the verdicts of a plan may have changed, from the change logs.
 
     Args:
         plan: the plan whose filters are run.
@@ -114,7 +118,7 @@ class ChangedRows:
             stamp: anything else that the results depend on.
         """
         filtered = self._plan.filtered
-        # Rules that ran on all rows, other rules, and changed nodes make the plan combine all rows again.
+        # `combined` changes when a rule ran on all rows, the rules changed, or nodes changed.
         now = (stamp, filtered.combined)
         whole = now != self._stamp
         for part in filtered.rules.results:

@@ -1,1 +1,1 @@
-"""HTTP extenders, in both directions: a client for those of a configuration, and a server that offers plugins as one."""
+"""HTTP extenders in both roles: a client for the extenders of a configuration, and a server that offers plugins."""

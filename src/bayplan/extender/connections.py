@@ -1,4 +1,4 @@
-"""Connect the extenders of a configuration, for simulations and other hosts of the engine."""
+"""Connections to the extenders of a configuration, for simulations and other hosts of the engine."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class ExtenderConnections:
-    """The extenders of a configuration, connected; close it after the last cycle.
+    """The extenders of a configuration and their connections; close it after the last cycle.
 
     Args:
-        configurations: the configurations in calling order.
-        kind: the description of the extenders for the engine.
+        configurations: the configurations of the extenders, in the order of the calls.
+        kind: the class of the extenders that the engine receives.
 
     Attributes:
-        extenders: the extenders as arguments for the engine.
+        extenders: the extenders, for the engine.
     """
 
     def __init__(self, configurations: Sequence[ExtenderConfiguration], *, kind: type[Extender] = Extender) -> None:
@@ -33,7 +33,7 @@ class ExtenderConnections:
         )
 
     def close(self) -> None:
-        """Close all connections; they open again when an extender is called."""
+        """Close all connections; calling an extender opens a new one."""
         for conversation in self._conversations:
             conversation.close()
 
@@ -47,7 +47,7 @@ class ExtenderConnections:
 
 
 def _conversation(configuration: ExtenderConfiguration) -> Conversation:
-    # HTTP is slow to import, and few configurations have an extender.
+    # HTTP takes long to import, and few configurations have extenders.
     with named_extras():
         from bayplan.extender.conversation import Conversation
 

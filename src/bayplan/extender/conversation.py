@@ -1,7 +1,7 @@
-"""Communication with an extender over HTTP, which `bayplan.framework.extender` leaves to a host.
+"""Communication with an extender over HTTP, which `bayplan.framework.extender` leaves to its host.
 
-Nothing is retried: upstream does not retry either, and a pod whose extender failed is retried after its backoff. Errors have
-the words of Go's HTTP client, because they appear in events.
+Nothing is retried here: upstream does not retry either, and the pod is tried again after its backoff. Errors have the
+words of Go's HTTP client, because events show them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ READING = "context deadline exceeded (Client.Timeout or context cancellation whi
 MAX_REDIRECTS = 10
 MIN_ANSWER_LIMIT_BYTES = 16 << 20
 ANSWER_LIMIT_FACTOR = 4
-"""A response names nodes and victims of its request, so its size is bounded by that; short requests may have longer responses."""
+"""A response names only nodes and victims of its request, so its length is limited to a multiple of that.
+
+Responses up to the minimum limit are always accepted.
+"""
 
 
 _DIALS = {
@@ -40,10 +43,10 @@ _DIALS = {
 
 
 class Conversation:
-    """The HTTP side of one extender.
+    """The HTTP client of one extender.
 
     Args:
-        configuration: its URL, timeout and TLS settings.
+        configuration: the extender's URL, timeout and TLS settings.
     """
 
     def __init__(self, configuration: Extender) -> None:
@@ -53,7 +56,7 @@ class Conversation:
         self._encoder = msgspec.json.Encoder()
 
     def send(self, verb: str, arguments: Mapping[str, object]) -> object:
-        """Post arguments to a verb; return the response's JSON value, or an `ExtenderFailure`."""
+        """Post arguments to a verb; return the decoded response, or an `ExtenderFailure`."""
         url = f"{self._configuration.url_prefix.rstrip('/')}/{verb}"
         try:
             status, body = self._post(url, self._encoder.encode(arguments))
@@ -79,7 +82,7 @@ class Conversation:
             self._client = None
 
     def _post(self, url: str, content: bytes) -> tuple[int, bytes]:
-        """Return the status and the body. The timeout covers the whole request, like Go's."""
+        """Return status and body. As in Go, the timeout applies to the whole request."""
         deadline = monotonic() + self._timeout_seconds
         headers = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
         name = self._configuration.tls_config.server_name if self._configuration.tls_config is not None else ""
@@ -96,7 +99,7 @@ class Conversation:
             response.close()
 
     def _sent(self, client: httpx.Client, request: httpx.Request, deadline: float) -> httpx.Response:
-        """Return the response to a request with the body unread; redirects are followed without reading their bodies."""
+        """Follow redirects; return the last response, with its body unread."""
         for _ in range(MAX_REDIRECTS + 1):
             response = client.send(request, stream=True)
             following = response.next_request
@@ -112,17 +115,18 @@ class Conversation:
         if self._client is None:
             url = httpx.URL(self._configuration.url_prefix)
             self._client = httpx.Client(
-                # Creating a context reads all authorities of the machine: those that may never be needed share one.
+                # Creating a context reads all certificate authorities of the machine, so those that may never be used
+                # share one.
                 verify=tls_context(self._configuration) if url.scheme == "https" else _usual_context(),
                 timeout=self._timeout_seconds,
                 follow_redirects=False,
-                # Proxies come from the environment, but are never used for a connection to the same machine.
+                # The environment defines proxies, but connections to this machine never use one.
                 trust_env=not _is_loopback(url.host),
             )
         return self._client
 
     def _explained(self, problem: Exception) -> str:
-        """Return the error text of Go's HTTP client, if known; otherwise Bayplan's own."""
+        """Return the error text of Go's HTTP client if it is known, else Bayplan's."""
         url = httpx.URL(self._configuration.url_prefix)
         cause = _root(problem)
         if isinstance(problem, httpx.TimeoutException):
@@ -158,7 +162,7 @@ def _read(response: httpx.Response, limit: int, deadline: float) -> bytes:
 
     Raises:
         BodyTooLarge, zlib.error: see `BoundedBody`.
-        _BodyTimeout: it does not arrive in time.
+        _BodyTimeout: the body does not arrive in time.
     """
     body, late = BoundedBody(limit, response.headers.get("content-encoding", "")), False
     try:
@@ -166,12 +170,12 @@ def _read(response: httpx.Response, limit: int, deadline: float) -> bytes:
             if late:
                 raise _BodyTimeout
             body.add(chunk)
-            # The piece that was late is still read, but no further one.
+            # The piece that arrived too late is still read, but no other.
             late = monotonic() > deadline
     except httpx.ReadTimeout:
         raise _BodyTimeout from None
     except httpx.RemoteProtocolError:
-        # The server closed the connection in the middle of its response; the received part is decoded, and ends too early.
+        # The server closed the connection in the middle of the body. What has arrived is decoded, which then fails.
         pass
     return body.joined()
 
@@ -181,7 +185,7 @@ class _BodyTimeout(Exception):
 
 
 def _root(problem: BaseException) -> BaseException:
-    """Return the first exception in a chain."""
+    """Return the exception that caused all others."""
     while (cause := problem.__cause__ or problem.__context__) is not None:
         problem = cause
     return problem

@@ -1,6 +1,6 @@
-"""Plugins as an HTTP extender: answers a stock kube-scheduler with the plugins of a profile. Independent of HTTP.
+"""Plugins as an HTTP extender: answers a stock kube-scheduler with the plugins of a profile. Does not depend on HTTP.
 
-Answers have the fields of upstream's ExtenderFilterResult, HostPriorityList and ExtenderPreemptionResult.
+The answers have the fields of upstream's ExtenderFilterResult, HostPriorityList and ExtenderPreemptionResult.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ Answer = dict[str, object]
 
 
 class PluginExtender:
-    """Answers for the filter and score plugins of a scheduler.
+    """Answers with the filter and score plugins of a scheduler.
 
-    Nodes sent as objects are stored in the scheduler's state; nodes sent by name must already be in it.
+    Nodes that are sent as objects are stored in the scheduler's state; nodes that are sent by name must be in it
+    already.
 
     Args:
-        scheduler: its state, plans and profiles are used; pods are neither queued nor assumed.
+        scheduler: provides state, plans and profiles; pods are neither queued nor assumed.
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
 
     def filter(self, arguments: Json) -> Answer:
-        """Answer a filter verb: the nodes that fit the pod, and why the others do not.
+        """Answer the filter verb: the nodes that fit the pod, and why the others do not.
 
         Raises:
             InputError: the arguments do not match the verb.
@@ -74,10 +75,11 @@ class PluginExtender:
         return answer
 
     def prioritize(self, arguments: Json) -> list[Answer]:
-        """Handle a prioritize verb: return the weighted mean of the plugins' scores, clipped to 0 to 10; raises as `filter` does.
+        """Answer the prioritize verb: the weighted mean of the plugins' scores, as a number from 0 to 10.
 
         Raises:
-            ScoringError: a plugin failed; the verb can only report that as a failed request.
+            InputError: the arguments do not match the verb.
+            ScoringError: a plugin failed; the verb can report this only by a failed request.
         """
         pod = _pod_of(arguments)
         names, _ = self._nodes_of(arguments)
@@ -92,16 +94,20 @@ class PluginExtender:
         table = score_over(plan, feasible)
         if table.failure is not None:
             raise ScoringError(table.failure.message)
-        # A node can have up to 100 points times the weights; the mean of that, in tenths, rounded to the nearest.
+        # A node has at most 100 points times the sum of the weights. Divide by that sum and by 10, and round to the
+        # nearest.
         unit = weight * MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
         scores = (2 * table.total[rows] + unit) // (2 * unit)
         return [{"Host": name, "Score": int(score)} for name, score in zip(names, scores.tolist(), strict=True)]
 
     def preempt(self, arguments: Json) -> Answer:
-        """Handle a preempt verb: return the candidates where the pod passes the plugins' filters without the victims.
+        """Answer the preempt verb: the candidates on which the pod passes the plugins' filters without the victims.
 
-        Victims that the server does not know, because no cluster was loaded or it has changed, are ignored: such a
-        candidate stays if the pod passes now. Raises as `filter` does.
+        Victims that the server does not know (no cluster was loaded, or it has changed) are ignored: such a candidate
+        remains if the pod passes now.
+
+        Raises:
+            InputError: the arguments do not match the verb.
         """
         pod = _pod_of(arguments)
         left: Answer = {}
@@ -130,7 +136,7 @@ class PluginExtender:
             trial.close()
 
     def _statuses(self, pod: Pod, names: Sequence[str]) -> dict[str, Status | None] | Status:
-        """Return why each node does not fit the pod, or None if it does; or return the error of a plugin."""
+        """Return why each node does not fit the pod (None if it fits), or a plugin's error."""
         plan = self._plan(pod)
         pre = plan.run_pre_filter_plugins(CycleState())
         if pre.status is not None:
@@ -154,7 +160,7 @@ class PluginExtender:
         return found
 
     def _plan(self, pod: Pod) -> Plan:
-        """Return the plan of a pod, for its own profile or, if its scheduler name has none, for the first profile."""
+        """Return the plan of a pod for its profile, or for the first profile if none has its scheduler name."""
         profiles = self._scheduler.profiles
         profile: Profile = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
         return self._scheduler.plans.plan_for(profile, pod)
@@ -164,7 +170,7 @@ class PluginExtender:
         return np.array([row_of[name] for name in names], dtype=np.intp)
 
     def _nodes_of(self, arguments: Json) -> tuple[list[str], list[tuple[str, Json]] | None]:
-        """Return the names of the requested nodes, and their documents if these were sent."""
+        """Return the names of the nodes in a request, and the nodes themselves if they were sent as objects."""
         names = _field(arguments, "NodeNames")
         if isinstance(names, list):
             known = self._scheduler.state.nodes.row_of
@@ -185,7 +191,7 @@ class PluginExtender:
         return [name for name, _ in items], items
 
     def _take_over(self, item: Json) -> str:
-        """Store a node in the state as sent; return its name."""
+        """Store a node in the state as it was sent; return its name."""
         node = default_object(convert(item, Node, what="Node"))
         state, name = self._scheduler.state, node.metadata.name
         row = state.nodes.row_of.get(name)
@@ -196,7 +202,7 @@ class PluginExtender:
 
 
 class ScoringError(Exception):
-    """A plugin could not score; the text has the reason."""
+    """Scoring failed because of a plugin; the message has the reason."""
 
 
 def _pod_of(arguments: Json) -> Pod:
@@ -207,7 +213,7 @@ def _pod_of(arguments: Json) -> Pod:
 
 
 def _victims_of(arguments: Json) -> list[tuple[str, list[str], int]]:
-    """Return (node name, uids of victims, violations of budgets) of either form of the arguments."""
+    """Return (node name, uids of the victims, number of violated budgets) from either form of the arguments."""
     whole, meta = _field(arguments, "NodeNameToVictims"), _field(arguments, "NodeNameToMetaVictims")
     found = []
     for name, victims in (whole if isinstance(whole, dict) else meta if isinstance(meta, dict) else {}).items():
@@ -225,7 +231,7 @@ def _uid_of(pod: object) -> str:
 
 
 def _field(value: object, name: str) -> object:
-    """Return a field like Go's decoder: by its name, ignoring case."""
+    """Return a field as Go's decoder finds it: an exact match of the name, or else one that ignores case."""
     if not isinstance(value, Mapping):
         return None
     if name in value:

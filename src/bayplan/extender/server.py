@@ -1,6 +1,7 @@
-"""Serve plugins as an HTTP extender: a Starlette application around `bayplan.extender.plugin_extender`.
+"""Serves plugins as an HTTP extender: a Starlette application for `bayplan.extender.plugin_extender`.
 
-Requests are handled one after the other: kube-scheduler processes one pod at a time, and the plugins' state is shared.
+Requests are handled one after another: kube-scheduler processes one pod at a time, and requests share the plugins'
+state.
 """
 
 from __future__ import annotations
@@ -21,22 +22,26 @@ from bayplan.extender.plugin_extender import PluginExtender, ScoringError
 FILTER, PRIORITIZE, PREEMPT = "filter", "prioritize", "preempt"
 JSON = "application/json"
 MAX_REQUEST_BYTES = 256 << 20
-"""A scheduler without a node cache sends whole nodes: 5,000 of them take about 50 MB."""
+"""A scheduler that caches no nodes for its extender sends whole nodes: 5,000 of them take about 50 MB."""
 
 Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 
 Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
-"""Called for each request with the verb, the arguments and the response; if it failed, an object with the reason in ``Error``."""
+"""Called for each request with the verb, the arguments and the response.
+
+After a failure, `Error` in it has the reason.
+"""
 
 
 def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
     """Return the application: POST /filter, /prioritize and /preempt, GET /healthz.
 
-    A failing filter returns its error in the response, so that the pod's event shows it; other verbs fail with a status code.
+    If filtering fails, the response contains the error, so that the pod's event shows it; other verbs fail with a
+    status code.
 
     Args:
         extender: the extender.
-        asked: the function to call for every request.
+        asked: called for every request.
     """
 
     verbs: Mapping[str, Answering] = {
@@ -80,7 +85,7 @@ def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Re
 
 
 async def _read_body(request: Request) -> bytes | None:
-    """Return the body, or None if it is too large; raise ClientDisconnect if the client does not send all of it."""
+    """Return the body, or None if it is too large. Raises ClientDisconnect if the client does not send all of it."""
     pieces, size = [], 0
     async for piece in request.stream():
         size += len(piece)
@@ -99,7 +104,7 @@ async def _health(request: Request) -> Response:
 
 
 def _arguments(body: bytes) -> Mapping[str, object] | str:
-    """Return the arguments of a request, or the error in them."""
+    """Return the arguments in a request, or what is wrong with them."""
     try:
         value = msgspec.json.decode(body)
     except msgspec.DecodeError as problem:

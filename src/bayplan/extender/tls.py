@@ -1,4 +1,4 @@
-"""The TLS settings of an extender as an `ssl.SSLContext`, by the rules of client-go."""
+"""The TLS settings of an extender as an `ssl.SSLContext`, by client-go's rules."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig
 UNKNOWN_AUTHORITY = frozenset((2, 18, 19, 20, 21))
 EXPIRED = frozenset((9, 10))
 WRONG_NAME = frozenset((62, 64))
-"""Numbers of OpenSSL's verification errors (X509_V_ERR_...)."""
+"""Error numbers of OpenSSL's verification (X509_V_ERR_...)."""
 
 
 def tls_context(extender: Extender) -> ssl.SSLContext:
     """Return the TLS settings of an extender.
 
-    As upstream, nothing is verified with ``enableHTTPS`` and no certificate authority.
+    As upstream, nothing is verified if `enableHTTPS` is set without a certificate authority.
 
     Raises:
         ConfigurationError: a certificate or key cannot be read.
@@ -39,7 +39,7 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
         if certificate and key:
             _load_pair(context, certificate, key)
     except OSError as problem:
-        # An SSLError is also an OSError, but has no file.
+        # An SSLError is an OSError, too, but has no file.
         what = problem.filename or "certificates"
         raise ConfigurationError(
             f"extender {extender.url_prefix} tlsConfig", got=f"{what}: {problem.strerror}"
@@ -48,7 +48,7 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
 
 
 def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate with its key; OpenSSL reads them only from files."""
+    """Load a certificate with its key, through a file: OpenSSL reads them only from files."""
     descriptor, path = tempfile.mkstemp(suffix=".pem")
     try:
         with open(descriptor, "wb") as file:
@@ -59,7 +59,7 @@ def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
 
 
 def verification_problem(problem: ssl.SSLCertVerificationError, host: str) -> str:
-    """Return the problem of a server's certificate, in Go's words if these are known."""
+    """Return what is wrong with a server's certificate, in Go's words if they are known."""
     text = f"x509: {problem.verify_message}"
     if problem.verify_code in UNKNOWN_AUTHORITY:
         text = "x509: certificate signed by unknown authority"

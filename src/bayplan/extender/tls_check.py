@@ -1,6 +1,6 @@
-"""Check the certificates of an extender as kube-scheduler does at start: read the files, find the PEM blocks.
+"""Checks the certificates of an extender like kube-scheduler when it starts: reads the files and finds the PEM blocks.
 
-Certificates are not parsed as strictly as in Go: those that OpenSSL accepts are accepted.
+Certificates that OpenSSL accepts are accepted, although Go parses some more strictly.
 """
 
 import base64
@@ -14,12 +14,12 @@ _PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\s*\n(.*?)\n?-----END \1-
 
 
 def check_extender_tls(tls: ExtenderTLSConfig) -> str | None:
-    """Return the problem of an extender's certificates, in the words of client-go; None if there is none."""
+    """Return what is wrong with an extender's certificates, in client-go's words; None if nothing is."""
     has_ca = bool(tls.ca_file or tls.ca_data)
     has_pair = bool((tls.cert_file or tls.cert_data) and (tls.key_file or tls.key_data))
     if not (has_ca or has_pair or tls.insecure or tls.server_name):
         return None
-    # A pair given only as files is loaded at every handshake, not at the start.
+    # If certificate and key are both given as files only, client-go loads them at every handshake, not when it starts.
     reloads = bool(tls.cert_file and tls.key_file) and not tls.cert_data and not tls.key_data
     try:
         ca_data = tls.ca_data or _read(tls.ca_file)
@@ -39,7 +39,7 @@ def _read(path: str) -> bytes:
 
 
 def _blocks(pem: bytes) -> list[tuple[bytes, bytes]]:
-    """List the PEM blocks: type and content."""
+    """Return type and content of the PEM blocks."""
     found = []
     for match in _PEM_BLOCK.finditer(pem):
         try:
@@ -50,7 +50,7 @@ def _blocks(pem: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _is_certificate(der: bytes) -> bool:
-    import ssl  # Few runs have extenders, and fewer have certificates to check.
+    import ssl  # Few runs have extenders, and fewer of those have certificates to check.
 
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=der)

@@ -1,4 +1,4 @@
-"""Rules for plugins in plain Python: adapters that run a plugin's array-based `filter` and `score` like compiled rules."""
+"""Rules for plugins in plain Python: adapters that call the array-based `filter` and `score` of a plugin."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bayplan.state.views import Rows
 
 
 class ArrayFilterRule(FilterRule):
-    """`FilterPlugin.filter` for one spec."""
+    """Runs `FilterPlugin.filter` for one spec."""
 
     def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> None:
         super().__init__(state.columns)
         self.asks_arrays = True
-        # Plugins in plain Python may read anything.
+        # A plugin in plain Python may read anything.
         self.looks_at_pods = True
         self.reads_others = type(plugin).params_after_changes is not FilterPlugin.params_after_changes
         self._plugin, self._spec, self._state = plugin, spec, state
@@ -34,12 +34,12 @@ class ArrayFilterRule(FilterRule):
         np.asarray(codes)[: self.columns.count] = found
 
     def filter_rows(self, rows: list[int], codes: Codes) -> None:
-        """Filter some rows."""
+        """Filter these rows with one call of the plugin."""
         index = _index(rows)
         np.asarray(codes)[index] = self._plugin.filter(self._spec, self.params, Rows(self._state, index))
 
     def after_changes(self, params: Params | None) -> None:
-        """Let the plugin update its params."""
+        """Recompute the params with the plugin's `params_after_changes`."""
         self.params = self._plugin.params_after_changes(self._spec, params, self._state)
 
     def after_undo(self, params: Params | None) -> None:
@@ -65,12 +65,12 @@ class ArrayScoreRule(ScoreRule):
         np.asarray(raw)[: self.columns.count] = self._plugin.score(self._spec, self.params, Rows(self._state))
 
     def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Score some rows."""
+        """Score these rows with one call of the plugin."""
         index = _index(rows)
         np.asarray(raw)[index] = self._plugin.score(self._spec, self.params, Rows(self._state, index))
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the plugin's scale."""
+        """Return the plugin's scale over the feasible rows."""
         plugin, count = self._normalizing(), self.columns.count
         chosen = np.asarray(feasible)[:count].view(np.bool_)
         return plugin.scale_over(self._spec, self.params, np.asarray(raw)[:count], chosen, Rows(self._state))

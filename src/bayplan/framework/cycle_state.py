@@ -1,4 +1,4 @@
-"""Data that plugins share between the extension points of one scheduling cycle."""
+"""The state of one scheduling cycle: data that plugins share between extension points."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 class CycleState:
-    """Storage for one pod's cycle; plugins write under their own keys, conventionally ``PreFilter<Name>``.
+    """Storage for one pod's cycle. Plugins write under their own keys, conventionally ``PreFilter<Name>``.
 
     Attributes:
-        now_ns: the instant of the cycle.
-        unreached_pre_filters: plugins whose PreFilter did not run, because an earlier one had ended PreFilter.
-        pods_to_activate: pods that a plugin wants to be retried immediately, in any tier; moved at the end of a
+        now_ns: the time of the cycle.
+        unreached_pre_filters: plugins whose PreFilter did not run, because an earlier plugin ended PreFilter.
+        pods_to_activate: pods that a plugin wants to retry immediately, whatever their tier; moved at the end of a
             scheduling cycle that found a node, and again when the pod is bound.
     """
 
@@ -30,13 +30,13 @@ class CycleState:
         self._data[key] = item
 
     def read(self, key: str, kind: type[T]) -> T | None:
-        """Return the item under a key if it has the given type, else None."""
+        """Return the item under a key, or None if there is none or it has another type."""
         if not self._data:
-            # Most pods need no shared data.
+            # Fast path: most cycles store no data.
             return None
         item = self._data.get(key)
         return item if isinstance(item, kind) else None
 
     def delete(self, key: str) -> None:
-        """Remove an item; no error if there is none."""
+        """Remove an item, if there is one."""
         self._data.pop(key, None)

@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere: the status of every node, and the text of upstream's event."""
+"""Why a pod fits no node: the status of every node, and the text of upstream's event."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
 @dataclass
 class Diagnosis:
-    """The result of filtering if no node was feasible.
+    """The result of filtering when no node is feasible.
 
     Attributes:
         num_all_nodes: nodes in the cluster.
         pre_filter_status: the rejection by PreFilter, or None if filters ran.
-        examined: bool[rows], nodes that filters ran on.
-        values: int64[rows], ``number << 16 | verdict`` of the first filter that failed, by its index in `filters`; -1: none.
+        examined: bool[rows], nodes on which filters ran.
+        values: int64[rows], ``number << 16 | verdict`` of the first failing filter, where `number` is its index in
+            `filters`; -1 if none failed.
         filters: names of the filters that ran, in order.
         explain: the function that returns the status of an element of `values`.
         absent_status: the status of nodes that PreFilter excluded, or None.
         overrides: by row, statuses that are not packed verdicts: those of extenders.
-        counts: number of examined nodes per value, without -1; counted if not given.
-        unknown: statuses that extenders gave to names that are not nodes; they count in the text.
-        unschedulable_plugins: the plugins that rejected the pod; they decide which events bring it back.
+        counts: number of examined nodes per value, excluding -1; computed when needed if None.
+        unknown: statuses that extenders gave to names that are not nodes; they count in the message.
+        unschedulable_plugins: the plugins that rejected the pod; the events that they registered bring it back.
         post_filter_message: the message that PostFilter adds.
-        preemption: the function that returns the account of preemption, if it ran; call it before the cluster changes.
+        preemption: the function that returns the account of preemption, or None if preemption did not run; call it
+            before the cluster changes.
     """
 
     num_all_nodes: int
@@ -65,7 +67,7 @@ class Diagnosis:
         return self.absent_status
 
     def rows_with(self, code: Code) -> Bools | None:
-        """Return bool[rows], the nodes with a status of this code; may include freed rows. None for all nodes."""
+        """Return the nodes whose status has this code (bool[rows]; may include freed rows); None if all have it."""
         if self.pre_filter_status is not None:
             return np.full(len(self.examined), self.pre_filter_status.code is code, dtype=np.bool_)
         counted = self._counted()
@@ -86,7 +88,10 @@ class Diagnosis:
         return rows
 
     def groups(self) -> Iterator[tuple[Status, int]]:
-        """Yield each distinct status of examined nodes with the number of nodes that have it."""
+        """Yield each distinct status of nodes with the number of nodes that have it, excluding `absent_status`.
+
+        A status may occur several times.
+        """
         counts = self._counted()
         if self.overrides:
             counts = dict(counts)
@@ -106,7 +111,7 @@ class Diagnosis:
         return self.counts
 
     def message(self) -> str:
-        """Return the text of upstream's FitError, including PostFilter's addition."""
+        """Return the text of upstream's FitError, followed by PostFilter's message."""
         text = f"0/{self.num_all_nodes} nodes are available:"
         if self.pre_filter_status is not None:
             if self.pre_filter_status.message:
@@ -129,7 +134,7 @@ class Diagnosis:
 
 
 def format_reasons(histogram: Mapping[str, int]) -> str:
-    """Return the number of nodes per reason, formatted like upstream's FitError after its first colon."""
+    """Return the reasons with their numbers of nodes, formatted like upstream's FitError after its first colon."""
     parts = sorted(f"{count} {reason}" for reason, count in histogram.items())
     return f" {', '.join(parts)}." if parts else ""
 
@@ -152,10 +157,10 @@ class PostFilterResult(msgspec.Struct, frozen=True):
     """The result of PostFilter.
 
     Attributes:
-        nominated_node_name: the node for the pod once there is room; "" clears its nomination, None leaves it unchanged.
+        nominated_node_name: the node to nominate the pod to; "" clears its nomination, None leaves it unchanged.
         victims: keys of the pods to evict, most important first.
-        shortlist: all nodes found; valid until the cluster changes.
-        nominations_to_clear: keys of pods of lower priority whose nomination to that node is cleared.
+        shortlist: all candidates found; valid until the cluster changes.
+        nominations_to_clear: keys of pods of lower priority that are nominated to the same node.
     """
 
     nominated_node_name: str | None = None

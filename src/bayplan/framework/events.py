@@ -1,7 +1,7 @@
-"""Cluster events: the changes they describe, the registrations they match, and the events that a changed object produces.
+"""Cluster events: the changes that they describe, the registrations they match, and those of an object change.
 
-A plugin registers the events that may make a rejected pod schedulable, each with a hint; the scheduling queue
-runs the hints when an event arrives. Source: KEP-4247 (queueing hints).
+A plugin registers the events that may make a rejected pod schedulable, each with a hint; the scheduling queue runs the
+hints when an event arrives. Source: KEP-4247 (queueing hints).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bayplan.objects.storage import (
 
 
 class ActionType(IntFlag):
-    """The change of an object. The order of the values matters: see `ClusterEvent.matches`."""
+    """The change of an object. `ClusterEvent.matches` relies on the order of the values."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -52,12 +52,12 @@ class ActionType(IntFlag):
 
     @property
     def text(self) -> str:
-        """Return upstream's name, e.g. ``UpdateNodeTaint``; empty for a combination without a name."""
+        """Return upstream's name, e.g. `UpdateNodeTaint`; `""` for a combination without a name."""
         return _TEXT_BY_ACTION.get(self, "")
 
     @property
     def texts(self) -> list[str]:
-        """Return the names of the individual actions in the set, in the order of their bits."""
+        """Return the names of the single actions that this value combines, in the order of their bits."""
         return [text for action, text in _TEXT_BY_ACTION.items() if action.bit_count() == 1 and action & self]
 
 
@@ -66,11 +66,11 @@ _TEXT_BY_ACTION: dict[ActionType, str] = {
     for action in ActionType.__members__.values()
 }
 ACTION_BY_TEXT: Mapping[str, ActionType] = {text: action for action, text in _TEXT_BY_ACTION.items()}
-"""Upstream's names of actions, e.g. for recorded traces."""
+"""Actions by upstream's names, for example in recorded traces."""
 
 
 class EventResource(StrEnum):
-    """The kind of object of an event. Plugins may register any other kind as ``plural.version.group``."""
+    """The kind of object of an event. Plugins may also register any other kind, as ``plural.version.group``."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -91,11 +91,11 @@ class EventResource(StrEnum):
 
 
 class ClusterEvent(NamedTuple):
-    """An event, registered by a plugin or delivered to the queue.
+    """An event that a plugin registers or the queue receives.
 
     Attributes:
         resource: kind of object; plugins register ``Pod``, the queue receives ``AssignedPod`` or ``UnschedulablePod``.
-        actions: the change; several in a registration.
+        actions: the change; a registration may combine several.
         custom_label: the name of an event with a special label (UnschedulableTimeout, ForceActivate).
     """
 
@@ -105,7 +105,7 @@ class ClusterEvent(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the name in metrics and traces, e.g. ``NodeUpdateNodeTaint``."""
+        """Return the event's name in metrics and traces, e.g. ``NodeUpdateNodeTaint``."""
         return self.custom_label or f"{self.resource}{self.actions.text}"
 
     @property
@@ -116,8 +116,8 @@ class ClusterEvent(NamedTuple):
     def matches(self, incoming: ClusterEvent) -> bool:
         """Return whether this registration matches an incoming event.
 
-        An incoming general Update does not match a registration for a specific update: it means that none of the
-        specific changes happened. Therefore the value of the incoming event must not be the greater.
+        An incoming general Update does not match a registration for a specific update, because it means that none of
+        the specific changes happened. Hence the condition that its value is at most that of the registration.
         """
         if self.is_wildcard:
             return True
@@ -139,24 +139,24 @@ UNSCHEDULABLE_POD_ADD = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType
 UNSCHEDULABLE_POD_UPDATE = ClusterEvent(EventResource.UNSCHEDULABLE_POD, ActionType.UPDATE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
 ANY_EVENT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL)
-"""Registered by plugins that any event may help."""
+"""Registered by plugins whose rejections any event may lift."""
 FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
 
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
-"""Label for requeueing a failed pod. Plugins can't register it."""
+"""Label of requeueing a failed pod. Plugins can't register it."""
 BACKOFF_COMPLETE = "BackoffComplete"
-"""Label for moving a pod from a backoff queue to the active queue."""
+"""Label of moving a pod from a backoff queue to the active queue after its backoff."""
 POP_FROM_BACKOFF_QUEUE = "PopFromBackoffQ"
-"""Label for popping a pod before its backoff ends, because nothing else waits."""
+"""Label of popping a pod before its backoff ends, because the active queue is empty."""
 
 
 class HintAnswer(IntEnum):
-    """The result of a hint for a waiting pod and an event. True if the pod is to be queued, so a plain bool works, too."""
+    """The result of a hint for a waiting pod and an event. QUEUE and ERROR requeue the pod. A plain bool works, too."""
 
     SKIP = 0
     QUEUE = 1
     ERROR = 2
-    """The hint failed; upstream treats this as QUEUE, so that no pod is stuck because of it."""
+    """The hint failed. Upstream treats this as QUEUE, so that a failing hint can't leave a pod waiting forever."""
 
 
 QueueingHint: TypeAlias = Callable[[Pod, object | None, object | None], HintAnswer | bool]
@@ -174,10 +174,10 @@ _NODE_TAINT_UPDATE = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_TAI
 def registrations(
     plugins: Iterable[tuple[str, Sequence[tuple[ClusterEvent, QueueingHint | None]]]],
 ) -> list[Registration]:
-    """Return the registrations of one profile, in the order of its plugins, completed like upstream.
+    """Return the registrations of one profile, in the order of its plugins, completed as upstream does.
 
-    A plugin that registers added nodes but not their taint updates gets these, too, always with QUEUE: otherwise a pod
-    could be stuck because of a node that was tainted when it was added.
+    A plugin that registers added nodes but not their taint updates is registered for these, too, always with QUEUE:
+    otherwise a pod could wait forever because of a node that had a taint when it was added.
     """
     table: list[Registration] = []
     for name, events in plugins:
@@ -200,10 +200,11 @@ Hint: TypeAlias = Callable[..., HintAnswer]
 def hint(
     kind: type[object], *, old: bool = False, new: bool = False
 ) -> Callable[[Callable[..., HintAnswer | bool]], Hint]:
-    """Make a queueing hint of a function or method of the waiting pod and the old and the new object of an event.
+    """Return a decorator that checks the objects of an event before it calls a queueing hint (function or method).
 
-    The function returns whether to queue the pod. It is called with objects of this kind only, or None for an addition or a
-    deletion: other events are errors. With `old` or `new`, so are events without that object.
+    The decorated function returns whether to queue the pod. It is called only with objects of type `kind`, or None for
+    an addition or a deletion; for other objects, and with `old` or `new` for events without that object, the hint
+    returns ERROR.
     """
 
     def decorate(function: Callable[..., HintAnswer | bool]) -> Hint:
@@ -234,7 +235,10 @@ EVENT_RESOURCE_BY_TYPE: Mapping[type[KubernetesObject], EventResource] = {
     DeviceClass: EventResource.DEVICE_CLASS,
     PodGroup: EventResource.POD_GROUP,
 }
-"""The event resource of each type. Updates of these types are not specific; other types produce no events."""
+"""The event resource of each type. Updates of these types have no specific action.
+
+All other types produce no events.
+"""
 
 
 class ObjectChange(NamedTuple):
@@ -243,7 +247,7 @@ class ObjectChange(NamedTuple):
     Attributes:
         event: the event.
         old, new: the objects for the hints; None before an addition or after a deletion.
-        max_priority: only pods up to this priority are moved; None: all.
+        max_priority: only pods of at most this priority are moved; None for all.
     """
 
     event: ClusterEvent
@@ -253,12 +257,12 @@ class ObjectChange(NamedTuple):
 
 
 def pod_update_events(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -> list[ClusterEvent]:
-    """Return the changes of a pod, one event per kind of change; without a specific change, the general Update."""
+    """Return the events of a pod's update, one per kind of change; a general Update if there is no specific change."""
     resource = EventResource.ASSIGNED_POD if new.spec.node_name else EventResource.UNSCHEDULABLE_POD
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(ActionType.UPDATE_POD_LABEL)
-    # Summing requests is expensive, and many updates change neither spec nor status (annotations, managed fields).
+    # Summing requests is expensive, and many updates change neither spec nor status but annotations or managed fields.
     if (old.spec != new.spec or old.status != new.status) and is_scaled_down(old, new, gates):
         actions.append(ActionType.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
@@ -275,7 +279,7 @@ def pod_update_events(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -
 
 
 def node_update_events(old: Node, new: Node, *, declared_features: bool = True) -> list[ClusterEvent]:
-    """Return the changes of a node, one event per kind of change; none if nothing relevant changed.
+    """Return the events of a node's update, one per kind of change; empty if nothing relevant changed.
 
     `declared_features` is the feature gate NodeDeclaredFeatures.
     """
@@ -305,10 +309,10 @@ def object_changes(
     gang_scheduling: bool = False,
     gates: RequestGates = DEFAULT_GATES,
 ) -> list[ObjectChange]:
-    """Return the events that an addition (`old` None), update or deletion (`new` None) of one object produces, in order.
+    """Return the events of one object's addition (`old` is None), update, or deletion (`new` is None), in order.
 
-    Events of an unassigned pod's update are listed for completeness: the queue's `update` derives them itself, and they move
-    no other pod. `declared_features` is the gate NodeDeclaredFeatures, `gang_scheduling` is GangScheduling.
+    Events of an unassigned pod's update are listed for completeness: the queue's `update` derives them itself, and they
+    move no other pod. `declared_features` is the gate NodeDeclaredFeatures, `gang_scheduling` is GangScheduling.
     """
     if isinstance(new if new is not None else old, Pod):
         assert old is None or isinstance(old, Pod)
@@ -347,13 +351,13 @@ def _pod_changes(old: Pod | None, new: Pod | None, gang_scheduling: bool, gates:
 
 
 def nominated_node_changed(old: Pod, new: Pod) -> bool:
-    """Return whether a pod's nominated node changed or was cleared: to other pods, it left that node."""
+    """Return whether a pod's nominated node changed or was cleared; for other pods, this frees room on the old node."""
     name = old.status.nominated_node_name
     return bool(name) and name != new.status.nominated_node_name
 
 
 def _room_freed(pod: Pod) -> ObjectChange:
-    # Only pods of at most this priority were rejected because of the nominated pod.
+    # Only pods of at most this priority can have been rejected because of the nominated pod.
     return ObjectChange(ASSIGNED_POD_DELETE, pod, None, pod.spec.priority or 0)
 
 

@@ -1,7 +1,8 @@
-"""HTTP extenders, as the engine calls them: requests, the meaning of responses, and the handling of failures.
+"""HTTP extenders as the engine uses them: requests, the meaning of responses, and the handling of failures.
 
-The transport is a callable passed in by the host (`Send`); `bayplan.extender.conversation` implements HTTP. Texts and rules
-are those of upstream's HTTPExtender. Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#Extender
+The host passes the transport in as a callable (`Send`); `bayplan.extender.conversation` implements HTTP. Texts and
+rules are those of upstream's HTTPExtender. Source:
+https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#Extender
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Container, Pod
 
 EXTENDER = "Extender"
-"""Represents all extenders among the plugins that rejected a pod: every event brings it back."""
+"""Stands for all extenders among the plugins that rejected a pod; every event brings such a pod back."""
 
 MAX_EXTENDER_PRIORITY = 10
 """The maximum score of an extender; the minimum is 0."""
 
 TO_NODE_SCORE = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
-"""The factor that scales extenders' scores to the range of plugins."""
+"""The factor that scales an extender's scores to the range of plugins' scores."""
 
 
 class ExtenderFailure(msgspec.Struct, frozen=True):
-    """An extender that could not be called, or whose response is not usable: the text of upstream's error."""
+    """An extender that could not be called, or whose response is unusable. `message` is upstream's error text."""
 
     message: str
 
@@ -44,9 +45,9 @@ class ExtenderFailure(msgspec.Struct, frozen=True):
 Answer = TypeVar("Answer")
 
 Send: TypeAlias = Callable[[str, Mapping[str, object]], object]
-"""Sends arguments to a verb of an extender; returns the JSON value of the response as plain data, or an `ExtenderFailure`.
+"""Sends arguments to a verb of an extender; returns the response's JSON value as plain data, or an `ExtenderFailure`.
 
-Arguments hold plain data and typed objects, under the names that upstream's Go structs have (``Pod``, ``NodeNames``).
+Arguments contain plain data and typed objects, under the names of upstream's Go structs (``Pod``, ``NodeNames``).
 """
 
 
@@ -56,7 +57,8 @@ class Filtered(msgspec.Struct, frozen=True):
     Attributes:
         nodes: names of the remaining nodes, in the extender's order, each once.
         failed, unresolvable: the reasons for rejected nodes, by name; for unresolvable nodes, preemption can't help.
-        bare: whether it returned node objects instead of names: then the scheduler only sees the data in these.
+        bare: whether the extender returned node objects instead of names; from then on, the cycle sees only the data in
+            them.
     """
 
     nodes: tuple[str, ...]
@@ -76,14 +78,14 @@ class Extender:
     """One extender of a configuration.
 
     Args:
-        configuration: its verbs and settings.
+        configuration: the verbs and settings of the extender.
         send: the function that calls the extender.
 
     Attributes:
-        name: its URL prefix, which identifies it in messages.
-        ignorable: whether cycles continue if it can't be called.
+        name: the URL prefix, which identifies the extender in messages.
+        ignorable: whether cycles continue if the extender can't be called.
         weight: the weight of its scores.
-        scale: the factor that scales its scores to the range of plugins.
+        scale: the factor that scales its scores to the range of plugins' scores.
         is_filter, is_prioritizer, is_binder, supports_preemption: the verbs that it supports.
     """
 
@@ -103,14 +105,18 @@ class Extender:
         self._send = send
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether a pod requests a resource that this extender manages; True without managed resources."""
+        """Return whether the extender must be called for a pod.
+
+        This is the case if the pod requests a resource that the extender manages, or the extender declares no managed
+        resources.
+        """
         if not self._managed:
             return True
         containers = (*pod.spec.containers, *pod.spec.init_containers)
         return any(self._managed & asked_resources(container) for container in containers)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered | ExtenderFailure:
-        """Return which of the nodes can hold the pod; without a filter verb, all can."""
+        """Return the nodes that can run the pod, according to the extender. Without a filter verb, all can."""
         names = tuple(node.metadata.name for node in nodes)
         if not self.is_filter:
             return Filtered(names, {}, {}, bare=False)
@@ -123,7 +129,7 @@ class Extender:
 
     def _filtered(self, answer: FilterAnswer, known: frozenset[str]) -> Filtered | ExtenderFailure:
         if not self._by_name or answer.node_names is None:
-            # Nodes are accepted as returned, even if they were not sent.
+            # As upstream, returned nodes are accepted even if they were not sent.
             nodes = tuple(dict.fromkeys(answer.nodes or ()))
             return Filtered(nodes, answer.failed, answer.unresolvable, bare=answer.nodes is not None)
         for name in answer.node_names:
@@ -132,18 +138,18 @@ class Extender:
         return Filtered(tuple(dict.fromkeys(answer.node_names)), answer.failed, answer.unresolvable, bare=False)
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Sequence[tuple[str, int]] | ExtenderFailure:
-        """Return the scores: (node name, score) in the extender's order. It must have a prioritize verb."""
+        """Return (node name, score) pairs in the extender's order. The extender must have a prioritize verb."""
         return self._ask(self._configuration.prioritize_verb, self._nodes_arguments(pod, nodes), host_priorities)
 
     def process_preemption(
         self, pod: Pod, victims: Mapping[str, Victims], pods_on: Callable[[str], Sequence[Pod] | None]
     ) -> Mapping[str, Victims] | ExtenderFailure:
-        """Return the remaining preemption candidates, and their victims. It must have a preempt verb.
+        """Return the preemption candidates that the extender accepts, with their victims. It must have a preempt verb.
 
         Args:
             pod: the preemptor.
             victims: the victims by node name.
-            pods_on: the function that returns the pods on a node by its name, None if there is no such node.
+            pods_on: the function that returns the pods on a node by its name, or None if there is no such node.
         """
         arguments: dict[str, object] = {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
         if self._by_name:
@@ -173,7 +179,7 @@ class Extender:
     def _pods_of(
         self, node_name: str, meta: MetaVictims, pods: Sequence[Pod] | None
     ) -> tuple[Pod, ...] | ExtenderFailure:
-        """Return the pods in a response, or a failure if one of them is not on the node."""
+        """Return the pods that a response names by uid, or a failure if one of them is not on the node."""
         if pods is None:
             return ExtenderFailure(f'nodeinfo not found for node name "{node_name}"')
         by_uid = {pod.metadata.uid: pod for pod in pods}
@@ -186,7 +192,7 @@ class Extender:
         return tuple(by_uid[uid] for uid in meta.uids)
 
     def bind(self, pod: Pod, node_name: str) -> ExtenderFailure | None:
-        """Bind a pod through the extender; return the failure, or None. It must have a bind verb."""
+        """Bind a pod through the extender; return None or the failure. The extender must have a bind verb."""
         metadata = pod.metadata
         arguments = {
             "PodName": metadata.name,
@@ -217,7 +223,7 @@ class Extender:
 
 
 def unknown_node(extender: str, name: str) -> str:
-    """Return the error for an extender that accepts an unknown node."""
+    """Return the error for an extender that returns a node that it was not sent."""
     return f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
 
 

@@ -1,4 +1,4 @@
-"""Decode extenders' responses like upstream's Go structs: names in any case, null for nothing, Go's errors for wrong types.
+"""Decode extenders' responses like upstream's Go structs: names in any case, null as the zero value, Go's type errors.
 
 Source: the types of k8s.io/kube-scheduler/extender/v1, and the rules of Go's encoding/json.
 """
@@ -15,11 +15,14 @@ MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
 class AnswerError(ValueError):
-    """A response with a wrong type; the text is the message of Go's decoder. Only `bayplan.framework.extender` handles it."""
+    """A response with a wrong type; the text is the message of Go's decoder.
+
+    Only `bayplan.framework.extender` catches it.
+    """
 
 
 class FilterAnswer(msgspec.Struct, frozen=True):
-    """An ExtenderFilterResult with the nodes' names only. None for a list that was not given."""
+    """An ExtenderFilterResult with only the names of its nodes. A list that the response omits is None."""
 
     nodes: tuple[str, ...] | None
     node_names: tuple[str, ...] | None
@@ -54,7 +57,7 @@ _STRUCTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "v1.ExtenderBindingResult": {"Error": "string"},
     }
 )
-"""The fields that are read of each struct, with their Go types."""
+"""The fields that are read from each Go struct, with their Go types."""
 
 _ELEMENT_OF_MAP: Final = MappingProxyType(
     {"v1.FailedNodesMap": "string", "map[string]*v1.MetaVictims": "*v1.MetaVictims"}
@@ -65,7 +68,7 @@ def filter_answer(value: object) -> FilterAnswer:
     """Decode the response of a filter verb.
 
     Raises:
-        AnswerError: it has another structure.
+        AnswerError: the response has a wrong type.
     """
     found = _decode(value, "v1.ExtenderFilterResult")
     nodes, names = found["Nodes"], found["NodeNames"]
@@ -79,7 +82,7 @@ def filter_answer(value: object) -> FilterAnswer:
 
 
 def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
-    """Decode the response of a prioritize verb: (host, score) in its order; raises like `filter_answer`."""
+    """Decode the response of a prioritize verb into (host, score) pairs; raises like `filter_answer`."""
     if value is None:
         return ()
     if not isinstance(value, list):
@@ -87,7 +90,7 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
     found = []
     for entry in value:
         if type(entry) is dict and len(entry) == 2:
-            # Fast path for entries written as upstream does; there is one per node.
+            # Fast path for entries formatted like upstream's; there is one entry per node.
             name, score = entry.get("Host"), entry.get("Score")
             if type(name) is str and type(score) is int and MIN_INT64 <= score <= MAX_INT64:
                 found.append((name, score))
@@ -98,7 +101,7 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
 
 
 def meta_victims(value: object) -> Mapping[str, MetaVictims]:
-    """Decode the response of a preempt verb: victims by node name; raises the same errors as `filter_answer`."""
+    """Decode the response of a preempt verb into victims by node name; raises like `filter_answer`."""
     found = _decode(value, "v1.ExtenderPreemptionResult")["NodeNameToMetaVictims"] or {}
     return {
         name: MetaVictims(
@@ -111,15 +114,16 @@ def meta_victims(value: object) -> Mapping[str, MetaVictims]:
 
 
 def bind_error(value: object) -> str:
-    """Decode the response of a bind verb: its error, or ""; raises like `filter_answer`."""
+    """Decode the response of a bind verb; return its error, or "". Raises like `filter_answer`."""
     error: str = _decode(value, "v1.ExtenderBindingResult")["Error"]
     return error
 
 
 def _decode(value: object, go_type: str, struct: str = "", path: str = "") -> Any:
-    """Return a value as a Go type: structs as dicts of their fields; null is the zero value, None for pointers, lists and maps.
+    """Return a value decoded as a Go type: structs become dicts of their fields.
 
-    `struct`: the type of the innermost enclosing struct; `path`: the field names from there.
+    null becomes the zero value; None for pointers, lists and maps. `struct`: the type of the innermost enclosing
+    struct; `path`: the field names from there.
     """
     kind = go_type.removeprefix("*")
     if value is None and kind != go_type:
@@ -129,7 +133,7 @@ def _decode(value: object, go_type: str, struct: str = "", path: str = "") -> An
     if kind == "int64" and (value is None or (type(value) is int and MIN_INT64 <= value <= MAX_INT64)):
         return value or 0
     if kind in _STRUCTS and (value is None or isinstance(value, dict)):
-        # Go accepts a name in any case, and the last of several.
+        # Go accepts field names in any case; of duplicate names, the last counts.
         given = {name.lower(): item for name, item in (value or {}).items()}
         prefix = f"{path}." if path else ""
         return {

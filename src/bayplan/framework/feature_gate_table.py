@@ -1,6 +1,6 @@
 """The feature gates of kube-scheduler v1.36.3: stage, default, whether the default is locked; and their dependencies.
 
-The table is read from the kube-scheduler binary of the pinned release. ``feature_gates.py`` interprets them.
+The table was read from the kube-scheduler binary of the pinned release. ``feature_gates.py`` interprets it.
 """
 
 from collections.abc import Mapping
@@ -103,7 +103,7 @@ _GATES_BY_FACTS: Final[Mapping[tuple[str, bool, bool], str]] = {
 GATES: Final[Mapping[str, tuple[str, bool, bool]]] = MappingProxyType(
     dict(sorted((name, facts) for facts, names in _GATES_BY_FACTS.items() for name in names.split()))
 )
-"""By gate: stage (ALPHA, BETA, GA, DEPRECATED), default, and whether it is locked to the default; in alphabetical order."""
+"""By gate, in alphabetical order: stage (ALPHA, BETA, GA, DEPRECATED), default, and whether the default is locked."""
 
 DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -162,4 +162,4 @@ DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "WorkloadWithJob": ("GenericWorkload",),
     }
 )
-"""A gate can't be on while one that it depends on is off."""
+"""The gates that each gate depends on: it can't be enabled while one of them is disabled."""

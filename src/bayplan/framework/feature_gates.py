@@ -1,7 +1,7 @@
-"""Feature gates: which are enabled, and kube-scheduler's checks when some are set.
+"""Feature gates: which gates are enabled, and kube-scheduler's checks of the gates that are set.
 
-Values are immutable: setting gates returns a new `FeatureGates`. Messages are upstream's (component-base, featuregate); if
-upstream iterates over a Go map in random order, names are in alphabetical order here.
+Values are immutable: setting gates returns a new `FeatureGates`. Messages are upstream's (component-base, featuregate).
+Where upstream lists names in the random order of a Go map, they are in alphabetical order here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ _UNRECOGNIZED: Final = "unrecognized feature gate: "
 
 
 class FeatureGates:
-    """The feature gates of a scheduler: the defaults of the release, and those that were set."""
+    """The feature gates of a scheduler: the defaults of the release, changed by the gates that were set."""
 
     __slots__ = ("_changed", "_given")
 
@@ -34,24 +34,24 @@ class FeatureGates:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, bool], *, where: str = "") -> "FeatureGates":
-        """Set gates over the defaults of the release; see `with_values`."""
+        """Return the release's defaults with these gates set; see `with_values`."""
         return cls().with_values(values, where=where)
 
     @classmethod
     def from_text(cls, text: str, *, where: str = "") -> "FeatureGates":
-        """Set gates from the value of a ``--feature-gates`` option: ``A=true,kube:B=false``.
+        """Return the release's defaults with the gates of a ``--feature-gates`` value set: ``A=true,kube:B=false``.
 
         Raises:
-            ConfigurationError: the text can't be parsed, or the gates can't be set like this.
+            ConfigurationError: the text can't be parsed, or a gate can't be set to this value.
         """
         return cls().with_values(parse_feature_gates(text, where=where), where=where)
 
     def with_values(self, values: Mapping[str, bool], *, where: str = "") -> "FeatureGates":
-        """Return the gates with additional settings; earlier settings stay.
+        """Return the gates with more gates set; gates that were set before stay set.
 
         Raises:
-            ConfigurationError: a gate is unknown or locked, or enabled without a gate that it depends on. The error's ``what``
-                contains all messages, joined as upstream does.
+            ConfigurationError: a gate is unknown or locked, or enabled without a gate that it depends on. The error's
+                ``what`` contains all messages, joined as upstream does.
         """
         after = FeatureGates()
         after._given = {**self._given, **values}
@@ -79,7 +79,10 @@ class FeatureGates:
         return list(self._dependency_errors())
 
     def _apply_groups(self) -> None:
-        """Let AllAlpha and AllBeta set the gates of their stage that are not set by name, locked ones included."""
+        """Set the gates of a stage to the value of AllAlpha or AllBeta, unless they are set by name.
+
+        Locked gates, too.
+        """
         for group, stage in _GROUP_STAGES.items():
             if group not in self._given:
                 continue
@@ -126,7 +129,7 @@ class FeatureGates:
 
     @property
     def text(self) -> str:
-        """Return the gates that were set, as for `from_text`."""
+        """Return the gates that were set, in the form that `from_text` parses."""
         return ",".join(f"{name}={_go_bool(value)}" for name, value in self.given().items())
 
 
@@ -134,7 +137,7 @@ def parse_feature_gates(text: str, *, where: str = "") -> dict[str, bool]:
     """Parse ``A=true,B=false``; either all names have the prefix ``kube:`` or none.
 
     Raises:
-        ConfigurationError: in upstream's words.
+        ConfigurationError: the text is invalid; the message is upstream's.
     """
     values: dict[str, bool] = {}
     components: set[str] = set()

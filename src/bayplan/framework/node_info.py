@@ -1,4 +1,4 @@
-"""One node as seen by plugins that inherit `PerNodePlugin`: names instead of row numbers."""
+"""One node as plugins that inherit `PerNodePlugin` see it: names instead of row numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE
 
 
 class NodeInfo:
-    """A node and the resources its pods request, at the moment of the call."""
+    """A node, and the resources that its pods request, at the moment of the call."""
 
     __slots__ = ("_row", "_state")
 
@@ -19,7 +19,7 @@ class NodeInfo:
 
     @property
     def node(self) -> Node:
-        """Return the typed node."""
+        """Return the node object."""
         node = self._state.nodes.nodes[self._row]
         assert node is not None
         return node
@@ -45,19 +45,22 @@ class NodeInfo:
         return [info.pod for info in self._state.pods_on[self._row].values()]
 
     def allocatable(self, resource: str) -> int:
-        """Return the allocatable amount of a resource: milli-CPU for cpu, otherwise the plain value; 0 for unknown resources."""
+        """Return the allocatable amount of a resource, in milli-CPU for cpu; 0 if the resource is unknown."""
         if resource == "pods":
             return int(self._state.nodes.allowed_pods[self._row])
         number = self._state.nodes.resources.find(resource)
         return 0 if number is None else int(self._state.nodes.allocatable[number, self._row])
 
     def requested(self, resource: str) -> int:
-        """Return the total requests of the node's pods for a resource, in the same unit as `allocatable`."""
+        """Return the sum of the requests of the node's pods for a resource, in the unit of `allocatable`."""
         if resource == "pods":
             return len(self._state.pods_on[self._row])
         number = self._state.nodes.resources.find(resource)
         return 0 if number is None else int(self._state.usage[FIRST_RESOURCE + number, self._row])
 
     def free(self, resource: str) -> int:
-        """Return the free amount of a resource."""
+        """Return the free amount of a resource, `allocatable` minus `requested`.
+
+        Negative if the node is overcommitted.
+        """
         return self.allocatable(resource) - self.requested(resource)

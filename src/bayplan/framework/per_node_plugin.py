@@ -1,4 +1,4 @@
-"""The simple way to write a plugin: plain Python, one node at a time."""
+"""The simplest base class of plugins: plain Python, called for one node at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayplan.state.views import Rows
 
 @dataclass(frozen=True)
 class PerNodeSpec:
-    """The pod itself; `key` is its signature."""
+    """The spec of a `PerNodePlugin`: the pod itself. `key` identifies all that the plugin may read of the pod."""
 
     key: Hashable
     pod: Pod
@@ -30,9 +30,9 @@ class PerNodeSpec:
 class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
     """A filter and score plugin for single nodes.
 
-    Override `filter_node`, `score_node`, or both. They are called for each node in every cycle, which is fast enough for a few
-    thousand nodes. Declare `reads = Reads.NODES` if the result depends only on the pod and the node's description; then they are
-    called once per pair.
+    Override `filter_node`, `score_node`, or both. They are called for each node in every cycle, which is fast enough
+    for a few thousand nodes. Declare `reads = Reads.NODES` if the result depends only on the pod and the node's
+    description; then they are called once for each combination of pod and node.
     """
 
     def __init__(self, arguments: object, handle: Handle) -> None:
@@ -42,7 +42,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
 
     @classmethod
     def extension_points(cls) -> tuple[str, ...]:
-        """Return the points whose method is overridden: a plugin that only filters is not a score plugin."""
+        """Return the extension points whose method is overridden: a plugin that only filters is not a score plugin."""
         plain = {
             "filter": cls.filter_node is PerNodePlugin.filter_node,
             "score": cls.score_node is PerNodePlugin.score_node,
@@ -50,7 +50,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return tuple(point for point in super().extension_points() if not plain.get(point, False))
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | Status | None:
-        """Return None if the node can hold the pod, else the reason; `unresolvable(reason)` if preemption can't help."""
+        """Return None if the node can run the pod, else the reason; `unresolvable(reason)` if preemption can't help."""
         return None
 
     def score_node(self, pod: Pod, node: NodeInfo) -> int:
@@ -58,7 +58,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return 0
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return all of the metadata, since the methods may read anything. Override it to share results between pods."""
+        """Return all metadata, because the methods may read any of it. Override this to share results between pods."""
         return msgspec.msgpack.encode(pod.metadata)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PerNodeSpec:
@@ -80,7 +80,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         """Return the score of a node.
 
         Raises:
-            PluginError: it is not an integer, and would be truncated.
+            PluginError: the score is not an integer.
         """
         node = state.nodes.nodes[row]
         if node is None:
@@ -101,7 +101,7 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return raw
 
     def reasons(self, spec: PerNodeSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reasons from `filter_node`."""
+        """Return the reasons that `filter_node` returned for this verdict."""
         return self._texts[verdict & MAX_PLUGIN_CODE]
 
     def _verdict(self, pod: Pod, state: ClusterState, row: int) -> int:

@@ -1,9 +1,10 @@
-"""The extension points of the scheduling framework, as base classes that a plugin inherits from.
+"""The extension points of the scheduling framework, as base classes of plugins.
 
 A plugin implements each rule once: for one node, as a compiled rule (`bayplan.framework.rule`), or for arrays of rows
-(`bayplan.state.views`). It compiles what it needs of the pod into a *spec*, once per distinct pod signature, and computes what it
-needs of the whole cluster into small *params* that compare by value, once per cycle. Verdicts and scores must depend only on these
-and on the columns it reads: then the engine runs the rule again only on rows that changed. Source: KEP-624.
+(`bayplan.state.views`). It compiles the data that it needs from the pod into a *spec*, once per distinct pod signature,
+and computes the data that it needs from the whole cluster as small *params* that compare by value, once per cycle.
+Verdicts and scores must depend only on spec, params and the columns that the rule reads: then the engine runs the rule
+again only on rows that changed. Source: KEP-624.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ if TYPE_CHECKING:
 
 
 class Reads(Flag):
-    """The data that a rule reads; undeclared data must not influence it.
+    """The data that a rule reads; its result must not depend on data that it does not declare.
 
-    NODES: descriptions of nodes (labels, taints, allocatable, images, cordons). USAGE: requests, pod counts. PORTS: host
-    ports in use. COUNTERS: counters of pods (`ClusterState.counters`). CATALOG: objects other than nodes and pods.
-    OBJECTS: anything else that params don't cover (other nodes, single pods).
+    NODES: descriptions of nodes (labels, taints, allocatable, images, unschedulable). USAGE: requests, pod counts.
+    PORTS: host ports in use. COUNTERS: counters of pods (`ClusterState.counters`). CATALOG: objects other than nodes
+    and pods. OBJECTS: anything else that params don't cover (other nodes, single pods).
 
-    PreFilter and PreScore run again only if something that they read may have changed. A rule that reads COUNTERS, CATALOG or
-    OBJECTS is evaluated on all nodes in every cycle, unless its params or `refresh` report their changes.
+    PreFilter and PreScore run again only if something that they read may have changed. A rule that reads COUNTERS,
+    CATALOG or OBJECTS is evaluated on all nodes in every cycle, unless its params or `refresh` report their changes.
     """
 
     NOTHING = 0
@@ -67,7 +68,7 @@ class Handle:
         scheduler_name: the scheduler name of the profile.
         dry_runs: the engine's interface for preemption; None outside of a scheduler.
         extenders: the extenders in calling order.
-        waiting_pods: the pods that wait for a permit; None outside of a scheduler.
+        waiting_pods: the pods that wait at Permit; None outside of a scheduler.
         pods: all unfinished pods of the cluster by key, assigned or not.
     """
 
@@ -81,7 +82,7 @@ class Handle:
 
 
 REJECTING_POINTS = frozenset(("pre_enqueue", "pre_filter", "filter", "reserve", "permit"))
-"""Extension points at which a plugin can reject a pod, which then waits for an event."""
+"""Extension points at which a plugin can reject a pod, so that the pod waits for an event."""
 
 S = TypeVar("S")
 
@@ -97,7 +98,7 @@ REPLACED = {
     "params_on_bare_nodes": "read pods from `rows.state`, which has none when only nodes are known",
     "before_changes": "the name after_undo(): it is called when pods have been moved back",
 }
-"""Names of plugins and their rules from earlier versions, and their replacements."""
+"""Names that plugins and rules used in earlier versions, with a hint on their replacement."""
 
 
 class Plugin(Generic[S]):
@@ -106,13 +107,15 @@ class Plugin(Generic[S]):
     Class attributes:
         name: the name in configurations and messages.
         reads: the data that `filter` and `score` read; see `Reads`.
-        pre_reads: the data that `pre_filter` and `pre_score` read. With NOTHING, they run once per spec instead of once per cycle.
-        compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims. If it
-            does not, pods that differ only in these share a spec.
+        pre_reads: the data that `pre_filter` and `pre_score` read. With NOTHING, they run once per spec instead of once
+            per cycle.
+        compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims. If
+            it does not, pods that differ only in these share a spec.
         compiles_volumes: the same for the pod's volumes.
-        sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums a pod's requests (including pod-level ones) there.
-        earlier_sums: how often that happened before PreScore; set by the profile.
-        partial: whether it implements only a part of upstream's plugin of that name, which reports then mention.
+        sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums a pod's requests, including pod-level
+            ones, at that extension point.
+        earlier_sums: how often the plugins of the profile did so before PreScore; set by the profile.
+        partial: whether it implements only a part of upstream's plugin of that name; reports then mention it.
     """
 
     name: ClassVar[str] = ""
@@ -142,48 +145,51 @@ class Plugin(Generic[S]):
         return None
 
     def signs(self, spec: PodSpec) -> bool:
-        """Return whether `sign_pod` may return anything but None for a pod of this spec; called once per spec."""
+        """Return whether `sign_pod` may return anything but None for pods with this spec; called once per pod spec."""
         return True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> S:
-        """Return the spec of a pod: a value with a hashable attribute ``key`` that identifies its contents. Once per signature."""
+        """Return the spec of a pod: a value with a hashable attribute ``key`` that identifies its contents.
+
+        Called once per pod signature.
+        """
         raise TypeError(
             f"{type(self).__name__} must define compile(pod, cluster): an extension point that it implements needs it"
         )
 
     def observe(self, spec: S, cluster: ClusterState) -> Params:
-        """Return the data about the whole cluster that `score` (or `filter`) reads.
+        """Return the data about the whole cluster that `filter` or `score` reads, as params.
 
-        These are the params of plugins without PreScore (PreFilter).
+        Called in every cycle instead of PreFilter or PreScore if the plugin does not implement that extension point.
         """
         return ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Return the events that may make pods schedulable after this plugin rejected them, each with its hint.
 
-        A plugin that can reject pods and does not override this gets every event, like a plugin without EnqueueExtensions
-        upstream, because nothing is known about the data that it reads.
+        A plugin that can reject pods and does not override this is registered for every event, like a plugin without
+        EnqueueExtensions upstream, because it is unknown what the plugin reads.
         """
         rejecting = not REJECTING_POINTS.isdisjoint(self.extension_points())
         return ((ANY_EVENT, None),) if rejecting else ()
 
 
 class PreEnqueuePlugin(Plugin[S]):
-    """Runs before a pod enters the active queue."""
+    """A plugin that runs before a pod enters the active queue, and may gate it."""
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Return SUCCESS, or the status with which the pod is held back."""
+        """Return SUCCESS, or the status with which the pod is gated."""
         raise TypeError(f"{type(self).__name__} lacks pre_enqueue()")
 
     def stop_waiting(self, pod: Pod) -> None:
-        """Stop holding back a pod for an action that the host could not execute."""
+        """Stop gating a pod that waits for an action which the host failed to execute."""
 
 
 class QueueSortPlugin(Plugin[S]):
-    """Orders the active queue."""
+    """A plugin that orders the active queue."""
 
     def sort_key(self, pod: Pod, timestamp_ns: int) -> tuple[int, ...]:
-        """Return the sort key of a waiting pod; the smallest key comes first. `timestamp_ns` is the time when it was queued."""
+        """Return the sort key of a waiting pod, which was queued at `timestamp_ns`; the smallest key comes first."""
         raise TypeError(f"{type(self).__name__} lacks sort_key()")
 
 
@@ -192,7 +198,7 @@ class PreFilterResult:
     """A successful result of PreFilter.
 
     Attributes:
-        params: passed to `filter`.
+        params: the params of `filter`.
         node_names: the only nodes to consider, or None for all. May name nodes that don't exist.
     """
 
@@ -204,19 +210,19 @@ PROCEED = PreFilterResult()
 
 
 class PreFilterPlugin(Plugin[S]):
-    """Runs once at the start of a cycle; may reject the pod, or return SKIP to skip its own Filter in this cycle."""
+    """A plugin that runs at the start of a cycle; it may reject the pod, or return SKIP to skip its own Filter."""
 
     def pre_filter_reads(self, spec: S) -> Reads:
-        """Return the data that `pre_filter` reads for a spec, if it can be less than `pre_reads`."""
+        """Return the data that `pre_filter` reads for a spec; override it if this can be less than `pre_reads`."""
         return self.pre_reads
 
     def pre_filter(self, spec: S, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Return params for Filter, SKIP, or a rejection."""
+        """Return the params for Filter, SKIP, or a rejection."""
         raise TypeError(f"{type(self).__name__} lacks pre_filter()")
 
 
 class FilterPlugin(Plugin[S]):
-    """Decides which nodes can hold the pod.
+    """A plugin that decides which nodes can run the pod.
 
     Class attributes:
         texts: the text of each verdict; plugins whose texts depend on the spec override `reasons`.
@@ -247,22 +253,23 @@ class FilterPlugin(Plugin[S]):
     def params_after_changes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:
         """Return the params for a state in which pods were added or removed since PreFilter.
 
-        This is PreFilterExtensions (AddPod, RemovePod): called inside a trial for nominated pods and dry runs. Only plugins
-        whose params contain counts of pods override it. PreFilter's decision to skip or to reject is final.
+        Corresponds to upstream's PreFilterExtensions (AddPod, RemovePod): called while nominated pods or a dry run move
+        pods. Only plugins whose params contain counts of pods override it. PreFilter's decision to skip or to reject is
+        final.
         """
         return params
 
 
 class PostFilterPlugin(Plugin[S]):
-    """Runs if no node can hold the pod, e.g. preemption."""
+    """A plugin that runs if no node is feasible, e.g. preemption."""
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Try to make room; return the result and the status."""
+        """Try to make the pod schedulable, for example by preemption; return the result and the status."""
         raise TypeError(f"{type(self).__name__} lacks post_filter()")
 
 
 class PreScorePlugin(Plugin[S]):
-    """Runs when the feasible nodes are known; may return SKIP to skip its own Score in this cycle.
+    """A plugin that runs when the feasible nodes are known; it may return SKIP to skip its own Score.
 
     Class attributes:
         reads_feasible: whether the result of `pre_score` depends on which nodes are feasible.
@@ -271,16 +278,16 @@ class PreScorePlugin(Plugin[S]):
     reads_feasible: ClassVar[bool] = True
 
     def pre_score_reads(self, spec: S) -> Reads:
-        """Return the data that `pre_score` reads for a spec, if it can be less than `pre_reads`."""
+        """Return the data that `pre_score` reads for a spec; override it if this can be less than `pre_reads`."""
         return self.pre_reads
 
     def pre_score(self, spec: S, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return params for Score, SKIP, or an error. `feasible` is bool[rows]."""
+        """Return the params for Score, SKIP, or an error. `feasible` is bool[rows]."""
         raise TypeError(f"{type(self).__name__} lacks pre_score()")
 
 
 class ScorePlugin(Plugin[S]):
-    """Ranks the nodes that passed.
+    """A plugin that scores the feasible nodes.
 
     Class attributes:
         error_without_pre_score: the error if PreScore of this plugin is disabled; "" if Score does not need it.
@@ -300,23 +307,26 @@ class ScorePlugin(Plugin[S]):
         return None
 
     def score_reads(self, spec: S) -> Reads:
-        """Return the data that `score` reads for a spec, if it differs from `reads`."""
+        """Return the data that `score` reads for a spec; override it if this differs from `reads`."""
         return self.reads
 
     def score_error(self, spec: S, params: Params | None) -> str:
-        """Return why this plugin can't score the pod at all, or "". An error ends the cycle."""
+        """Return why this plugin can't score the pod at all, or "". A text ends the cycle with an error."""
         return self.error_without_pre_score if params is None else ""
 
 
 class NormalizePlugin(ScorePlugin[S]):
-    """A score plugin with NormalizeScore, split into the part that depends on all feasible nodes and an elementwise part."""
+    """A score plugin with NormalizeScore.
+
+    Normalisation has two parts: `scale` depends on all feasible nodes, `normalize` on the score of a single node.
+    """
 
     def scale(self, spec: S, params: Params | None, raw: Ints) -> Params:
-        """Return the data that normalising needs of the feasible nodes' raw scores (never empty), e.g. their maximum."""
+        """Return the data (never empty) that `normalize` needs from feasible nodes' raw scores, e.g. their maximum."""
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
     def scale_over(self, spec: S, params: Params | None, raw: Ints, feasible: Bools, rows: Rows) -> Params:
-        """Return `scale` of the feasible rows; override it if it also depends on the nodes themselves.
+        """Return the scale over the feasible rows; override this if the scale also depends on the nodes themselves.
 
         `raw` is int64[rows], `feasible` bool[rows] and true somewhere, `rows` all rows.
         """
@@ -330,7 +340,10 @@ class NormalizePlugin(ScorePlugin[S]):
         return rule.scale(np.ascontiguousarray(raw), flags)
 
     def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return scores from 0 to 100, elementwise. `rows` gives access to number functions."""
+        """Return the normalised scores, from 0 to 100, each computed from its raw score alone.
+
+        `rows`: the rows of `raw`.
+        """
         rule = self.score_rule(spec, rows.state)
         if rule is None:
             raise TypeError(f"{type(self).__name__} lacks normalize()")
@@ -338,7 +351,7 @@ class NormalizePlugin(ScorePlugin[S]):
         ready(rule, (), columns)
         numbers, count = rows.row_numbers(), columns.count
         if len(numbers) == count and np.array_equal(numbers, np.arange(count)):
-            # Decisions rebuilt from records normalise all rows at once.
+            # Fast path: decisions rebuilt from records normalise all rows at once.
             scores, normalized = np.zeros((2, columns.capacity), dtype=np.int64)
             scores[:count] = raw
             rule.normalize_all(scale, scores, normalized)
@@ -348,34 +361,37 @@ class NormalizePlugin(ScorePlugin[S]):
 
 
 class ReservePlugin(Plugin[S]):
-    """Runs when a pod has been assumed on a node, and when that is undone."""
+    """A plugin that runs when a pod has been assumed on a node, and when that is undone."""
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Reserve resources that the pod needs in addition to those of the node."""
+        """Reserve the resources that the pod needs besides those of the node."""
         raise TypeError(f"{type(self).__name__} lacks reserve()")
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Release them. Must be idempotent; may be called even if `reserve` was not."""
+        """Release the reserved resources. Must be idempotent; may be called even if `reserve` was not."""
         raise TypeError(f"{type(self).__name__} lacks unreserve()")
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return the resources that `reserve` took in this cycle, as plain values by kind, for records; empty if none."""
+        """Return the resources that `reserve` reserved in this cycle, as plain values by kind, for records.
+
+        Empty if none.
+        """
         return {}
 
 
 class PermitPlugin(Plugin[S]):
-    """Allows the binding of a pod, denies it, or delays it."""
+    """A plugin that allows the binding of a pod, rejects it, or delays it."""
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
-        """Return the status and, with WAIT, the timeout in nanoseconds."""
+        """Return the status, and the timeout in nanoseconds if the status is WAIT."""
         raise TypeError(f"{type(self).__name__} lacks permit()")
 
 
 class PreBindPlugin(Plugin[S]):
-    """Prepares the binding, for example by provisioning volumes."""
+    """A plugin that prepares the binding, for example by provisioning volumes."""
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return SUCCESS, or why the pod can't be bound."""
+        """Return SUCCESS, or the status with which the binding fails."""
         raise TypeError(f"{type(self).__name__} lacks pre_bind()")
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
@@ -384,18 +400,18 @@ class PreBindPlugin(Plugin[S]):
 
 
 class BindPlugin(Plugin[S]):
-    """Binds the pod, or leaves that to the next bind plugin with SKIP."""
+    """A plugin that binds the pod, or leaves that to the next bind plugin with SKIP."""
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Return SUCCESS to have the host bind the pod to the node, SKIP to leave it to the next plugin."""
+        """Return SUCCESS to let the host bind the pod to the node, SKIP to leave it to the next plugin."""
         raise TypeError(f"{type(self).__name__} lacks bind()")
 
 
 class PostBindPlugin(Plugin[S]):
-    """Runs after a pod is bound."""
+    """A plugin that runs after a pod is bound."""
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Clean up."""
+        """Clean up after the binding. Called when the cluster reports the pod on its node."""
         raise TypeError(f"{type(self).__name__} lacks post_bind()")
 
 

@@ -1,4 +1,4 @@
-"""A profile: the plugins of one scheduler name, created and in order."""
+"""A profile: the plugins of one scheduler name, created and sorted by extension point."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Profile:
 
     Args:
         scheduler_name: the name in ``spec.schedulerName``.
-        plugins: names and weights by extension point, in execution order; weight 0 if weights don't apply.
+        plugins: (name, weight) by extension point, in execution order; the weight is 0 if weights don't apply.
         arguments: the arguments by plugin.
         registry: creates the plugins.
         handle: passed to the plugins.
@@ -43,10 +43,11 @@ class Profile:
     Attributes:
         custom_plugins: the custom plugins, see `Registry.custom_plugins`.
         compiling: the plugins that compile specs for plans.
-        compiling_requests, compiling_volumes: the names of those whose `compile` reads requests, or volumes.
-        signing: the plugins that may distinguish pods by more than labels, owner and spec.
-        pre_filter_names, pre_score_names: the plugins whose PreFilter, or PreScore, runs.
-        sums_before_binding: how often upstream sums up a pod's requests in a cycle; see `count_request_sums`.
+        compiling_requests, compiling_volumes: the names of the plugins whose `compile` reads requests, or volumes.
+        signing: the plugins that override `sign_pod`, to distinguish pods by more than namespace, labels, owner and
+            spec.
+        pre_filter_names, pre_score_names: the names of the plugins whose PreFilter, or PreScore, runs.
+        sums_before_binding: how often upstream sums a pod's requests in a cycle; see `count_request_sums`.
 
     Raises:
         PluginError: a plugin is unknown, or does not implement its extension point.
@@ -83,7 +84,7 @@ class Profile:
         score = self._at("score", ScorePlugin)
         weights = [weight for _, weight in plugins.get("score", ())]
         self.score = tuple(WeightedPlugin(plugin, weight or 1) for plugin, weight in zip(score, weights, strict=True))
-        # Precomputed for plans, which need these often.
+        # Precomputed because plans need them often.
         self.pre_filter_names = frozenset(plugin.name for plugin in self.pre_filter)
         self.pre_score_names = frozenset(plugin.name for plugin in self.pre_score)
         compiling = (*self.pre_filter, *self.filter, *self.pre_score, *score)
@@ -100,10 +101,10 @@ class Profile:
         self.post_bind = self._at("post_bind", PostBindPlugin)
 
     def count_request_sums(self, pre_filter_runs: int = 1) -> None:
-        """Set the number of times that upstream has summed a pod's requests before a plugin scores it.
+        """Compute how often upstream sums a pod's requests before Score, and before the binding.
 
-        Affects only pods for which `bayplan.objects.requests.repeats_overhead` returns True. `pre_filter_runs` is the number of
-        PreFilter runs in a cycle.
+        Matters only for pods for which `bayplan.objects.requests.repeats_overhead` returns True. `pre_filter_runs` is
+        the number of PreFilter runs in a cycle.
         """
         before_score = pre_filter_runs * sum(plugin.sums_in_pre_filter for plugin in self.pre_filter)
         for plugin in self.plugins.values():

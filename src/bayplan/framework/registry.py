@@ -1,4 +1,4 @@
-"""The registry of plugins: a value that is passed around, never a global."""
+"""The registry of plugin classes. It is passed as a value; there is no global registry."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from bayplan.framework.plugin import REPLACED, Handle, Plugin
 from bayplan.framework.rule import Rule
 
 PER_NODE_METHODS = ("filter_node", "score_node")
-"""The methods of a `PerNodePlugin`, of which a plugin defines at least one."""
+"""The methods of `PerNodePlugin`; a subclass overrides at least one of them."""
 
 
 @dataclass(frozen=True)
 class Registry:
     """Plugin classes by name.
 
-    In-tree and custom plugins have the same rights; a custom plugin can't reuse the name of another.
+    In-tree and custom plugins are treated alike; a custom plugin can't have the name of another plugin.
 
     Attributes:
         plugins: the classes by name.
-        in_tree: the names of those that are kube-scheduler's.
+        in_tree: the names of kube-scheduler's own plugins among them.
     """
 
     plugins: Mapping[str, type[Plugin[object]]]
@@ -46,7 +46,7 @@ class Registry:
         """
         merged = dict(self.plugins)
         for plugin in plugins:
-            # The name must be the class's own: a class derived from another plugin is another plugin.
+            # Use only a name that the class itself defines: a subclass of another plugin is another plugin.
             name = vars(plugin).get("name") or plugin.__name__
             if name in merged:
                 raise PluginError(f"a plugin named {name} already exists", hint="another `name` in the class")
@@ -58,10 +58,10 @@ class Registry:
         return Registry(merged, in_tree=self.in_tree)
 
     def custom_plugins(self, enabled: Mapping[str, Sequence[tuple[str, int]]]) -> list[str]:
-        """Return the custom plugins of a profile in name order: ``NAME=WEIGHT``, or ``NAME`` if it has no weight.
+        """Return the custom plugins of a profile, sorted by name: ``NAME=WEIGHT``, or ``NAME`` without a weight.
 
         Args:
-            enabled: names and weights by extension point; weight 0 if weights don't apply.
+            enabled: (name, weight) by extension point; the weight is 0 if weights don't apply.
         """
         weights: dict[str, int] = {}
         for entries in enabled.values():
@@ -71,13 +71,13 @@ class Registry:
         return [f"{name}={weight}" if weight else name for name, weight in sorted(weights.items())]
 
     def extension_points_of(self, name: str) -> tuple[str, ...]:
-        """Return the extension points that a plugin implements."""
+        """Return the extension points that a registered plugin implements."""
         return self.plugins[name].extension_points()
 
     def extension_points_for_configuration(self, name: str) -> Collection[str] | None:
         """Return the extension points of a plugin for the configuration loader; None if there is no such plugin.
 
-        For in-tree plugins these are upstream's, whether this version has the plugin or not.
+        For in-tree plugins these are upstream's extension points, even if this version lacks the plugin.
         """
         known = in_tree_extension_points(name)
         if known is not None:
@@ -85,12 +85,12 @@ class Registry:
         return self.extension_points_of(name) if name in self.plugins else None
 
     def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
-        """Create a plugin."""
+        """Create the plugin `name`."""
         return self.plugins[name](arguments, handle)
 
 
 def _without_extension_point(name: str, plugin: type[Plugin[Any]]) -> PluginError:
-    """Return the error for a class that implements no extension point, with the method name that was probably meant."""
+    """Return the error for a class that implements no extension point; suggest the method that was probably meant."""
     if not issubclass(plugin, PerNodePlugin):
         return PluginError(
             f"plugin {name} implements no extension point",
@@ -106,7 +106,7 @@ def _without_extension_point(name: str, plugin: type[Plugin[Any]]) -> PluginErro
 
 
 def _check_names(name: str, plugin: type[Plugin[Any]]) -> None:
-    """Raise PluginError if a class, or a rule in its module, defines a method that no longer exists and would be ignored."""
+    """Raise PluginError if a class, or a rule in its module, defines a name in `REPLACED`, which would be ignored."""
     module = sys.modules.get(plugin.__module__)
     named = [] if module is None else vars(module).values()
     rules = [each for each in named if isinstance(each, type) and issubclass(each, Rule)]

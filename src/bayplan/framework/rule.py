@@ -1,8 +1,8 @@
 """Rules: the verdict or score of one node for one compiled pod.
 
-A rule has one body, about one node: `filter(row)` or `score(row)`. It never knows why it runs: for all rows, for a row that
-changed, or while pods are moved for a dry run. A rule that depends on the cluster as a whole (for example, the smallest domain
-of a topology key) reads that in `refresh`, and returns whether it changed.
+A rule has one body, about one node: `filter(row)` or `score(row)`. It does not know why it runs: for all rows, for a
+row that changed, or while a dry run moves pods. A rule that depends on the cluster as a whole (for example, on the
+smallest domain of a topology key) reads that in `refresh`, and returns whether it changed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
 
 Params: TypeAlias = tuple[Hashable, ...]
-"""The plugin's result about the cluster in this cycle; compared by value to decide whether cached results are still valid."""
+"""A plugin's data about the cluster in this cycle.
+
+Compared by value, to decide whether cached results are still valid.
+"""
 
 Scale: TypeAlias = tuple[Any, ...]
-"""The result of `ScoreRule.scale`, for `normalize`."""
+"""The result of `ScoreRule.scale`, passed to `normalize`."""
 
 
 class Rule:
@@ -32,10 +35,11 @@ class Rule:
         columns: the columns of the cluster.
 
     Attributes:
-        params: the result of PreFilter, PreScore or `observe` in this cycle; None if the profile disables that plugin.
-        looks_at_pods: whether the rule reads the pods of nodes themselves, not only columns and counters.
+        params: the result of PreFilter, PreScore or `observe` in this cycle; None if the profile disables the plugin's
+            PreFilter or PreScore.
+        looks_at_pods: whether the rule reads single pods on nodes, not just columns and counters.
         reads_others: whether the result for a row may depend on pods of other rows.
-        asks_arrays: whether evaluating many rows together costs little more than evaluating one.
+        asks_arrays: whether the rule evaluates many rows in one call at little more than the cost of one row.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -46,7 +50,7 @@ class Rule:
         self.reads_others = False
 
     def bind(self) -> None:
-        """Look up everything that depends on the nodes and the arrays again; called when `Columns.version` has changed."""
+        """Refresh all references to nodes and arrays; called when `Columns.version` has changed."""
 
     def refresh(self) -> bool:
         """Read the data about the whole cluster that the rule needs; return whether every row must be evaluated again.
@@ -56,19 +60,19 @@ class Rule:
         return False
 
     def after_changes(self, params: Params | None) -> None:
-        """Read the cluster again: pods were added or removed temporarily since PreFilter returned `params`."""
+        """Read the cluster again, because pods were added or removed temporarily since PreFilter returned `params`."""
         self.refresh()
 
     def after_undo(self, params: Params | None) -> None:
-        """Read the cluster again: these pods have been moved back, and `params` is valid again."""
+        """Read the cluster again, because all pods have been moved back; `params` is valid again."""
         self.refresh()
 
 
 class FilterRule(Rule):
-    """Whether a node can hold the pod."""
+    """A rule that decides whether a node can run the pod."""
 
     def filter(self, row: int) -> int:
-        """Return the verdict for a row: 0 passes, the plugin's `reasons` explain the other values (uint16)."""
+        """Return the verdict for a row (uint16): 0 passes, the plugin's `reasons` explains all other values."""
         raise TypeError(f"{type(self).__name__} lacks filter()")
 
     def filter_all(self, codes: Codes) -> None:
@@ -77,17 +81,18 @@ class FilterRule(Rule):
             codes[row] = self.filter(row)
 
     def filter_rows(self, rows: list[int], codes: Codes) -> None:
-        """Write the verdicts of some rows into uint16[capacity]."""
+        """Write the verdicts of these rows into uint16[capacity]."""
         for row in rows:
             codes[row] = self.filter(row)
 
 
 class ScoreRule(Rule):
-    """The score of each node for the pod.
+    """A rule that scores nodes for the pod.
 
     Attributes:
         normalizes: whether `normalize` maps raw scores to 0..100, with a scale computed over the feasible rows.
-        reads_feasible: whether raw scores depend on which nodes are feasible; then `prepare` is called before every use.
+        reads_feasible: whether raw scores depend on which nodes are feasible; then `prepare` is called before every
+            use.
     """
 
     normalizes: bool
@@ -99,7 +104,10 @@ class ScoreRule(Rule):
         self.reads_feasible = False
 
     def prepare(self, feasible: Flags) -> None:
-        """Read the data about the feasible rows (uint8[capacity]) that the rule needs; called only if `reads_feasible`."""
+        """Read the data about the feasible rows (uint8[capacity]) that the rule needs.
+
+        Called only if `reads_feasible`.
+        """
 
     def score(self, row: int) -> int:
         """Return the raw score of a row (int64)."""
@@ -111,7 +119,7 @@ class ScoreRule(Rule):
             raw[row] = self.score(row)
 
     def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Write the raw scores of some rows into int64[capacity]."""
+        """Write the raw scores of these rows into int64[capacity]."""
         for row in rows:
             raw[row] = self.score(row)
 
@@ -125,7 +133,7 @@ class ScoreRule(Rule):
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
     def level(self, scale: Scale) -> int:
-        """Return the normalised score of all feasible rows if it follows from the scale alone; else -1."""
+        """Return the normalised score of all feasible rows if the scale alone determines it; else -1."""
         return -1
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
@@ -138,12 +146,15 @@ class ScoreRule(Rule):
             normalized[row] = self.normalize(scale, raw[row], row)
 
     def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
-        """Write the normalised scores of the first `count` of some rows (intp); those of other rows are undefined."""
+        """Write the normalised scores of the first `count` elements of `rows` (intp).
+
+        Other rows get undefined values.
+        """
         self.normalize_all(scale, raw, normalized)
 
 
 def ready(rule: Rule, params: Params | None, columns: Columns) -> None:
-    """Prepare a new rule for its first use."""
+    """Bind and refresh a new rule before its first use."""
     rule.columns = columns
     rule.params = params
     rule.bind()
@@ -151,13 +162,13 @@ def ready(rule: Rule, params: Params | None, columns: Columns) -> None:
 
 
 def verdicts_of(rule: FilterRule, params: Params | None, columns: Columns, rows: Index) -> Codes:
-    """Return uint16, the verdicts of a new rule for some rows (intp)."""
+    """Return the verdicts (uint16) of a new rule for these rows (intp)."""
     ready(rule, params, columns)
     return np.array([rule.filter(row) for row in rows.tolist()], dtype=np.uint16)
 
 
 def scores_of(rule: ScoreRule, params: Params | None, columns: Columns, rows: Index) -> Ints:
-    """Return int64, the raw scores of a new rule for some rows (intp), with all nodes feasible."""
+    """Return the raw scores (int64) of a new rule for these rows (intp), as if all nodes were feasible."""
     ready(rule, params, columns)
     if rule.reads_feasible:
         rule.prepare(columns.alive)

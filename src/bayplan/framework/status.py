@@ -11,7 +11,7 @@ import msgspec
 
 
 class Code(IntEnum):
-    """Outcome of an extension point."""
+    """The outcome of an extension point."""
 
     SUCCESS = 0
     ERROR = 1
@@ -28,7 +28,7 @@ class Code(IntEnum):
 
     @property
     def rejects(self) -> bool:
-        """Return whether the code means that the pod is unschedulable (on this node or altogether), not an error or a success."""
+        """Return whether the code rejects the pod, on one node or altogether. Errors don't."""
         return self in _REJECTING
 
 
@@ -41,7 +41,7 @@ _TEXTS = {
     Code.SKIP: "Skip",
     Code.PENDING: "Pending",
 }
-# Looking up a member of an enumeration takes longer than the rest of most functions here.
+# Looked up once: looking up a member of an enumeration takes longer than the rest of most functions here.
 _SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
 _UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _REJECTING = (_UNSCHEDULABLE, _UNRESOLVABLE, Code.PENDING)
@@ -51,7 +51,7 @@ class Status(msgspec.Struct, frozen=True):
     """The outcome of an extension point.
 
     Attributes:
-        code: the kind of result.
+        code: the outcome.
         reasons: texts for the user, in upstream's words.
         plugin: the plugin that returned it; set by the framework.
     """
@@ -94,13 +94,13 @@ def error(*reasons: str) -> Status:
     return Status(_ERROR, reasons)
 
 
-# Verdicts on nodes: uint16, 0 passes. Fourteen bits belong to the plugin (`FilterPlugin.reasons` explains them).
+# Verdicts on nodes are uint16; 0 passes. Fourteen bits belong to the plugin (`FilterPlugin.reasons` explains them).
 
 UNRESOLVABLE_BIT = 0x4000
-"""Set in a verdict that preemption can't resolve."""
+"""Set in a verdict that preemption can't change."""
 
 ERROR_BIT = 0x8000
-"""Set in a verdict that ends the cycle."""
+"""Set in a verdict that is an error and ends the cycle."""
 
 MAX_PLUGIN_CODE = 0x3FFF
 

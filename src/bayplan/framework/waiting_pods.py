@@ -1,8 +1,8 @@
-"""Pods that wait for a permit: a Permit plugin holds them between the choice of their node and the binding.
+"""Pods that wait at Permit: a Permit plugin delays them between the choice of their node and the binding.
 
-Plugins see them through their handle; upstream's names are IterateOverWaitingPods, GetWaitingPod, Allow and Reject. A call
-takes effect at the end of the engine's current step: a pod that all plugins have allowed is bound, and one that was
-rejected releases its node.
+Plugins see them through their handle; upstream's names are IterateOverWaitingPods, GetWaitingPod, Allow and Reject. A
+call takes effect at the end of the engine's current step: a pod that all plugins have allowed is bound, and a rejected
+pod releases its node.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from bayplan.objects.pod import Pod
 
 @dataclass(eq=False)
 class WaitingPod:
-    """A pod that is assumed on its node and waits for permission.
+    """A pod that is assumed on its node and waits for Permit plugins to allow it.
 
     Attributes:
         key: ``namespace/name``.
         pod: the pod, without a node in its spec.
-        node_name: the node to bind it to.
-        deadlines: the deadline of each plugin that has not allowed the pod yet, in nanoseconds on the scheduler's clock.
+        node_name: the node to bind the pod to.
+        deadlines: the deadline of each plugin that has not allowed the pod yet, in nanoseconds on the scheduler's
+            clock.
         timeouts: the maximum time that each plugin lets the pod wait, in nanoseconds.
-        refusal: why it was rejected; None if it was not.
-        decided: the list to which it adds its key when its wait is over.
+        refusal: the status with which the pod was rejected; None if it was not.
+        decided: the list to which the pod's key is appended when the wait is over.
     """
 
     key: str
@@ -57,11 +58,11 @@ class WaitingPod:
             self.decided.append(self.key)
 
     def reject(self, plugin: str, message: str) -> None:
-        """Reject the pod on behalf of one plugin, with its message; the pod returns to the queue as unschedulable."""
+        """Reject the pod on behalf of one plugin; the pod returns to the queue as unschedulable."""
         self.refuse(Status(Code.UNSCHEDULABLE, (message,), plugin))
 
     def refuse(self, status: Status) -> None:
-        """End the wait with a status, unless it is already over."""
+        """Reject the pod with a status, unless its wait is already over."""
         if not self.is_decided:
             self.refusal = status
             self.decided.append(self.key)
@@ -86,7 +87,7 @@ class WaitingPods:
         return iter(list(self._pods.values()))
 
     def add(self, waiting: WaitingPod) -> None:
-        """Add a pod."""
+        """Add a pod that waits at Permit."""
         waiting.decided = self.decided
         self._pods[waiting.key] = waiting
 
@@ -103,11 +104,11 @@ class WaitingPods:
         return None
 
     def next_deadline_ns(self) -> int | None:
-        """Return the earliest deadline of all pods, or None."""
+        """Return the earliest deadline of all pods in nanoseconds, or None if no pod waits."""
         return min((waiting.deadline_ns for waiting in self._pods.values()), default=None)
 
     def expired(self, now_ns: int) -> list[tuple[str, WaitingPod, str]]:
-        """Return the pods past their deadline, each with the plugin whose timeout expired."""
+        """Return the pods past a deadline, as (key, pod, plugin whose deadline it is)."""
         found = []
         for key, waiting in self._pods.items():
             if waiting.is_decided:

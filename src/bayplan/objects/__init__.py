@@ -1,1 +1,1 @@
-"""Typed Kubernetes objects: the part of each that scheduling reads; quantities, selectors, requests, defaults."""
+"""Typed Kubernetes objects, with the fields that scheduling reads; quantities, selectors, requests, defaults."""

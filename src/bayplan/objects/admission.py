@@ -1,4 +1,4 @@
-"""Admission of a new pod: priority, tolerations, label keys. Never applied to stored pods.
+"""Admission of new pods: priority, tolerations, label keys. Stored pods are not changed.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/, KEP-3633 and KEP-3243 (label
 keys), and the behavior of k8s.io/kubernetes/plugin/pkg/admission v1.36.3.
@@ -45,7 +45,8 @@ class PriorityClasses:
     """The priority classes of a cluster, always including the two system classes.
 
     Attributes:
-        default: the class of pods that name none: the global default (of several, the lowest), or None.
+        default: the class of pods that name none: the global default (of several, the one with the lowest value), or
+            None.
     """
 
     def __init__(self, classes: Iterable[PriorityClass] = ()) -> None:
@@ -54,11 +55,13 @@ class PriorityClasses:
         self.default = min(defaults, key=lambda item: (item.value, item.metadata.name), default=None)
 
     def find(self, name: str) -> PriorityClass | None:
-        """Return the class of that name, or None."""
+        """Return the class with a name, or None."""
         return self._by_name.get(name)
 
     def resolve(self, pod: Pod) -> Pod:
-        """Return a pod with the priority and preemption policy of its class. A pod with a priority is returned unchanged.
+        """Return a pod with the priority and preemption policy of its class.
+
+        A pod with a priority is returned unchanged.
 
         Raises:
             InputError: the pod names a class that does not exist.
@@ -84,7 +87,7 @@ class PriorityClasses:
 
 
 def with_default_tolerations(pod: Pod, *, seconds: int = DEFAULT_TOLERATION_SECONDS) -> Pod:
-    """Return a pod with the default tolerations for not ready and unreachable nodes, unless it has its own."""
+    """Return a pod with tolerations of the not-ready and unreachable taints, unless it already has them."""
     tolerations = pod.spec.tolerations
     added = tuple(
         Toleration(key=taint, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
@@ -97,7 +100,8 @@ def with_default_tolerations(pod: Pod, *, seconds: int = DEFAULT_TOLERATION_SECO
 def with_label_keys(pod: Pod, *, topology_spread: bool = True) -> Pod:
     """Return a pod whose selectors contain the requirements of its `matchLabelKeys` and `mismatchLabelKeys`.
 
-    Applied once, when the pod is created: the scheduler reads the selectors. A term without a selector stays unchanged.
+    The API server does this once, when the pod is created, because the scheduler reads only the selectors. A term
+    without a selector is unchanged.
 
     Args:
         pod: the new pod.

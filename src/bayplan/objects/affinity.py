@@ -6,7 +6,8 @@ from bayplan.objects.meta import ApiStruct, Int32, Int64, LabelSelector
 class NodeSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
     """One expression over a node's labels or fields. Operator: In, NotIn, Exists, DoesNotExist, Gt, Lt.
 
-    `values` None (omitted) and () (present, but empty) differ: errors show null for the first, [] for the second.
+    `values` is None if omitted and () if present but empty: upstream's errors show null for the former, [] for the
+    latter.
     """
 
     key: str = ""
@@ -35,14 +36,14 @@ class PreferredSchedulingTerm(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeAffinity(ApiStruct, frozen=True, kw_only=True):
-    """Node affinity of a pod. An empty list of preferred terms differs from an omitted one, as upstream."""
+    """The node affinity of a pod. As upstream, an empty list of preferred terms differs from an omitted one."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] | None = None
 
 
 class PodAffinityTerm(ApiStruct, frozen=True, kw_only=True):
-    """A term that selects pods by labels and namespaces; nodes with the same value of `topology_key` are in one domain."""
+    """A term that selects pods by labels and namespaces. Nodes with the same value of `topology_key` form a domain."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -60,21 +61,21 @@ class WeightedPodAffinityTerm(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodAffinity(ApiStruct, frozen=True, kw_only=True):
-    """Terms for pods that the pod should be near."""
+    """The terms of a pod that say which pods it should be near."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class PodAntiAffinity(ApiStruct, frozen=True, kw_only=True):
-    """Terms for pods that the pod should be away from."""
+    """The terms of a pod that say which pods it should be away from."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
 class Affinity(ApiStruct, frozen=True, kw_only=True):
-    """All affinity of a pod."""
+    """The node affinity, pod affinity and pod anti-affinity of a pod."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -82,7 +83,7 @@ class Affinity(ApiStruct, frozen=True, kw_only=True):
 
 
 class Toleration(ApiStruct, frozen=True, kw_only=True):
-    """The taints that a pod tolerates. Operator: Equal (also if empty), Exists, Gt, Lt."""
+    """The taints that a pod tolerates. Operator: Equal (the default), Exists, Gt, Lt."""
 
     key: str = ""
     operator: str = ""
@@ -92,7 +93,7 @@ class Toleration(ApiStruct, frozen=True, kw_only=True):
 
 
 class TopologySpreadConstraint(ApiStruct, frozen=True, kw_only=True):
-    """The spreading of matching pods over the values of a node label."""
+    """A constraint on how evenly matching pods are spread over the values of a node label."""
 
     max_skew: Int32 = 0
     topology_key: str = ""

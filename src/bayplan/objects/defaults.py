@@ -1,8 +1,8 @@
-"""The defaults that the API sets on a stored object, as far as scheduling and controllers read them.
+"""The defaults that the API sets on stored objects, in the fields that scheduling and controllers read.
 
 `default_object` is for components that accept objects (loaders, the API server). Every function here and in
-`bayplan.objects.pod_defaults` and `bayplan.objects.workload_defaults` returns the same object if nothing
-changes. Defaults of admission plugins (priority, tolerations) are in `bayplan.objects.admission`.
+`bayplan.objects.pod_defaults` and `bayplan.objects.workload_defaults` returns the same object if nothing changes.
+Defaults that admission plugins set (priority, tolerations) are in `bayplan.objects.admission`.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/ and the behavior of k8s.io/kubernetes/pkg/apis v1.36.3.
 """
@@ -96,7 +96,7 @@ Item = TypeVar("Item", bound=KubernetesObject)
 
 
 def default_object(item: Item) -> Item:
-    """Return an object with the API's defaults and, if its kind is namespaced, a namespace."""
+    """Return an object with the API's defaults; if its kind is namespaced and it has no namespace, with ``default``."""
     defaulter = _DEFAULTERS.get(type(item))
     if defaulter is not None:
         item = defaulter(item)
@@ -109,14 +109,14 @@ def default_object(item: Item) -> Item:
 
 
 def default_node(node: Node) -> Node:
-    """Return a node with defaults: allocatable from the capacity if missing; amounts rounded to thousandths."""
+    """Return a node whose missing allocatable amounts are its capacity; amounts are rounded up to thousandths."""
     status = node.status
     allocatable = status.allocatable or status.capacity
     return changed(node, status=changed(status, capacity=rounded(status.capacity), allocatable=rounded(allocatable)))
 
 
 def default_namespace(namespace: Namespace) -> Namespace:
-    """Return a namespace with its name label and the phase Active."""
+    """Return a namespace with the label that contains its name, and the phase Active if it has none."""
     metadata, status = namespace.metadata, namespace.status
     if metadata.name and metadata.labels.get(NAMESPACE_LABEL) != metadata.name:
         metadata = replace(metadata, labels={**metadata.labels, NAMESPACE_LABEL: metadata.name})
@@ -124,7 +124,7 @@ def default_namespace(namespace: Namespace) -> Namespace:
 
 
 def default_service(service: Service) -> Service:
-    """Return a service with type, affinity, protocols and target ports."""
+    """Return a service with its default type, session affinity, protocols and target ports."""
     spec = service.spec
     ports = mapped(
         lambda port: changed(port, protocol=port.protocol or "TCP", target_port=port.target_port or port.port),
@@ -166,7 +166,7 @@ def default_persistent_volume(volume: PersistentVolume) -> PersistentVolume:
 
 
 def default_csi_driver(driver: CSIDriver) -> CSIDriver:
-    """Return a driver with the defaults that volumes are attached and capacity is not reported."""
+    """Return a CSI driver with its defaults: volumes are attached, and capacity is not reported."""
     spec = driver.spec
     spec = changed(
         spec,
@@ -185,7 +185,7 @@ def default_csi_driver(driver: CSIDriver) -> CSIDriver:
 
 
 def default_resource_claim(claim: ResourceClaim) -> ResourceClaim:
-    """Return a claim whose requests have a number of devices."""
+    """Return a claim whose requests have an allocation mode and a count, and whose tolerations have an operator."""
     claim = changed(claim, spec=_default_resource_claim_spec(claim.spec))
     allocation = claim.status.allocation
     if allocation is None:
@@ -199,13 +199,16 @@ def default_resource_claim(claim: ResourceClaim) -> ResourceClaim:
 
 
 def default_resource_claim_template(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
-    """Return a claim template whose requests have a number of devices."""
+    """Return a claim template with the defaults of its claim."""
     spec = template.spec
     return changed(template, spec=changed(spec, spec=_default_resource_claim_spec(spec.spec)))
 
 
 def default_resource_slice(item: ResourceSlice) -> ResourceSlice:
-    """Return a slice whose mappings to node resources have a multiplier. Taints get no time, which needs a clock."""
+    """Return a slice whose mappings to node resources have a multiplier.
+
+    Taints get no time, which would need a clock.
+    """
     spec = item.spec
     return changed(item, spec=changed(spec, devices=mapped(_default_device, spec.devices)))
 
@@ -252,7 +255,7 @@ def _default_device_toleration(toleration: DeviceToleration) -> DeviceToleration
     return changed(toleration, operator=toleration.operator or "Equal")
 
 
-# The function of each kind takes and returns that kind, which the type of a table cannot express.
+# Any: each function takes and returns its own kind, which the type of a dict can't express.
 _DEFAULTERS: dict[type[KubernetesObject], Callable[[Any], Any]] = {
     Pod: default_pod,
     PodTemplate: default_pod_template,

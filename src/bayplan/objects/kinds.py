@@ -1,8 +1,8 @@
 """The kinds of objects: one table from (apiVersion, kind) to a struct, and decoding.
 
-`null` means absent, in every field, as for Kubernetes' own decoder. Documents rarely contain a null that a struct does
-not expect (timestamps do expect it), so decoding first uses the document unchanged, and only a document that
-fails is processed again with its nulls replaced by Go's values for them (see `_without_nulls`).
+As for Kubernetes' own decoder, `null` means absent in every field. Documents rarely contain a null that a struct does
+not accept (timestamps accept it), so decoding tries the unchanged document first. Only if that fails, nulls are
+replaced by Go's values for them, and the document is decoded again (see `_without_nulls`).
 """
 
 import re
@@ -50,11 +50,11 @@ class ResourceKind(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         group: the API group, "" for the core group.
         version: the version that is written.
-        older_api_versions: the other accepted `apiVersion` values, with the same fields of the struct.
+        older_api_versions: other accepted `apiVersion` values, in which the struct's fields are the same.
         kind: the kind, e.g. `Pod`.
         plural: the name in URLs and on the command line, e.g. `pods`.
-        namespaced: whether objects of the kind are in a namespace.
-        struct: the typed form.
+        namespaced: whether objects of the kind belong to a namespace.
+        struct: the class of typed objects.
     """
 
     group: str
@@ -67,12 +67,12 @@ class ResourceKind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def api_version(self) -> str:
-        """`group/version`, or the version alone in the core group."""
+        """Return `group/version`, or the version alone in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def api_versions(self) -> tuple[str, ...]:
-        """All accepted `apiVersion` values."""
+        """Return all accepted `apiVersion` values."""
         return (self.api_version, *self.older_api_versions)
 
 
@@ -132,26 +132,26 @@ _BY_STRUCT: dict[type[KubernetesObject], ResourceKind] = {kind.struct: kind for 
 
 
 def kind_of(struct: type[KubernetesObject]) -> ResourceKind:
-    """Return the row of a struct in the table."""
+    """Return the kind whose typed objects are of a class."""
     return _BY_STRUCT[struct]
 
 
 def find_kind(api_version: str, kind: str) -> ResourceKind | None:
-    """Return the row for an `apiVersion` and a `kind`, or None if Bayplan has no struct for them."""
+    """Return the kind with an `apiVersion` and a `kind`, or None if Bayplan has no struct for it."""
     return _BY_DOCUMENT.get((api_version, kind))
 
 
 def decode(document: Mapping[str, object], *, where: str = "") -> KubernetesObject:
     """Convert a document to the typed object of its `apiVersion` and `kind`.
 
-    Fields that the struct does not have are ignored; nothing is defaulted (see `bayplan.objects.defaults`).
+    Fields that the struct lacks are ignored; no defaults are set (see `bayplan.objects.defaults`).
 
     Args:
         document: an object of the Kubernetes API, decoded from JSON or YAML.
-        where: the file and line, for errors.
+        where: the file and line, for error messages.
 
     Raises:
-        InputError: the kind is unknown, or a field has the wrong type; the message has its path.
+        InputError: the kind is unknown, or a field has the wrong type; the message contains the field's path.
     """
     api_version, kind = document.get("apiVersion"), document.get("kind")
     if not isinstance(api_version, str) or not isinstance(kind, str) or not kind:
@@ -169,10 +169,10 @@ def decode(document: Mapping[str, object], *, where: str = "") -> KubernetesObje
 
 
 def decode_json(data: bytes | str, struct: type[T], *, where: str = "") -> T:
-    """Decode JSON directly to a struct (or a list of structs); the fastest way if the kind is known.
+    """Decode JSON directly to a struct (or a list of structs). The fastest way if the kind is known.
 
     Raises:
-        InputError: it is not JSON, or a field has the wrong type; the message has its path.
+        InputError: the data is not JSON, or a field has the wrong type; the message contains the field's path.
     """
     try:
         return msgspec.json.decode(data, type=struct)
@@ -188,11 +188,11 @@ def convert(value: object, struct: type[T], *, what: str = "", where: str = "") 
     Args:
         value: dicts, lists and scalars, as decoded from JSON.
         struct: the wanted type.
-        what: the object, for errors, e.g. `Pod default/web`.
-        where: the file and line, for errors.
+        what: the object, for error messages, e.g. `Pod default/web`.
+        where: the file and line, for error messages.
 
     Raises:
-        InputError: a field has the wrong type; the message has its path.
+        InputError: a field has the wrong type; the message contains the field's path.
     """
     try:
         return msgspec.convert(value, struct)
@@ -206,7 +206,7 @@ def convert(value: object, struct: type[T], *, what: str = "", where: str = "") 
 
 
 def encode(item: KubernetesObject) -> dict[str, object]:
-    """Return the document of a typed object, with `apiVersion` and `kind`, without fields at their defaults."""
+    """Return the document of a typed object, with `apiVersion` and `kind`, omitting fields with default values."""
     row = _BY_STRUCT[type(item)]
     document: dict[str, object] = {"apiVersion": row.api_version, "kind": row.kind}
     document.update(msgspec.json.decode(msgspec.json.encode(item)))  # Lists, because to_builtins would return tuples.
@@ -214,7 +214,10 @@ def encode(item: KubernetesObject) -> dict[str, object]:
 
 
 def describe(document: Mapping[str, object]) -> str:
-    """Return the name of an object for an error message, e.g. `Pod default/web`, as far as the document has it."""
+    """Return kind and name of an object for an error message, e.g. `Pod default/web`.
+
+    Parts that are missing are left out.
+    """
     kind = document.get("kind")
     text = kind if isinstance(kind, str) and kind else "object"
     metadata = document.get("metadata")
@@ -231,13 +234,13 @@ def describe(document: Mapping[str, object]) -> str:
 
 @cache
 def _fields(struct: type[ApiStruct]) -> dict[str, object]:
-    """Return the type of every field of a struct, by the field's name in documents."""
+    """Return the types of a struct's fields, by field name in documents."""
     hints = get_type_hints(struct, include_extras=True)
     return {item.encode_name: hints[item.name] for item in msgspec.structs.fields(struct)}
 
 
 def _bare(type_: object) -> tuple[object, bool]:
-    """Remove `Annotated` and `| None`; return the type and whether None is allowed. Other unions are returned unchanged."""
+    """Return a type without `Annotated` and `| None`, and whether it allows None. Other unions stay unchanged."""
     nullable = False
     while True:
         origin = get_origin(type_)
@@ -256,7 +259,7 @@ def _is_struct(type_: object) -> bool:
 
 
 def _zero(type_: object) -> object:
-    """Return Go's value for a null that is an element of a list or a value of a map."""
+    """Return Go's value for a null element of a list, or null value of a map."""
     bare, nullable = _bare(type_)
     if nullable or bare is object:
         return None
@@ -270,10 +273,10 @@ def _zero(type_: object) -> object:
 
 
 def _without_nulls(value: object, type_: object) -> object:
-    """Copy plain data with its nulls replaced by their values in Go.
+    """Return a copy of plain data with nulls replaced by Go's values for them.
 
-    A field that is null is absent. A null in a list or map is the zero value of its type: `labels: {a: null}` has the
-    label `a` with an empty value, `requests: {cpu: null}` requests 0.
+    A null field is absent. A null in a list or map becomes the zero value of its type: `labels: {a: null}` is the label
+    `a` with an empty value, `requests: {cpu: null}` a request of 0.
     """
     bare, _ = _bare(type_)
     if isinstance(value, dict):
@@ -310,7 +313,7 @@ _BOUNDS = {"<=": "of at most", ">=": "of at least"}
 
 
 def _explain(value: object, type_: object, prefix: str) -> tuple[str, str, str, str]:
-    """Return the error for a part of a value with the wrong type: path, expected, actual, suggestion."""
+    """Return the first error of a value that has the wrong type: path, expected, actual, suggestion."""
     try:
         msgspec.convert(value, type_)
     except msgspec.ValidationError as problem:
@@ -350,7 +353,7 @@ def _fits(value: object, type_: object) -> bool:
 
 
 def _wanted(text: str) -> str:
-    """Convert msgspec's expectation to words."""
+    """Return the type that msgspec's message expects, in words."""
     match = _EXPECTED.match(text)
     if match is None:
         return text
@@ -365,7 +368,7 @@ _AMOUNT = re.compile(r"\s*([+-]?[0-9]*\.?[0-9]+)\s*(?:([kKMGTPE]i?)[bB]?|cores?|
 
 
 def _hint(value: object, wanted: str) -> str:
-    """Return a suggestion as text to paste, or ""."""
+    """Return a suggestion in the form in which a user can paste it, or ""."""
     if wanted == "a quantity" and isinstance(value, str):
         match = _AMOUNT.fullmatch(value)
         if match is None:
@@ -384,7 +387,7 @@ def _hint(value: object, wanted: str) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value for an error, truncated to a line."""
+    """Return a value as text for an error message, at most 80 characters."""
     if isinstance(value, Mapping):
         text = "an object" + (f" with {', '.join(map(str, list(value)[:5]))}" if value else " without fields")
     elif isinstance(value, list | tuple):

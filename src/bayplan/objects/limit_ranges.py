@@ -1,6 +1,6 @@
 """Limit ranges: defaults for containers without amounts, and bounds for containers, pods and claims.
 
-The rules work on amounts and are independent of documents and the API: the API server and simulations share them.
+The rules work on amounts, and don't depend on documents or the API, so that the API server and simulations share them.
 
 Source: https://kubernetes.io/docs/concepts/policy/limit-range/
 """
@@ -24,7 +24,8 @@ class Limit(msgspec.Struct, frozen=True):
 
     Attributes:
         type: the type of the limit: ``Container``, ``Pod`` or ``PersistentVolumeClaim``.
-        min, max, default, default_request, ratio: the amounts by resource.
+        min, max, default, default_request: the amounts by resource.
+        ratio: the maximum ratio of limit to request, by resource.
     """
 
     type: str = ""
@@ -36,7 +37,10 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 def with_defaults(limit: Limit) -> Limit:
-    """Return an entry with the API's defaults: limits of containers default to the maximum, requests to those or the minimum."""
+    """Return an entry with the API's defaults.
+
+    Limits of containers default to the maximum, requests to the limit or else the minimum.
+    """
     if limit.type != CONTAINER:
         return limit
     default = {**limit.max, **limit.default}
@@ -44,11 +48,11 @@ def with_defaults(limit: Limit) -> Limit:
 
 
 class Filled(msgspec.Struct, frozen=True):
-    """A pod with the defaults of limit ranges.
+    """A pod after the defaults of limit ranges are set.
 
     Attributes:
-        pod: the pod with the defaults.
-        notes: the defaults that were set, in the form of the pod's annotation; empty if none were.
+        pod: the pod.
+        notes: the defaults that were set, as text for the pod's annotation; "" if none were.
     """
 
     pod: PodAmounts
@@ -56,7 +60,7 @@ class Filled(msgspec.Struct, frozen=True):
 
 
 def fill_in(limits: Iterable[Limit], pod: PodAmounts) -> Filled:
-    """Return a pod with default requests and limits for containers without their own."""
+    """Set the default requests and limits of containers that lack them; return the pod and which were set."""
     notes: list[str] = []
     for limit in limits:
         if limit.type == CONTAINER and (limit.default or limit.default_request):
@@ -77,7 +81,7 @@ def _filled(container: ContainerAmounts, limit: Limit, title: str, notes: list[s
 
 
 def pod_problems(limits: Sequence[Limit], pod: PodAmounts) -> list[str]:
-    """Return the amounts of a pod below or above the limits, in upstream's words."""
+    """Return upstream's messages about amounts of a pod that are below or above the limits."""
     problems: list[str] = []
     for limit in limits:
         if limit.type == CONTAINER:
@@ -89,7 +93,7 @@ def pod_problems(limits: Sequence[Limit], pod: PodAmounts) -> list[str]:
 
 
 def claim_problems(limits: Iterable[Limit], requests: Amounts) -> list[str]:
-    """Return the amounts of a claim below or above the limits, in upstream's words."""
+    """Return upstream's messages about amounts of a claim that are below or above the limits."""
     problems: list[str] = []
     for limit in limits:
         if limit.type == CLAIM:
@@ -99,7 +103,7 @@ def claim_problems(limits: Iterable[Limit], requests: Amounts) -> list[str]:
 
 
 def joined(problems: Iterable[str]) -> str:
-    """Return several errors as one text, each once."""
+    """Return messages as one text, each once, in brackets if there are several."""
     unique = list(dict.fromkeys(problems))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
@@ -111,12 +115,12 @@ def _problems(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[str]
 
 
 def _bounds(limit: Limit, amounts: Amounts) -> list[tuple[str, Quantity, str]]:
-    """Return resources with a bound, and the beginning of their messages: ``cpu usage per Container is 2``."""
+    """Return each resource with its bound and the beginning of messages: ``cpu usage per Container is 2``."""
     return [(name, bound, f"{name} usage per {limit.type} is {bound}") for name, bound in sorted(amounts.items())]
 
 
 def _values(*amounts: Quantity) -> tuple[int, ...]:
-    """Return amounts for comparison: in thousandths, unless one is too large for that."""
+    """Return amounts as comparable integers: in thousandths, or whole units if one of them is too large for that."""
     whole = tuple(amount.value() for amount in amounts)
     return tuple(amount.milli_value() for amount in amounts) if max(whole) <= _MAX_MILLI else whole
 
@@ -138,7 +142,7 @@ def _too_little(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[st
 
 
 def _too_much(limit: Limit, requests: Amounts, limits: Amounts | None) -> Iterator[str]:
-    """Yield the amounts above a maximum; `limits` is None for objects that only have requests."""
+    """Yield messages about amounts above the maximum; `limits` is None for objects that have only requests."""
     for name, bound, text in _bounds(limit, limit.max):
         request, most = requests.get(name), None if limits is None else limits.get(name)
         if limits is None and request is None:

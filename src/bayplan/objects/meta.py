@@ -1,6 +1,7 @@
 """The common parts of Kubernetes objects: metadata, owners, label selectors; the struct options of this layer.
 
-Timestamps stay RFC 3339 text in the structs; `parse_time_ns` turns them into integer nanoseconds where order matters.
+Structs store timestamps as RFC 3339 text; `parse_time_ns` converts them to integer nanoseconds where their order
+matters.
 """
 
 from collections.abc import Callable
@@ -21,8 +22,8 @@ ResourceList = dict[str, QuantityText]
 class ApiStruct(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename="camel"):
     """Base of every typed part of the Kubernetes API: immutable, keyword-only, camelCase in documents.
 
-    Unknown fields of a document are ignored here (the loader reports them). Every field has a default, which is the meaning of
-    an absent field in Kubernetes; `null` means absent, too (see `bayplan.objects.kinds`).
+    Unknown fields of a document are ignored here; the loader reports them. Every field has a default, which is what an
+    absent or null field means in Kubernetes (see `bayplan.objects.kinds`).
     """
 
 
@@ -31,7 +32,7 @@ Element = TypeVar("Element")
 
 
 def changed(item: Struct, **fields: object) -> Struct:
-    """Return a copy of a struct with other values in some fields, or the same struct if they are equal."""
+    """Return a copy of a struct with these fields changed, or the same struct if all values are equal."""
     for name, value in fields.items():
         before = getattr(item, name)
         if value is not before and value != before:
@@ -90,7 +91,10 @@ class LabelSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
 
 
 class LabelSelector(ApiStruct, frozen=True, kw_only=True):
-    """A label query: all of `match_labels` and all of `match_expressions`. Empty matches everything, None nothing."""
+    """A label query: all of `match_labels` and `match_expressions` must hold. Empty, it matches everything.
+
+    None, in place of a selector, matches nothing.
+    """
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
@@ -124,6 +128,6 @@ class KubernetesObject(ApiStruct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """The object's `namespace/name`, or its name alone without a namespace."""
+        """Return `namespace/name`, or the name alone if the object has no namespace."""
         metadata = self.metadata
         return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

@@ -1,7 +1,7 @@
 """Validation of names and labels, with the messages of Kubernetes.
 
-Every function returns errors in upstream's words, or an empty tuple.
-Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/.
+Every function returns upstream's error messages; an empty tuple if the value is valid. Source:
+https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/.
 """
 
 import re
@@ -42,7 +42,7 @@ _KEY_EXAMPLES = ("MyName", "my.name", "123-abc")
 
 
 def _format_text(text: str, pattern: str, *examples: str) -> str:
-    """Return upstream's message for a value with an invalid format; its odd commas are upstream's."""
+    """Return upstream's message about an invalid format; the odd commas are upstream's."""
     names = " or ".join(f"'{name}', " for name in examples)
     return f"{text} (e.g. {names}regex used for validation is '{pattern}')"
 
@@ -74,7 +74,7 @@ def check_dns1123_subdomain(value: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65536)
 def check_dns1035_label(value: str) -> tuple[str, ...]:
-    """Check the name of a service: an RFC 1035 label, which starts with a letter."""
+    """Check the name of a service: an RFC 1035 label, which must start with a letter."""
     problems = ["must be no more than 63 characters"] if _bytes(value) > 63 else []
     if not _LABEL_1035.fullmatch(value):
         problems.append(_format_text(_LABEL_1035_TEXT, _LABEL_1035_FORMAT, "my-name", "abc-123"))

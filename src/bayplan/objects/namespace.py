@@ -1,4 +1,4 @@
-"""Namespaces, whose labels are read by the namespace selectors of pod affinity."""
+"""Namespaces, whose labels the namespace selectors of pod affinity read."""
 
 from bayplan.objects.meta import ApiStruct, KubernetesObject
 
@@ -10,7 +10,7 @@ class NamespaceSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class NamespaceStatus(ApiStruct, frozen=True, kw_only=True):
-    """Whether a namespace is being deleted. Phase: Active, Terminating."""
+    """The status of a namespace. Phase: Active, Terminating."""
 
     phase: str = ""
 

@@ -1,6 +1,6 @@
 """Nodes: their resources, taints, conditions and images."""
 
-# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+# ruff: noqa: RUF012 - msgspec gives every instance its own empty dict.
 
 from msgspec import field
 
@@ -8,7 +8,7 @@ from bayplan.objects.meta import ApiStruct, Int64, KubernetesObject, ResourceLis
 
 
 class Taint(ApiStruct, frozen=True, kw_only=True):
-    """A taint, which keeps away pods without a matching toleration. Effect: NoSchedule, PreferNoSchedule, NoExecute."""
+    """A taint, which repels pods without a matching toleration. Effect: NoSchedule, PreferNoSchedule, NoExecute."""
 
     key: str = ""
     value: str = ""
@@ -17,7 +17,7 @@ class Taint(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a node: the administrator's decisions."""
+    """The spec of a node: settings of administrators and controllers."""
 
     pod_cidr: str = field(name="podCIDR", default="")
     pod_cidrs: tuple[str, ...] = field(name="podCIDRs", default=())
@@ -70,7 +70,7 @@ class NodeSystemInfo(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeStatus(ApiStruct, frozen=True, kw_only=True):
-    """The status of a node: the resources it offers (`allocatable`) and its conditions."""
+    """The status of a node: its allocatable resources, conditions and images."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
@@ -92,5 +92,5 @@ class Node(KubernetesObject, frozen=True, kw_only=True):
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether a node is ready; one without the condition counts as ready (as in manifests)."""
+    """Return whether a node is ready. A node without the condition counts as ready, because manifests omit it."""
     return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")

@@ -1,15 +1,15 @@
-"""The price of a node: an annotation that Bayplan reads."""
+"""Node prices: an annotation that Bayplan defines."""
 
 from __future__ import annotations
 
 from bayplan.objects.node import Node
 
 PRICE = "bayplan.io/price"
-"""Annotation of a node with its price per hour, a number."""
+"""Annotation with the price of a node per hour, a number."""
 
 
 def price_of(node: Node) -> float | None:
-    """Return the price of a node per hour; None if it has no price, or an invalid one."""
+    """Return the price of a node per hour; None if the annotation is missing or not a number."""
     try:
         return float(node.metadata.annotations.get(PRICE, ""))
     except ValueError:

@@ -1,10 +1,10 @@
-"""Pods: the spec that scheduling reads, and the status.
+"""Pods: the fields of the spec that scheduling reads, and the status.
 
-Affinity, tolerations and spreading constraints are in `bayplan.objects.affinity`, volumes in
-`bayplan.objects.volumes`; their names are re-exported here, so that one import has the whole pod.
+Affinity, tolerations and spreading constraints are in `bayplan.objects.affinity`, volumes in `bayplan.objects.volumes`;
+their names are re-exported here, so that one import provides all parts of a pod.
 """
 
-# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+# ruff: noqa: RUF012 - msgspec gives every instance its own empty dict.
 
 from msgspec import field
 
@@ -63,7 +63,7 @@ __all__ = [
 
 
 class ContainerPort(ApiStruct, frozen=True, kw_only=True):
-    """A port of a container; `host_port` 0 requests no port of the node."""
+    """A port of a container; with `host_port` 0, it uses no port of the node."""
 
     name: str = ""
     host_port: Int32 = 0
@@ -135,14 +135,14 @@ class VolumeDevice(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerResizePolicy(ApiStruct, frozen=True, kw_only=True):
-    """The resize policy of a resource: whether the container restarts."""
+    """The resize policy of a resource: whether resizing restarts the container."""
 
     resource_name: str = ""
     restart_policy: str = ""
 
 
 class ContainerRestartRule(ApiStruct, frozen=True, kw_only=True):
-    """The action when a container exits with certain codes; `action` is Restart or RestartAllContainers."""
+    """The action when a container exits with certain codes: Restart or RestartAllContainers."""
 
     action: str = ""
 
@@ -171,19 +171,19 @@ class PodOS(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodReadinessGate(ApiStruct, frozen=True, kw_only=True):
-    """A condition that must be true before the pod is ready."""
+    """A condition that must be True before the pod counts as ready."""
 
     condition_type: str = ""
 
 
 class PodSchedulingGate(ApiStruct, frozen=True, kw_only=True):
-    """A gate that keeps a pod out of the queue."""
+    """A gate that keeps a pod out of the active queue until it is removed."""
 
     name: str = ""
 
 
 class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
-    """A resource claim of the pod: by name, or created from a template."""
+    """A resource claim of the pod: an existing one by name, or one created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -191,13 +191,13 @@ class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodSchedulingGroup(ApiStruct, frozen=True, kw_only=True):
-    """The pod group that a pod is scheduled with."""
+    """The pod group with which a pod is scheduled."""
 
     pod_group_name: str | None = None
 
 
 class PodSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a pod. `node_selector` None and {} differ, as in upstream."""
+    """The spec of a pod. As upstream, `node_selector` distinguishes None and {}."""
 
     volumes: tuple[Volume, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -244,7 +244,7 @@ class PodCondition(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerStatus(ApiStruct, frozen=True, kw_only=True):
-    """The status of a container. `resources` are those actuated by the kubelet, None if it has not reported them."""
+    """The status of a container. `resources`: what the kubelet has applied; None if it has not reported it."""
 
     name: str = ""
     state: ContainerState = ContainerState()
@@ -263,7 +263,7 @@ class PodResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
-    """The request in the special claim for an extended resource of a container."""
+    """The request, in the special claim, that serves an extended resource of a container."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -271,14 +271,14 @@ class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodExtendedResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """The claim with the devices for a pod's extended resources."""
+    """The resource claim for a pod's extended resources, and the requests in it that serve them."""
 
     request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
     resource_claim_name: str = ""
 
 
 class NodeAllocatableResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """Resources of the node that a claim of the pod uses."""
+    """The resources of the node that a claim of the pod uses."""
 
     resource_claim_name: str = ""
     containers: tuple[str, ...] = ()
@@ -316,13 +316,13 @@ class Pod(KubernetesObject, frozen=True, kw_only=True):
 
 
 def not_scheduled(pod: Pod) -> PodCondition | None:
-    """Return the condition PodScheduled of a pod, as written by the cluster's scheduler, if it is False; otherwise None."""
+    """Return a pod's condition PodScheduled if it is False, else None."""
     return next(
         (each for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False"), None
     )
 
 
 def waiting_message(pod: Pod) -> str:
-    """Return why a pod has no node, from its condition PodScheduled; "" if the condition has no message."""
+    """Return why a pod has no node, from the message of its condition PodScheduled, or ""."""
     condition = not_scheduled(pod)
     return "" if condition is None else condition.message

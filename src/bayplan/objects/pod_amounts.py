@@ -1,7 +1,8 @@
 """Requests and limits of a pod's containers, in a form that documents and typed pods share.
 
-Limit ranges and resource quotas read no other resource fields of a pod. The sums are upstream's: containers and sidecars
-together, or the maximum while init containers run; pod-level amounts take precedence for the resources that support them.
+Limit ranges and resource quotas read no other resource fields of a pod. The sums are upstream's: those of containers
+and sidecars together, or the maximum while init containers run, if that is higher; pod-level amounts replace them for
+the resources that support pod-level amounts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class ContainerAmounts(msgspec.Struct, frozen=True):
     Attributes:
         name: the name of the container.
         requests, limits: the amounts by resource.
-        sidecar: whether it is an init container that keeps running.
+        sidecar: whether it is an init container that keeps running beside the containers.
     """
 
     name: str
@@ -41,11 +42,11 @@ class PodAmounts(msgspec.Struct, frozen=True):
         init_containers: the init containers, in order.
         requests, limits: the pod-level requests and limits.
         overhead: the overhead of the runtime class.
-        best_effort: whether the pod requests nothing, which is its quality of service.
-        terminating: the pod has a deadline.
-        priority_class: the name of the priority class, or empty.
+        best_effort: whether the pod's quality-of-service class is BestEffort.
+        terminating: whether the pod has an active deadline (the scope Terminating).
+        priority_class: the name of the priority class, or "".
         cross_namespace: whether an affinity term of the pod refers to other namespaces.
-        counted: the pod is neither over nor past its grace period.
+        counted: whether the pod counts: it is neither finished nor past its deletion grace period.
     """
 
     containers: tuple[ContainerAmounts, ...] = ()
@@ -64,7 +65,7 @@ class PodAmounts(msgspec.Struct, frozen=True):
 
         Args:
             kind: the amounts to sum, ``requests`` or ``limits``.
-            overhead: whether to add the overhead of the runtime class; to limits only if there is one.
+            overhead: whether to add the overhead of the runtime class; for limits, only to resources that have one.
         """
         found = _sum(self.containers, self.init_containers, kind)
         stated: Amounts = getattr(self, kind)

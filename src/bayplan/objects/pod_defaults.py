@@ -1,4 +1,4 @@
-"""The defaults that the API sets on pods, claims, and all resource lists.
+"""The defaults that the API sets on pods and claims, and the rounding of all resource lists.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/, KEP-2837 (pod-level resources)
 and the behaviour of k8s.io/kubernetes/pkg/apis/core/v1 v1.36.3.
@@ -25,11 +25,11 @@ _MILLI_IN_NANOS = 1_000_000
 def default_pod(pod: Pod, *, pod_level_resources: bool = True) -> Pod:
     """Return a pod with the API's defaults.
 
-    Absent requests are set to the limits; pods on the host network take their ports from the node; a pod with pod-level limits
-    gets pod-level requests; amounts are rounded up to thousandths.
+    Absent requests are set to the limits; on the host network, container ports become host ports; a pod with pod-level
+    limits gets pod-level requests; amounts are rounded up to thousandths.
 
     Args:
-        pod: the pod as written.
+        pod: the pod as submitted.
         pod_level_resources: the gate PodLevelResources.
     """
     spec = pod.spec
@@ -66,7 +66,7 @@ def default_pod_status(status: PodStatus) -> PodStatus:
 
 
 def default_pod_spec(spec: PodSpec) -> PodSpec:
-    """Return the spec of a pod or of a pod template with its defaults."""
+    """Return the spec of a pod or a pod template with its defaults."""
     grace = spec.termination_grace_period_seconds
     return changed(
         spec,
@@ -81,7 +81,7 @@ def default_pod_spec(spec: PodSpec) -> PodSpec:
 
 
 def default_requirements(resources: ResourceRequirements) -> ResourceRequirements:
-    """Return the resources of a container with defaults: absent requests are the limits, and amounts are rounded up."""
+    """Return a container's resources with absent requests set to the limits, and amounts rounded up."""
     return rounded_requirements(_requests_from_limits(resources))
 
 
@@ -94,7 +94,7 @@ def _requests_from_limits(resources: ResourceRequirements) -> ResourceRequiremen
 
 
 def _with_requests(container: Container) -> Container:
-    """Set absent requests to the limits."""
+    """Return a container with absent requests set to the limits."""
     return changed(container, resources=_requests_from_limits(container.resources))
 
 
@@ -106,10 +106,10 @@ def _with_host_ports(container: Container) -> Container:
 
 
 def _pod_level_resources(pod: Pod, resources: ResourceRequirements) -> ResourceRequirements:
-    """Set pod-level requests and limits.
+    """Return a pod's pod-level resources with their defaults.
 
-    Limits for huge pages come from the containers. If there are limits, requests come from the containers (for resources that can
-    be overcommitted), else from the limits.
+    Limits for huge pages default to the sums of the containers. If there are limits, requests default to the sums of
+    the containers (except for huge pages), else to the limits.
     """
     limits, requests = dict(resources.limits), dict(resources.requests)
     if limits or requests:
@@ -149,12 +149,12 @@ def _default_volume(volume: Volume) -> Volume:
 
 
 def default_rbd(source: RBDVolumeSource) -> RBDVolumeSource:
-    """Return a Ceph disk with its pool and user."""
+    """Return a Ceph disk with default pool and user."""
     return changed(source, pool=source.pool or "rbd", user=source.user or "admin")
 
 
 def default_azure_disk(source: AzureDiskVolumeSource) -> AzureDiskVolumeSource:
-    """Return an Azure disk with the defaults: shared, cached and writable."""
+    """Return an Azure disk with its defaults: shared, cached and writable."""
     return changed(
         source,
         caching_mode="ReadWrite" if source.caching_mode is None else source.caching_mode,
@@ -176,7 +176,7 @@ def _rounded_status(status: ContainerStatus) -> ContainerStatus:
 
 
 def default_persistent_volume_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    """Return a claim with its phase and mode."""
+    """Return a claim with its default phase and volume mode, and rounded amounts."""
     status = claim.status
     status = changed(
         status,
@@ -188,7 +188,7 @@ def default_persistent_volume_claim(claim: PersistentVolumeClaim) -> PersistentV
 
 
 def default_claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
-    """Return the spec of a claim, or of a template of claims, with its mode."""
+    """Return the spec of a claim, or of a claim template, with its default volume mode and rounded amounts."""
     resources = spec.resources
     resources = changed(resources, limits=rounded(resources.limits), requests=rounded(resources.requests))
     return changed(spec, volume_mode=spec.volume_mode or "Filesystem", resources=resources)
@@ -199,7 +199,7 @@ def default_claim_spec(spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaim
 
 @lru_cache(maxsize=65536)
 def round_up_to_milli(quantity: QuantityLike) -> QuantityLike:
-    """Round an amount up (away from zero) to thousandths, as the API does with every list of resources. Cached."""
+    """Return an amount rounded up, away from zero, to thousandths, as the API does in every resource list. Cached."""
     parsed = parse_quantity(quantity)
     rounded_up = _rounded_quantity(parsed)
     return quantity if rounded_up is parsed else str(rounded_up)
@@ -214,19 +214,19 @@ def _rounded_quantity(quantity: Quantity) -> Quantity:
 
 
 def _as_decimal(quantity: Quantity) -> str:
-    """Write a sum so that parsing it gives the form that upstream has: decimal if one of its parts is decimal.
+    """Return a sum as text that parses to the form in which upstream stores the sum (see `Quantity`).
 
     This matters only together with overhead (`bayplan.objects.requests.repeats_overhead`).
     """
     if not quantity.is_decimal or parse_quantity(str(quantity)).is_decimal:
         return str(quantity)
-    # With a fraction of a binary unit, which is never stored as an integer. 10 ** 10 / 1024 is one.
+    # Write a fraction of a binary unit, which always parses as a decimal; 10 ** 10 / 1024 is an integer.
     digits = quantity.as_nanos() * (10**10 // 1024)
     return f"{digits // 10**19}.{digits % 10**19:019d}Ki"
 
 
 def rounded(resources: ResourceList) -> ResourceList:
-    """Round all amounts up to thousandths."""
+    """Return a resource list with all amounts rounded up to thousandths; the same object if nothing changes."""
     for quantity in resources.values():
         if round_up_to_milli(quantity) is not quantity:
             return {name: round_up_to_milli(quantity) for name, quantity in resources.items()}
@@ -234,7 +234,7 @@ def rounded(resources: ResourceList) -> ResourceList:
 
 
 def rounded_requirements(resources: ResourceRequirements) -> ResourceRequirements:
-    """Round all requests and limits up to thousandths."""
+    """Return resources with all requests and limits rounded up to thousandths."""
     if not resources.limits and not resources.requests:
         return resources
     return changed(resources, limits=rounded(resources.limits), requests=rounded(resources.requests))

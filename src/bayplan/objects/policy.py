@@ -1,6 +1,6 @@
-"""Priority, disruption and amounts: priority classes, disruption budgets, pod groups, limit ranges, quotas."""
+"""Policies: priority classes, disruption budgets, limit ranges, resource quotas and pod groups."""
 
-# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+# ruff: noqa: RUF012 - msgspec gives every instance its own empty dict.
 
 from bayplan.objects.meta import (
     ApiStruct,
@@ -15,7 +15,7 @@ from bayplan.objects.meta import (
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a disruption budget: the number of selected pods that must remain available."""
+    """The spec of a disruption budget: how many of the selected pods must stay available, or may be unavailable."""
 
     min_available: IntOrString | None = None
     selector: LabelSelector | None = None
@@ -24,7 +24,10 @@ class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True, kw_only=True):
-    """The status: the number of selected pods that may be disrupted now. `disrupted_pods` maps terminating pods to timestamps."""
+    """The status of a disruption budget: how many of the selected pods may be disrupted now.
+
+    `disrupted_pods` maps the names of pods whose eviction has been accepted to the time of that.
+    """
 
     observed_generation: Int64 = 0
     disrupted_pods: dict[str, str | None] = {}
@@ -43,7 +46,7 @@ class PodDisruptionBudget(KubernetesObject, frozen=True, kw_only=True):
 
 
 class PriorityClass(KubernetesObject, frozen=True, kw_only=True):
-    """A name for a priority, and whether its pods preempt other pods."""
+    """A priority by name, and whether pods with it preempt other pods."""
 
     value: Int32 = 0
     global_default: bool = False
@@ -52,7 +55,10 @@ class PriorityClass(KubernetesObject, frozen=True, kw_only=True):
 
 
 class LimitRangeItem(ApiStruct, frozen=True, kw_only=True):
-    """Bounds and defaults for one type of object. `max_limit_request_ratio` bounds the limit by the request."""
+    """Bounds and defaults for one type of object.
+
+    `max_limit_request_ratio`: the maximum of limit divided by request.
+    """
 
     type: str = ""
     min: ResourceList = {}
@@ -75,7 +81,7 @@ class LimitRange(KubernetesObject, frozen=True, kw_only=True):
 
 
 class ScopedResourceSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
-    """A requirement of a quota on the objects that it counts."""
+    """One requirement that an object must meet for a quota to count it."""
 
     scope_name: str = ""
     operator: str = ""
@@ -83,13 +89,13 @@ class ScopedResourceSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
 
 
 class ScopeSelector(ApiStruct, frozen=True, kw_only=True):
-    """Requirements on the objects that a quota counts."""
+    """The requirements that an object must meet for a quota to count it."""
 
     match_expressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
 
 
 class ResourceQuotaSpec(ApiStruct, frozen=True, kw_only=True):
-    """Maximum amounts, and the objects that count."""
+    """The maximum amounts of a quota, and the requirements on the objects that it counts."""
 
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
@@ -97,7 +103,7 @@ class ResourceQuotaSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceQuotaStatus(ApiStruct, frozen=True, kw_only=True):
-    """The enforced maximum amounts, and the used amounts."""
+    """The maximum amounts that a quota enforces, and the used amounts."""
 
     hard: ResourceList = {}
     used: ResourceList = {}
@@ -111,17 +117,17 @@ class ResourceQuota(KubernetesObject, frozen=True, kw_only=True):
 
 
 class GangSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
-    """Gang scheduling: at least `min_count` pods of the group are scheduled together."""
+    """The gang scheduling policy: at least `min_count` pods of the group are scheduled together."""
 
     min_count: Int32 = 0
 
 
 class BasicSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
-    """Pods of the group are scheduled one by one."""
+    """The basic policy: pods of the group are scheduled one by one."""
 
 
 class PodGroupSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
-    """The scheduling policy of a pod group: one of the two."""
+    """The scheduling policy of a pod group: one of `basic` and `gang`."""
 
     basic: BasicSchedulingPolicy | None = None
     gang: GangSchedulingPolicy | None = None
@@ -148,14 +154,14 @@ class PodGroupResourceClaim(ApiStruct, frozen=True, kw_only=True):
 
 
 class WorkloadPodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
-    """The workload, and its template, from which a pod group was created."""
+    """The workload, and the template in it, from which a pod group was created."""
 
     workload_name: str = ""
     pod_group_template_name: str = ""
 
 
 class PodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
-    """The template that a pod group was created from."""
+    """The template from which a pod group was created."""
 
     workload: WorkloadPodGroupTemplateReference | None = None
 

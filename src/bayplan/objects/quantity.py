@@ -1,9 +1,9 @@
 """Kubernetes quantities: exact numbers with suffixes, parsed, rounded, added and printed like k8s.io/apimachinery.
 
-Upstream stores a quantity in one of two forms: an int64 with a decimal scale, or (if that overflows) a decimal of
-any size, rounded up to nanos. Inside the range of int64 the forms agree; outside they fail in different ways (an int64
-that wraps, a 0, a value truncated to its low 64 bits), and recorded decisions depend on it. So `Quantity` has the same two
-forms. Everyday code calls `value`, `milli_value` and `nano_value`, which are cached.
+Upstream stores a quantity in one of two forms: an int64 with a decimal scale, or (if that overflows) a decimal of any
+size, rounded up to nanos. Within the range of int64 both forms give the same results; outside of it they fail in
+different ways (an int64 that wraps, a 0, a value truncated to its low 64 bits), on which recorded decisions depend. So
+`Quantity` has the same two forms. Everyday code calls `value`, `milli_value` and `nano_value`, which are cached.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/ and the behavior of
 k8s.io/apimachinery/pkg/api/resource v0.36.3 on amd64.
@@ -24,7 +24,7 @@ QUANTITY_PATTERN = (
     r"^\s*(?:[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,19})?"
     r"|(?=\S)[+-]?\.?(?:[KMGT]i|[numkMGTPE]|[eE](?:\+?[0-9]{1,19}|-0*[0-9]))?)\s*\Z"
 )
-"""A quantity as accepted in documents: digits may be missing (`Ki`, `.` and `-` are zero), spaces are stripped."""
+"""A quantity as documents may write it: digits may be missing (`Ki`, `.` and `-` are zero), spaces are stripped."""
 
 _PARTS = re.compile(r"([+-]?)([0-9]*)(?:(\.)([0-9]*))?([numkMGTPE]?|[KMGTPE]i|[eE][+-]?[0-9]+)", re.ASCII)
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -34,15 +34,15 @@ _BINARY_NAMES = {exponent: name for name, exponent in _BINARY_SUFFIXES.items()}
 _MAX = 2**63 - 1
 _MIN = -(2**63)
 _NANO = -9
-_FACTORS = 18  # Decimal digits that always fit into an int64.
+_FACTORS = 18  # Number of decimal digits that always fit into an int64.
 _WRAPPING_SCALES = (1, 2, 3, 6, 9)  # Upstream multiplies by these in one step and returns the wrapped result.
 _MAX_EXPONENT = 2_000  # Upstream computes 10**exponent at any cost; Bayplan rejects exponents above this.
 _PLAIN_LENGTH = 12  # Numbers with fewer digits fit into an int64 in any unit.
-_MAX_LENGTH = 2_000  # The same for the digits of a text.
+_MAX_LENGTH = 2_000  # Longest accepted text, for the same reason.
 
 
 def wrap_int64(number: int) -> int:
-    """Return a number in Go's int64: its low 64 bits, as a signed number."""
+    """Return a number wrapped to int64 as in Go: its low 64 bits, as a signed number."""
     return number if _MIN <= number <= _MAX else ((number - _MIN) & 0xFFFFFFFFFFFFFFFF) + _MIN
 
 
@@ -51,7 +51,7 @@ def _wrap_int32(number: int) -> int:
 
 
 def _ten(exponent: int) -> int:
-    """Return `10**exponent` for an exponent of at least 0."""
+    """Return `10**exponent`; the exponent must not be negative."""
     return int(10**exponent)
 
 
@@ -70,8 +70,8 @@ class Quantity:
     """An exact amount, with the form and format that determine how it overflows and prints. Immutable.
 
     Attributes:
-        unscaled, scale: the amount is `unscaled * 10**scale`, a whole number of nanos.
-        is_decimal: whether the amount has upstream's second form, a decimal without bounds.
+        unscaled, scale: the amount is `unscaled * 10**scale`, which is a whole number of nanos.
+        is_decimal: whether upstream would store the amount in its second form, an unbounded decimal.
         format: the format in which it prints.
     """
 
@@ -88,7 +88,7 @@ class Quantity:
 
     @classmethod
     def parse(cls, text: str) -> "Quantity":
-        """Parse a quantity like upstream's ParseQuantity.
+        """Return the quantity that a text represents, like upstream's ParseQuantity.
 
         Raises:
             InputError: upstream rejects the text, or an exponent is so large that upstream would run out of memory.
@@ -130,7 +130,7 @@ class Quantity:
     def _parse_decimal(
         cls, text: str, sign: str, unscaled: int, places: int, exponent: int, notation: Format
     ) -> "Quantity":
-        """Parse a number that does not fit into an int64: any size, rounded up to nanos, binary amounts limited to int64."""
+        """Parse a number that does not fit into an int64: rounded up to nanos; binary amounts are limited to int64."""
         if notation == "BinarySI":
             unscaled <<= exponent
             scale = -places
@@ -154,7 +154,7 @@ class Quantity:
     # --- numbers ---
 
     def value(self) -> int:
-        """Return the amount as an int64, rounded up (away from zero); overflows give upstream's results."""
+        """Return the amount as an int64, rounded up (away from zero). Overflows give upstream's results."""
         return self.scaled_value(0)
 
     def milli_value(self) -> int:
@@ -164,8 +164,8 @@ class Quantity:
     def scaled_value(self, scale: int) -> int:
         """Return the amount divided by `10**scale` as an int64, rounded up (away from zero).
 
-        A negative amount of the second form is rounded towards zero and then up by one if it fits into an int64: an
-        upstream quirk, seen only on negative amounts.
+        A negative amount of the second form that fits into an int64 is rounded towards zero, and then increased by one,
+        which is an upstream quirk.
         """
         shift = self.scale - scale
         if self.is_decimal:
@@ -180,7 +180,7 @@ class Quantity:
         return _raised(self.unscaled, shift) if shift >= 0 else self.unscaled // _ten(-shift)
 
     def as_approximate_float(self) -> float:
-        """Return the nearest float as upstream computes it (mantissa times a power of ten), infinite out of range."""
+        """Return the float that upstream computes (mantissa times a power of ten), infinite if it is out of range."""
         try:
             base = float(self.unscaled)
         except OverflowError:
@@ -188,7 +188,7 @@ class Quantity:
         return base if self.scale == 0 else base * _go_pow10(self.scale)
 
     def sign(self) -> int:
-        """Return -1, 0 or 1."""
+        """Return -1, 0 or 1: the sign of the amount."""
         return (self.unscaled > 0) - (self.unscaled < 0)
 
     # --- arithmetic ---
@@ -236,13 +236,13 @@ class Quantity:
         return (left > right) - (left < right)
 
     def compared_with(self, other: "Quantity") -> "Quantity":
-        """Return the quantity as upstream stores it after a comparison: as a decimal if the other quantity is one."""
+        """Return the quantity as upstream stores it after a comparison: as a decimal if `other` is a decimal."""
         if not other.is_decimal or self.is_decimal:
             return self
         return Quantity(self.unscaled, self.scale, format=self.format, is_decimal=True)
 
     def _magnitude(self) -> int:
-        """Return the number of digits before the point (negative: of zeros after it)."""
+        """Return the number of digits before the decimal point; if negative, of zeros after it."""
         return len(str(abs(self.unscaled))) + self.scale
 
     def __hash__(self) -> int:
@@ -252,7 +252,7 @@ class Quantity:
     # --- text ---
 
     def __str__(self) -> str:
-        """Return the canonical text: a whole number and the largest suffix that keeps it whole."""
+        """Return the canonical text: an integer with the largest suffix for which it is an integer."""
         if not self._text:
             self._text = self._canonical_text()
         return self._text
@@ -292,14 +292,14 @@ def _refused(text: str) -> InputError:
 
 
 def _raised(number: int, exponent: int) -> int:
-    """Return `number * 10**exponent`, within reasonable size."""
+    """Return `number * 10**exponent`; raise InputError if the exponent is too large."""
     if number and exponent > _MAX_EXPONENT:
         raise InputError("quantity", wanted=f"an exponent of at most {_MAX_EXPONENT}", got=str(exponent))
     return number * _ten(exponent) if number else 0
 
 
 def _interpret(suffix: str, text: str) -> tuple[int, Format]:
-    """Return the exponent of a suffix (of 10 or of 2) and its format."""
+    """Return the exponent that a suffix stands for (base 10 or 2), and its format."""
     if suffix in _DECIMAL_SUFFIXES:
         return _DECIMAL_SUFFIXES[suffix], "DecimalSI"
     if suffix in _BINARY_SUFFIXES:
@@ -311,7 +311,7 @@ def _interpret(suffix: str, text: str) -> tuple[int, Format]:
 
 
 def _multiply_int64(number: int, exponent: int) -> tuple[int, bool]:
-    """Multiply by `10**exponent` as upstream does, and return whether the product fits into an int64."""
+    """Return `number * 10**exponent` as upstream computes it, and whether it fits into an int64."""
     if number == 0 or exponent == 0:
         return number, True
     product = number * _ten(exponent) if exponent <= 19 else _MAX + 1
@@ -323,7 +323,7 @@ def _multiply_int64(number: int, exponent: int) -> tuple[int, bool]:
 
 
 def _divide_up(number: int, exponent: int) -> int:
-    """Divide by `10**exponent`, rounding away from zero."""
+    """Return `number / 10**exponent`, rounded away from zero."""
     if exponent > 19:
         return (number > 0) - (number < 0)
     divisor = _ten(exponent)
@@ -331,7 +331,7 @@ def _divide_up(number: int, exponent: int) -> int:
 
 
 def _scale_decimal(unscaled: int, shift: int) -> int:
-    """Return `unscaled * 10**shift` as an int64, as upstream does for its second form."""
+    """Return `unscaled * 10**shift` as an int64, as upstream computes it for its second form."""
     if shift == 0:
         return wrap_int64(unscaled)
     if shift > 0:  # A float that is too large becomes the smallest int64 on amd64.
@@ -346,7 +346,7 @@ def _scale_decimal(unscaled: int, shift: int) -> int:
 
 
 def _without_factors(number: int, factor: int) -> tuple[int, int]:
-    """Divide by a factor while the remainder is zero; return the result and the number of divisions."""
+    """Divide a number by a factor as long as it is divisible; return the quotient and the number of divisions."""
     times = 0
     while number and number % factor == 0:
         number //= factor
@@ -361,10 +361,10 @@ _SPACES = "".join(chr(code) for code in range(0x3001) if chr(code).isspace() and
 
 @lru_cache(maxsize=65536)
 def parse_quantity(quantity: QuantityLike) -> Quantity:
-    """Parse a quantity of a document: text (surrounding spaces are stripped) or a plain number. Cached.
+    """Parse a quantity in a document: text (surrounding spaces are stripped) or a plain number. Cached.
 
     Raises:
-        InputError: it is not a quantity.
+        InputError: the value is not a quantity.
     """
     if isinstance(quantity, str):
         return Quantity.parse(quantity.strip(_SPACES))
@@ -372,40 +372,40 @@ def parse_quantity(quantity: QuantityLike) -> Quantity:
 
 
 def number_text(number: int | float) -> str:
-    """Return a number of a document as Go's encoding/json writes it: without an exponent from 1e-6 to 1e21."""
+    """Return a number as Go's encoding/json writes it: without an exponent from 1e-6 to 1e21."""
     text = repr(number)
     return f"{Decimal(text):f}" if "e" in text and 1e-6 <= abs(number) < 1e21 else text
 
 
 @lru_cache(maxsize=65536)
 def value(quantity: QuantityLike) -> int:
-    """Return a document's quantity as an int64, rounded up. For all resources except CPU. Cached.
+    """Return a quantity as an int64, rounded up. For all resources except CPU. Cached.
 
     Raises:
-        InputError: it is not a quantity.
+        InputError: the value is not a quantity.
     """
     return parse_quantity(quantity).value()
 
 
 @lru_cache(maxsize=65536)
 def milli_value(quantity: QuantityLike) -> int:
-    """Return a document's quantity times 1000 as an int64, rounded up. For CPU. Cached.
+    """Return a quantity times 1000 as an int64, rounded up. For CPU. Cached.
 
     Raises:
-        InputError: it is not a quantity.
+        InputError: the value is not a quantity.
     """
     return parse_quantity(quantity).milli_value()
 
 
 @lru_cache(maxsize=65536)
 def nano_value(quantity: QuantityLike) -> int:
-    """Return a document's quantity in nanos: exact, of any size. For sums that are rounded once, at the end. Cached.
+    """Return a quantity in nanos: exact, of any size. For sums that are rounded once, at the end. Cached.
 
     Raises:
-        InputError: it is not a quantity.
+        InputError: the value is not a quantity.
     """
     if isinstance(quantity, str) and len(quantity) <= _PLAIN_LENGTH and quantity.isascii():
-        # Most are plain: a number of millis, or of units. Fast path without full parsing.
+        # Fast path without full parsing: most quantities are integers of units or of millis.
         if quantity[-1:] == "m" and quantity[:-1].isdigit():
             return int(quantity[:-1]) * 1_000_000
         if quantity.isdigit():

@@ -1,15 +1,15 @@
 """Requests of pods: the amounts that the scheduler compares, and host ports.
 
-Use of the functions:
+When to call which function:
 
 - `fit_requests`: the filter of NodeResourcesFit, for the pod that is being scheduled.
 - `fit_score_requests`: the score of NodeResourcesFit, for the pod that is being scheduled.
 - `balance_requests`: the score of NodeResourcesBalancedAllocation, for the pod that is being scheduled.
-- `accounted_requests`: the resources of a bound, assumed or nominated pod on its node.
+- `accounted_requests`: the resources with which a bound, assumed or nominated pod counts on its node.
 - `node_amounts`: the allocatable resources of a node, in the same units.
 - `pod_requests`: exact quantities with any options, for all other uses.
 
-All `dict[str, int]` here have CPU in milli-CPU and every other resource in its unit (bytes, devices), as int64.
+All `dict[str, int]` are int64: CPU in milli-CPU, every other resource in its unit (bytes, devices).
 
 Source: KEP-753 (sidecars), KEP-1287 (resize), KEP-2837 (pod-level resources) and the behavior of
 k8s.io/component-helpers/resource v0.36.3 and k8s.io/kubernetes/pkg/scheduler/framework v1.36.3.
@@ -32,7 +32,7 @@ Number = TypeVar("Number", int, Quantity)
 
 
 class RequestGates(msgspec.Struct, frozen=True, kw_only=True):
-    """The feature gates that change the arithmetic, at their defaults in v1.36."""
+    """The feature gates that affect how requests are summed, with their defaults in v1.36."""
 
     pod_level_resources: bool = True
     in_place_pod_vertical_scaling: bool = True
@@ -49,13 +49,13 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         use_status_resources: whether containers with a resize in progress count with the maximum of their requested,
             allocated and actual resources.
-        pod_level_vertical_scaling: the same for pod-level resources.
+        pod_level_vertical_scaling: whether pod-level resources count the same way during a resize.
         exclude_overhead: whether to ignore the pod's overhead.
         skip_pod_level_resources: whether to ignore pod-level resources.
         skip_container_level_resources: whether to count only pod-level resources (and overhead).
         use_node_allocatable_claims: whether to add the node resources of claims in the pod's status.
-        missing_requests: the amounts for containers without a request for a resource (0 is a request).
-        earlier_sums: the number of earlier computations for this pod upstream; see `repeats_overhead`.
+        missing_requests: by resource, the amounts for containers without a request for it (0 is a request).
+        earlier_sums: how often upstream has summed this pod's requests before; see `repeats_overhead`.
     """
 
     use_status_resources: bool = False
@@ -72,12 +72,12 @@ _SCORING = RequestOptions(skip_pod_level_resources=True, missing_requests=NON_ZE
 
 
 class AccountedRequests(NamedTuple):
-    """The resources of a pod on its node.
+    """The resources with which a pod counts on its node.
 
     Attributes:
-        requests: the resources that nodes count, without `pods`.
-        non_zero_cpu_milli, non_zero_memory_bytes: the same with `DEFAULT_CPU_MILLI` and `DEFAULT_MEMORY_BYTES` for
-            containers without requests; scores read these.
+        requests: the requests for resources that nodes count, except `pods`.
+        non_zero_cpu_milli, non_zero_memory_bytes: CPU and memory with `DEFAULT_CPU_MILLI` and `DEFAULT_MEMORY_BYTES`
+            for containers without requests; scores read them.
     """
 
     requests: Amounts
@@ -88,8 +88,8 @@ class AccountedRequests(NamedTuple):
 def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
     """Return the amounts that NodeResourcesFit's filter compares with the free amounts of a node.
 
-    Resizes are ignored (the pod has not run yet). Negative sums count as 0. A scalar resource with a request of
-    0 is included: upstream then does the comparison instead of only counting pods.
+    Resizes are ignored, because the pod has not run yet. Negative sums count as 0. A scalar resource with a request of
+    0 is included, because with it upstream compares all resources instead of only counting pods.
     """
     simple = SIMPLE_SUMS.of(pod)
     if simple is not None and simple.on_nodes is not None:
@@ -103,21 +103,24 @@ def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
 
 
 def fit_score_requests(pod: Pod) -> Amounts:
-    """Return the amounts that NodeResourcesFit's score adds to a node, regardless of the gates.
+    """Return the amounts that NodeResourcesFit's score adds to a node.
 
-    Containers without requests count with the defaults; pod-level resources and resizes are ignored.
+    Containers without requests count with the defaults; pod-level resources, resizes and feature gates are ignored.
     """
     return pod_amounts(pod, _SCORING)
 
 
 def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> Amounts:
-    """Return the amounts that NodeResourcesBalancedAllocation adds to a node: no defaults, but pod-level resources and resizes."""
+    """Return the amounts that NodeResourcesBalancedAllocation's score adds to a node.
+
+    Containers without requests count as 0; pod-level resources and resizes are included.
+    """
     options = replace(_balancing(gates), earlier_sums=earlier_sums) if earlier_sums else _balancing(gates)
     return pod_amounts(pod, options)
 
 
 def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> AccountedRequests:
-    """Return the resources of a pod on the node on which it runs (or is assumed or nominated)."""
+    """Return the resources with which a pod counts on the node where it runs, or is assumed or nominated."""
     simple = SIMPLE_SUMS.of(pod)
     if simple is not None and simple.on_nodes is not None and simple.counted is not None:
         counted = simple.counted
@@ -160,7 +163,7 @@ def _accounting_non_zero(gates: RequestGates) -> RequestOptions:
 
 
 def node_amounts(resources: Quantities) -> Amounts:
-    """Return the allocatable resources of a node: CPU, memory, ephemeral storage, pods, and countable resources."""
+    """Return a node's resources that scheduling counts: CPU, memory, ephemeral storage, pods, and scalar resources."""
     return {
         name: milli_value(quantity) if name == CPU else value(quantity)
         for name, quantity in resources.items()
@@ -172,10 +175,10 @@ def node_amounts(resources: Quantities) -> Amounts:
 
 
 def pod_amounts(pod: Pod, options: RequestOptions) -> Amounts:
-    """Return a pod's requests as int64 (CPU in milli), rounded up once, after all sums.
+    """Return a pod's requests as int64 (CPU in milli-CPU), rounded up once, after all sums.
 
     Sums are computed in integer nanos, which is exact. If an amount is negative or exceeds int64, upstream's result
-    depends on its representation of numbers, and the sums are computed again with quantities that behave the same.
+    depends on its representation of numbers: then the sums are computed again with `Quantity`, which behaves the same.
     """
     simple = None if options.skip_container_level_resources else SIMPLE_SUMS.of(pod)
     amounts = simple.amounts(options.missing_requests) if simple else None
@@ -195,7 +198,7 @@ def pod_requests(pod: Pod, options: RequestOptions) -> dict[str, Quantity]:
 
 
 def _sum_requests(pod: Pod, options: RequestOptions, read: Callable[[QuantityLike], Number]) -> dict[str, Number]:
-    """Compute a pod's requests in the numbers that `read` returns for quantities."""
+    """Return a pod's requests as numbers of the type that `read` returns for quantities."""
     spec = pod.spec
     total: dict[str, Number] = {}
     if not options.skip_container_level_resources:
@@ -218,16 +221,16 @@ def _sum_requests(pod: Pod, options: RequestOptions, read: Callable[[QuantityLik
 
 
 def repeats_overhead(pod: Pod) -> bool:
-    """Return whether a pod's requests grow with each of upstream's computations.
+    """Return whether a pod's requests grow each time upstream sums them.
 
-    Upstream adds overhead to a pod-level request in place, and changes the pod if the request is stored as a decimal (fractions
-    of binary units, more than 18 digits). An API server writes amounts in other forms.
+    Upstream adds overhead to a pod-level request in place, which changes the pod if the request is stored as a decimal
+    (fractions of binary units, more than 18 digits). An API server never writes amounts in these forms.
     """
     return bool(pod.spec.overhead and pod.spec.resources is not None and _repeated_overhead(pod, RequestOptions()))
 
 
 def _repeated_overhead(pod: Pod, options: RequestOptions) -> list[str]:
-    """Return the resources whose overhead is added to a request that is stored as a decimal."""
+    """Return the resources whose overhead upstream adds to a stored request again with each sum."""
     resources = pod.spec.resources
     resized = options.pod_level_vertical_scaling and options.use_status_resources and pod.status.resources is not None
     if resources is None or resized or options.skip_pod_level_resources:
@@ -240,7 +243,7 @@ def _repeated_overhead(pod: Pod, options: RequestOptions) -> list[str]:
 
 
 def _sum_containers(pod: Pod, options: RequestOptions, read: Callable[[QuantityLike], Number]) -> dict[str, Number]:
-    """Sum up the requests of all containers."""
+    """Return the sums of the requests of all containers."""
     statuses = _statuses_by_name(pod) if options.use_status_resources else {}
     total = _fold(
         (_container_requests(pod, item, statuses.get(item.name), options, read) for item in pod.spec.containers),
@@ -259,7 +262,7 @@ def _sum_containers(pod: Pod, options: RequestOptions, read: Callable[[QuantityL
 
 
 def sum_container_limits(pod: Pod) -> dict[str, Quantity]:
-    """Return the limits of all containers together, as quantities; resizes are ignored."""
+    """Return the sums of the limits of all containers, as quantities; resizes are ignored."""
     return _fold(
         (_read_all(item.resources.limits, parse_quantity) for item in pod.spec.containers),
         ((is_sidecar(item), _read_all(item.resources.limits, parse_quantity)) for item in pod.spec.init_containers),
@@ -269,10 +272,10 @@ def sum_container_limits(pod: Pod) -> dict[str, Quantity]:
 def _fold(
     containers: Iterable[dict[str, Number]], init_containers: Iterable[tuple[bool, dict[str, Number]]]
 ) -> dict[str, Number]:
-    """Compute the maximum of a pod's requests over its lifecycle from the requests of its containers.
+    """Return the maximum of a pod's requests over its lifecycle, given those of its containers.
 
-    Containers run together. Init containers run one after the other, each together with the sidecars (the flag) that started
-    before it.
+    Containers run at the same time. Init containers run one after the other, each at the same time as the sidecars
+    (those with the flag True) that started before it.
     """
     total: dict[str, Number] = {}
     for needs in containers:
@@ -297,7 +300,7 @@ def _statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def is_sidecar(container: Container) -> bool:
-    """Return whether an init container keeps running next to the containers."""
+    """Return whether an init container is a sidecar, which keeps running beside the containers."""
     return container.restart_policy == "Always"
 
 
@@ -308,7 +311,7 @@ def _container_requests(
     options: RequestOptions,
     read: Callable[[QuantityLike], Number],
 ) -> dict[str, Number]:
-    """Return the amounts of one container, in a new dict."""
+    """Return the requests of one container, in a new dict."""
     resources = container.resources
     if status is not None and status.resources is not None:
         requests = _effective_requests(pod, resources, status.resources, status.allocated_resources, read)
@@ -328,7 +331,7 @@ def _effective_requests(
     allocated: Quantities,
     read: Callable[[QuantityLike], Number],
 ) -> dict[str, Number]:
-    """Return the maximum of the requested, actual and allocated resources; an infeasible request is ignored."""
+    """Return the maximum of the requested, actual and allocated resources; an infeasible resize request is ignored."""
     sources: list[Quantities] = [actuated.requests, allocated]
     if not is_resize_infeasible(pod):
         sources.insert(0, wanted.requests)
@@ -360,7 +363,7 @@ def _merge_max(total: dict[str, Number], more: dict[str, Number]) -> None:
 
 
 def has_pod_level_requests(pod: Pod) -> bool:
-    """Return whether the pod has pod-level requests for CPU, memory or huge pages."""
+    """Return whether a pod has pod-level requests for CPU, memory or huge pages."""
     return pod.spec.resources is not None and any(is_pod_level(name) for name in pod.spec.resources.requests)
 
 
@@ -373,7 +376,7 @@ def is_resize_infeasible(pod: Pod) -> bool:
 
 
 def pod_priority(pod: Pod) -> int:
-    """Return the pod's priority; a pod without one has 0."""
+    """Return the pod's priority, 0 if it has none."""
     return pod.spec.priority or 0
 
 
@@ -389,10 +392,10 @@ class HostPort(NamedTuple):
 
 
 def host_ports(pod: Pod) -> tuple[HostPort, ...]:
-    """Return the host ports of a pod: of its sidecars, then of its containers.
+    """Return the host ports of a pod's sidecars, then those of its containers.
 
-    An empty address is 0.0.0.0 and an empty protocol TCP. Pods on the host network use all their container ports,
-    but only after defaulting (`bayplan.objects.defaults`).
+    An empty address becomes 0.0.0.0, an empty protocol TCP. Defaulting (`bayplan.objects.defaults`) must have turned
+    the container ports of pods on the host network into host ports.
     """
     spec = pod.spec
     return tuple(

@@ -1,6 +1,6 @@
 """Dynamic resource allocation (resource.k8s.io/v1): claims, slices of devices, classes, taints of devices."""
 
-# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+# ruff: noqa: RUF012 - msgspec gives every instance its own empty dict.
 
 from msgspec import field
 
@@ -29,7 +29,7 @@ class DeviceSelector(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceToleration(ApiStruct, frozen=True, kw_only=True):
-    """The device taints that a request tolerates. Operator: Equal (also if empty), Exists."""
+    """The device taints that a request tolerates. Operator: Equal (the default), Exists."""
 
     key: str = ""
     operator: str = ""
@@ -69,7 +69,7 @@ class DeviceSubRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceRequest(ApiStruct, frozen=True, kw_only=True):
-    """A request of a claim: exact, or the first alternative that is available."""
+    """A request of a claim: one exact request, or a list of which the first available alternative is allocated."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -77,7 +77,7 @@ class DeviceRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceConstraint(ApiStruct, frozen=True, kw_only=True):
-    """An attribute that the devices of several requests share, or in which they all differ."""
+    """A constraint on the devices of several requests: an attribute must be equal, or different, for all of them."""
 
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
@@ -85,14 +85,14 @@ class DeviceConstraint(ApiStruct, frozen=True, kw_only=True):
 
 
 class OpaqueDeviceConfiguration(ApiStruct, frozen=True, kw_only=True):
-    """Parameters for a driver."""
+    """Parameters that only the driver interprets."""
 
     driver: str = ""
     parameters: object = None
 
 
 class DeviceClaimConfiguration(ApiStruct, frozen=True, kw_only=True):
-    """Parameters for the devices of some requests."""
+    """Parameters for the devices of some requests of a claim."""
 
     requests: tuple[str, ...] = ()
     opaque: OpaqueDeviceConfiguration | None = None
@@ -119,7 +119,7 @@ class ResourceClaimSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceRequestAllocationResult(ApiStruct, frozen=True, kw_only=True):
-    """A device that was allocated for a request (`request/subrequest` for an alternative)."""
+    """A device allocated for a request, or for an alternative (then `request` is `request/alternative`)."""
 
     request: str = ""
     driver: str = ""
@@ -149,7 +149,7 @@ class DeviceAllocationResult(ApiStruct, frozen=True, kw_only=True):
 
 
 class AllocationResult(ApiStruct, frozen=True, kw_only=True):
-    """The allocation of a claim, and the nodes from which its devices can be used (None: all)."""
+    """The allocation of a claim, and the nodes that can use its devices (None: all)."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
@@ -191,7 +191,7 @@ class ResourceClaim(KubernetesObject, frozen=True, kw_only=True):
 
 
 class ResourceClaimTemplateSpec(ApiStruct, frozen=True, kw_only=True):
-    """The claim that is created for a pod."""
+    """The metadata and spec of the claims that are created from a template."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
@@ -204,7 +204,7 @@ class ResourceClaimTemplate(KubernetesObject, frozen=True, kw_only=True):
 
 
 class ResourcePool(ApiStruct, frozen=True, kw_only=True):
-    """The pool of a slice; complete when all slices of the newest generation exist."""
+    """The pool to which a slice belongs; complete when all slices of the newest generation exist."""
 
     name: str = ""
     generation: Int64 = 0
@@ -225,7 +225,7 @@ class DeviceAttribute(ApiStruct, frozen=True, kw_only=True):
 
 
 class CapacityRequestPolicyRange(ApiStruct, frozen=True, kw_only=True):
-    """The amounts of a capacity that may be consumed: from `min` to `max` in steps."""
+    """The amounts of a capacity that a request may consume: from `min` to `max` in steps."""
 
     min: QuantityText | None = None
     max: QuantityText | None = None
@@ -233,7 +233,7 @@ class CapacityRequestPolicyRange(ApiStruct, frozen=True, kw_only=True):
 
 
 class CapacityRequestPolicy(ApiStruct, frozen=True, kw_only=True):
-    """The rounding of requests for a capacity, and the consumption without a request."""
+    """How requests for a capacity are rounded, and how much is consumed without a request."""
 
     default: QuantityText | None = None
     valid_values: tuple[QuantityText, ...] = ()
@@ -248,27 +248,27 @@ class DeviceCapacity(ApiStruct, frozen=True, kw_only=True):
 
 
 class Counter(ApiStruct, frozen=True, kw_only=True):
-    """An amount of a shared counter."""
+    """The amount of one shared counter."""
 
     value: QuantityText = "0"
 
 
 class CounterSet(ApiStruct, frozen=True, kw_only=True):
-    """Counters that the devices of a pool draw from."""
+    """A set of counters that the devices of a pool consume together."""
 
     name: str = ""
     counters: dict[str, Counter] = {}
 
 
 class DeviceCounterConsumption(ApiStruct, frozen=True, kw_only=True):
-    """The consumption of a counter set by a device."""
+    """The amounts that a device consumes of a counter set."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = {}
 
 
 class DeviceTaint(ApiStruct, frozen=True, kw_only=True):
-    """A taint, which keeps away requests without a matching toleration. Effect: None, NoSchedule, NoExecute."""
+    """A taint, which repels requests without a matching toleration. Effect: None, NoSchedule, NoExecute."""
 
     key: str = ""
     value: str = ""
@@ -277,7 +277,7 @@ class DeviceTaint(ApiStruct, frozen=True, kw_only=True):
 
 
 class NodeAllocatableResourceMapping(ApiStruct, frozen=True, kw_only=True):
-    """The node resource that a device consumes when it is allocated."""
+    """The amount of a node's resource that a device consumes when it is allocated."""
 
     capacity_key: str | None = None
     allocation_multiplier: QuantityText | None = None
@@ -315,7 +315,7 @@ class ResourceSliceSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class ResourceSlice(KubernetesObject, frozen=True, kw_only=True):
-    """A slice of a pool of devices."""
+    """A part of a pool of devices, as its driver publishes it."""
 
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
@@ -335,7 +335,7 @@ class DeviceClass(KubernetesObject, frozen=True, kw_only=True):
 
 
 class DeviceTaintSelector(ApiStruct, frozen=True, kw_only=True):
-    """The devices that a rule taints; None matches all."""
+    """The devices that a rule taints; a field that is None matches all."""
 
     driver: str | None = None
     pool: str | None = None
@@ -343,7 +343,7 @@ class DeviceTaintSelector(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceTaintRuleSpec(ApiStruct, frozen=True, kw_only=True):
-    """A taint and its devices. Without a selector it applies to no device."""
+    """A taint, and the devices that get it. Without a selector, the scheduler applies it to all devices."""
 
     device_selector: DeviceTaintSelector | None = None
     taint: DeviceTaint = DeviceTaint()

@@ -1,7 +1,7 @@
-"""Resource quotas: the usage of objects, which quotas count them, and whether the quotas allow more.
+"""Resource quotas: the usage of objects, which quotas count an object, and whether the quotas allow it.
 
-The rules work on amounts and are independent of documents and the API: the API server, its quota controller and simulations share
-    them.
+The rules work on amounts, and don't depend on documents or the API, so that the API server, its quota controller and
+simulations share them.
 
 Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/
 """
@@ -25,11 +25,11 @@ _OF_CLAIMS = ("persistentvolumeclaims", "requests.storage")
 _BY_CLASS = ".storageclass.storage.k8s.io/"
 _NATIVE = "kubernetes.io/"
 _OLD_NAMES = ("configmaps", "resourcequotas", "replicationcontrollers", "secrets")
-"""Resources that quotas also count under their bare names."""
+"""Resources that quotas count both as ``count/...`` and under their bare names."""
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """A requirement of a quota on the objects that it counts."""
+    """A requirement that an object must meet for a quota to count it."""
 
     name: str
     operator: str = "Exists"
@@ -42,8 +42,8 @@ class Quota(msgspec.Struct, frozen=True):
     Attributes:
         name: the name of the object.
         hard: the limits by resource.
-        used: the used amounts; a resource that is missing has not been counted yet.
-        scopes: the scopes; an object must match all of them.
+        used: the used amounts; a resource without an entry has not been counted yet.
+        scopes: the scopes; the quota counts objects that match all of them.
     """
 
     name: str
@@ -57,8 +57,8 @@ class Usage(msgspec.Struct, frozen=True):
 
     Attributes:
         amounts: the amounts by resource.
-        covers: the function that returns whether objects of the kind use a resource of a quota.
-        pod: the pod, for scopes and for containers that must have amounts; None for other kinds.
+        covers: the function that returns whether a quota's resource applies to objects of this kind.
+        pod: the pod, for scopes, and to check containers that must specify amounts; None for other kinds.
         attributes_class: the VolumeAttributesClass of a claim, for scopes.
     """
 
@@ -72,19 +72,19 @@ class Checked(msgspec.Struct, frozen=True):
     """The decision of quotas about an object.
 
     Attributes:
-        problem: the error in upstream's words, or empty.
-        used: the new used amounts, by name of the quotas that count the object.
+        problem: the error in upstream's words, or "".
+        used: the new used amounts, by the names of the quotas that count the object.
     """
 
     problem: str = ""
     used: Mapping[str, Amounts] = {}
 
 
-# --- what objects use -------------------------------------------------------------------------------------------------
+# --- usage of objects -----------------------------------------------------------------------------------------------
 
 
 def pod_usage(pod: PodAmounts) -> Usage:
-    """Return the usage of a pod; a finished one still counts as an object."""
+    """Return the usage of a pod. A pod that is not `counted` uses only ``count/pods``."""
     amounts: dict[str, Quantity] = {"count/pods": _ONE}
     if pod.counted:
         requests, limits = (pod.total(kind, overhead=True) for kind in ("requests", "limits"))
@@ -93,7 +93,7 @@ def pod_usage(pod: PodAmounts) -> Usage:
 
 
 def _pod_resources(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
-    """Return amounts by the names that quotas use for them."""
+    """Return amounts under the names that quotas have for them."""
     found: dict[str, Quantity] = {"pods": _ONE}
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(_HUGE_PAGES):
@@ -107,7 +107,7 @@ def _pod_resources(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource belongs to a domain other than Kubernetes' own."""
+    """Return whether a resource name has a domain other than Kubernetes' own."""
     return "/" in name and _NATIVE not in name and not name.startswith(_REQUESTS)
 
 
@@ -118,12 +118,12 @@ def _covers_pods(resource: str) -> bool:
 
 
 def claim_usage(storage: Quantity | None, storage_class: str, attributes_class: str) -> Usage:
-    """Return the usage of a quota by a PersistentVolumeClaim.
+    """Return the usage of a PersistentVolumeClaim.
 
     Args:
         storage: the requested amount of storage.
-        storage_class: the storage class, or empty.
-        attributes_class: the VolumeAttributesClass, or empty.
+        storage_class: the storage class, or "".
+        attributes_class: the VolumeAttributesClass, or "".
     """
     amounts = {"persistentvolumeclaims": _ONE, "count/persistentvolumeclaims": _ONE}
     if storage_class:
@@ -148,7 +148,7 @@ def service_usage(kind: str, ports: int, fixed_ports: int, *, allocates_ports: b
         kind: the type of the Service.
         ports: the number of ports.
         fixed_ports: the number of ports with a node port.
-        allocates_ports: whether it is a load balancer that gets node ports.
+        allocates_ports: whether a Service of type LoadBalancer gets node ports.
     """
     node_ports = 0
     if kind == "NodePort" or (kind == "LoadBalancer" and allocates_ports):
@@ -165,7 +165,7 @@ def service_usage(kind: str, ports: int, fixed_ports: int, *, allocates_ports: b
 
 
 def object_usage(group: str, resource: str) -> Usage:
-    """Return the usage of an object of any other kind: one object in the count quota."""
+    """Return the usage of an object of any other kind: one object in the quota of its count."""
     name = f"count/{resource}.{group}" if group else f"count/{resource}"
     amounts = {name: _ONE}
     if not group and resource in _OLD_NAMES:
@@ -173,11 +173,11 @@ def object_usage(group: str, resource: str) -> Usage:
     return Usage(amounts, amounts.__contains__)
 
 
-# --- which quotas count it --------------------------------------------------------------------------------------------
+# --- which quotas count an object -----------------------------------------------------------------------------------
 
 
 def counts(quota: Quota, usage: Usage) -> bool:
-    """Return whether a quota counts an object."""
+    """Return whether a quota counts an object with this usage."""
     if not any(usage.covers(name) for name in quota.hard):
         return False
     return all(_in_scope(scope, usage) for scope in quota.scopes)
@@ -207,11 +207,11 @@ def _selects(scope: Scope, value: str | None) -> bool:
     return bool(value) is (scope.operator == "Exists")
 
 
-# --- is there room ----------------------------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------------------------
 
 
 def check_quotas(quotas: Iterable[Quota], usage: Usage, before: Usage | None) -> Checked:
-    """Return whether quotas allow an object, and the used amounts including it.
+    """Return whether all quotas allow an object, and their used amounts including the object.
 
     Args:
         quotas: the quotas of the namespace, sorted by name.
@@ -250,7 +250,7 @@ def check_quotas(quotas: Iterable[Quota], usage: Usage, before: Usage | None) ->
 
 
 def _delta(amounts: Amounts, before: Amounts) -> dict[str, Quantity]:
-    """Return the added amounts; decreases are not released until the quota controller counts again."""
+    """Return the added amounts of an update. Decreases count as 0 until the quota controller recounts."""
     found = {}
     for name, amount in amounts.items():
         added = amount - before[name] if name in before else amount
@@ -259,7 +259,7 @@ def _delta(amounts: Amounts, before: Amounts) -> dict[str, Quantity]:
 
 
 def _unstated(restricted: Iterable[str], pod: PodAmounts | None) -> str:
-    """Return an error text if containers do not specify amounts that quotas require of every pod; "" if they do."""
+    """Return upstream's text about containers without amounts that quotas require of every pod, or ""."""
     if pod is None or pod.requests or pod.limits:
         return ""
     required = sorted(_MUST_STATE.intersection(restricted))
@@ -277,10 +277,10 @@ def _listed(amounts: Amounts, names: Iterable[str]) -> str:
 
 
 def recount(quota: Quota, usages: Iterable[Usage]) -> dict[str, Quantity]:
-    """Return the used amounts of the resources of a quota.
+    """Return the used amounts of a quota's resources.
 
     Args:
-        quota: the quota with the desired hard amounts.
+        quota: the quota with the desired maximum amounts.
         usages: the usages of all objects in the namespace that a quota may count.
     """
     total = dict.fromkeys(sorted(quota.hard), _ZERO)

@@ -1,4 +1,4 @@
-"""Whether an update of a pod reduces its requests, so that other pods may fit.
+"""Detection of pod updates that reduce requests, so that other pods may fit.
 
 Source: KEP-1287 (resize) and the event UpdatePodScaleDown of kube-scheduler v1.36.3.
 """
@@ -8,7 +8,7 @@ from bayplan.objects.requests import DEFAULT_GATES, RequestGates, RequestOptions
 
 
 def is_scaled_down(old: Pod, new: Pod, gates: RequestGates = DEFAULT_GATES) -> bool:
-    """Return whether an update of a pod lowers or drops one of its requests (the event UpdatePodScaleDown)."""
+    """Return whether an update of a pod reduces or removes one of its requests (the event UpdatePodScaleDown)."""
     if not _is_resized(old) and not _is_resized(new) and old.spec == new.spec:
         return False
     options = RequestOptions(

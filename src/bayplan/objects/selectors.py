@@ -1,8 +1,8 @@
 """Selectors, compiled once and evaluated often: label selectors, node selectors, tolerations.
 
-A compiled selector has a `key` that compares by meaning, so that equal terms are registered once, and its requirements
-can be evaluated for single values (`Requirement.matches_value`), so that a column of interned labels is evaluated once for
-each distinct value.
+A compiled selector has a `key` that is equal for equivalent selectors, so that equal terms are registered once. Its
+requirements can be evaluated for single values (`Requirement.matches_value`), so that a column of labels is evaluated
+once for each distinct value.
 
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ and the behavior of
 k8s.io/apimachinery/pkg/labels, k8s.io/component-helpers/scheduling/corev1 and k8s.io/api/core/v1 v0.36.3.
@@ -36,7 +36,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One condition on the labels of an object. Valid by construction (see `check_requirement`)."""
+    """One requirement on the labels of an object. Always valid: `check_requirement` has accepted it."""
 
     key: str
     operator: Operator
@@ -47,7 +47,7 @@ class Requirement(msgspec.Struct, frozen=True):
         return self.matches_value(labels.get(self.key))
 
     def matches_value(self, value: str | None) -> bool:
-        """Return whether one value of the requirement's key matches; None means an absent key."""
+        """Return whether a value of the requirement's key matches; None stands for an absent key."""
         operator = self.operator
         if operator == "In":
             return value is not None and value in self.values
@@ -68,9 +68,9 @@ class Selector:
     """A compiled label selector: every requirement must hold. Immutable; equivalent selectors are equal.
 
     Attributes:
-        requirements: the conditions, sorted by key. Empty in a selector that matches nothing.
-        matches_nothing: whether the selector matches no labels because it was absent.
-        key: hashable; equal for selectors that are written differently but mean the same; None matches nothing.
+        requirements: the requirements, sorted by key; empty in a selector that matches nothing.
+        matches_nothing: whether the selector was absent, so that it matches no labels.
+        key: hashable; equal for equivalent selectors; None for a selector that matches nothing.
     """
 
     __slots__ = ("_equal", "_others", "key", "matches_nothing", "requirements")
@@ -90,7 +90,7 @@ class Selector:
 
     @property
     def matches_everything(self) -> bool:
-        """Whether the selector has no requirements (upstream's `Empty`)."""
+        """Return whether the selector has no requirements (upstream's `Empty`)."""
         return not self.requirements and not self.matches_nothing
 
     def matches(self, labels: Labels) -> bool:
@@ -124,11 +124,11 @@ EVERYTHING = Selector(())
 
 
 class SelectorError(ValueError):
-    """A selector that upstream rejects; the text is upstream's. The caller decides what that means."""
+    """A selector that upstream rejects; the text is upstream's. Each caller decides how to handle it."""
 
 
 def compile_label_selector(selector: LabelSelector | None) -> Selector:
-    """Compile a label selector. None matches nothing, an empty one everything.
+    """Compile a label selector. None matches nothing, an empty selector everything.
 
     Raises:
         SelectorError: upstream rejects an operator, key or value.
@@ -145,21 +145,21 @@ def compile_label_selector(selector: LabelSelector | None) -> Selector:
         if expression.operator not in _LABEL_OPERATORS:
             raise SelectorError(f"{quote(expression.operator)} is not a valid label selector operator")
         operator = _operator(expression.operator)
-        # Upstream copies the values, so that an empty list becomes nil.
+        # Upstream copies the values, which turns an empty list into nil.
         _raise_for(check_requirement(expression.key, operator, expression.values or None))
         requirements.append(Requirement(expression.key, operator, expression.values))
     return Selector(requirements)
 
 
 def compile_label_map(labels: Labels | None) -> Selector:
-    """Compile a plain map of labels, unchecked as in upstream; absent and empty maps match everything."""
+    """Compile a map of labels, without checks, as upstream does; None and an empty map match everything."""
     return Selector(Requirement(key, "In", (value,)) for key, value in labels.items()) if labels else EVERYTHING
 
 
 def compile_selector_document(selector: Document) -> Selector:
-    """Compile a label selector of a document: an empty one matches everything, one with an unknown operator nothing.
+    """Compile a label selector from a document: an empty one matches everything, one with an unknown operator nothing.
 
-    For validated documents; keys and values are not checked.
+    For documents that have been validated: keys and values are not checked.
     """
     pairs = cast("Document", selector.get("matchLabels") or {})
     requirements = [Requirement(key, "In", (str(value),)) for key, value in pairs.items()]
@@ -173,10 +173,10 @@ def compile_selector_document(selector: Document) -> Selector:
 
 
 def check_requirement(key: str, operator: str, values: tuple[str, ...] | None, *, path: str = "") -> tuple[str, ...]:
-    """Return upstream's errors of a requirement, or an empty list.
+    """Return upstream's errors about a requirement; empty if it is valid.
 
     Args:
-        key, operator, values: the requirement. Without values, None is shown as null and () as [].
+        key, operator, values: the requirement. Messages show `values` None as null, () as [].
         path: the path of the requirement, e.g. `nodeSelectorTerms[0].matchExpressions[1]`.
     """
     problems = []
@@ -218,7 +218,7 @@ def _operator(text: str) -> Operator:
 
 
 class FieldRequirement(msgspec.Struct, frozen=True):
-    """A condition on a field of a node; only `metadata.name` has a value."""
+    """A requirement on a field of a node; only `metadata.name` has a value."""
 
     field: str
     value: str
@@ -234,10 +234,10 @@ class NodeTerm:
     """A compiled term of a node selector.
 
     Attributes:
-        labels: the requirements on the node's labels; None without requirements.
+        labels: the requirements on the node's labels; None if there are none.
         fields: the requirements on the node's name.
-        errors: upstream's errors of the term; an invalid term matches no node.
-        key: hashable, compares by meaning.
+        errors: upstream's errors about the term; an invalid term matches no node.
+        key: hashable; equal for equivalent terms; None for invalid ones.
     """
 
     labels: Selector | None
@@ -261,23 +261,23 @@ class CompiledNodeSelector(msgspec.Struct, frozen=True):
 
     Attributes:
         terms: the terms that are not empty (an empty term matches no node).
-        key: hashable, compares by meaning.
+        key: hashable; equal for equivalent selectors.
     """
 
     terms: tuple[NodeTerm, ...]
 
     @property
     def key(self) -> object:
-        """A value that is equal for selectors that mean the same."""
+        """Return a value that is equal for equivalent selectors."""
         return frozenset(term.key for term in self.terms if not term.errors)
 
     @property
     def error(self) -> str:
-        """Upstream's errors of all invalid terms, or ""."""
+        """Return upstream's errors about all invalid terms, or ""."""
         return join_errors(problem for term in self.terms for problem in term.errors)
 
     def matches(self, labels: Labels, name: str) -> bool:
-        """Return whether a node with these labels and this name matches; invalid terms do not."""
+        """Return whether a node with these labels and this name matches. Invalid terms match no node."""
         return any(term.matches(labels, name) for term in self.terms)
 
 
@@ -285,7 +285,7 @@ class CompiledPreferredTerms(msgspec.Struct, frozen=True):
     """Compiled preferred node terms with their weights.
 
     Attributes:
-        terms: the weight and term of each; empty terms and those of weight 0 are omitted.
+        terms: (weight, term) pairs, without empty terms and terms with weight 0.
         error: upstream's errors about invalid terms, or ""; an error ends the cycle in PreScore.
     """
 
@@ -298,14 +298,14 @@ class CompiledPreferredTerms(msgspec.Struct, frozen=True):
 
 
 class RequiredNodeAffinity(msgspec.Struct, frozen=True):
-    """A pod's requirements on the labels and the name of its node: `nodeSelector` and required node affinity together."""
+    """A pod's requirements on its node's labels and name: `nodeSelector` together with required node affinity."""
 
     labels: Selector | None
     node_selector: CompiledNodeSelector | None
 
     @property
     def key(self) -> object:
-        """A value that is equal for requirements that mean the same."""
+        """Return a value that is equal for equivalent requirements."""
         return self.labels and self.labels.key, self.node_selector and self.node_selector.key
 
     def matches(self, labels: Labels, name: str) -> bool:
@@ -316,7 +316,7 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True):
 
 
 def compile_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
-    """Compile a node selector; an invalid term stores its errors and matches nothing, the others work.
+    """Compile a node selector. An invalid term stores its errors and matches nothing; the other terms still work.
 
     Callers that must reject any error (added affinity, volumes, resource slices) check `.error`.
     """
@@ -330,7 +330,7 @@ def compile_node_selector(selector: NodeSelector) -> CompiledNodeSelector:
 
 
 def compile_preferred_terms(terms: tuple[PreferredSchedulingTerm, ...] | None) -> CompiledPreferredTerms:
-    """Compile preferred node terms; any invalid term results in no terms and an error. None is treated as no terms."""
+    """Compile preferred node terms. If any is invalid, return no terms but an error. None means no terms."""
     compiled = [
         (term.weight, compile_node_term(term.preference, f"[{index}]"))
         for index, term in enumerate(terms or ())
@@ -350,7 +350,7 @@ def compile_required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
 
 
 def compile_node_term(term: NodeSelectorTerm, path: str) -> NodeTerm:
-    """Compile one term of a node selector; `path` is its path, for errors."""
+    """Compile one term of a node selector. `path`: the term's path in error messages."""
     errors: list[str] = []
     requirements: list[Requirement] = []
     for index, expression in enumerate(term.match_expressions):
@@ -397,8 +397,8 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparison_operators: boo
     Args:
         toleration: the toleration of a pod.
         taint: the taint of a node.
-        comparison_operators: whether Gt and Lt are supported (gate TaintTolerationComparisonOperators); otherwise
-            such a toleration tolerates nothing. Gt tolerates taints with a value greater than its own.
+        comparison_operators: whether Gt and Lt are supported (gate TaintTolerationComparisonOperators); otherwise such
+            a toleration tolerates nothing. Gt tolerates taints whose value is greater than its own.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -424,7 +424,7 @@ def find_untolerated_taint(
     comparison_operators: bool,
     matters: Callable[[Taint], bool] | None = None,
 ) -> Taint | None:
-    """Return the first relevant taint that no toleration tolerates, or None."""
+    """Return the first taint that matters (by default, all do) and that no toleration tolerates, or None."""
     for taint in taints:
         if matters is not None and not matters(taint):
             continue
@@ -433,11 +433,11 @@ def find_untolerated_taint(
     return None
 
 
-# --- texts and numbers as Go has them ---------------------------------------------------------------------------------
+# --- texts and numbers as in Go ---------------------------------------------------------------------------------------
 
 
 def parse_int64(text: str) -> int | None:
-    """Parse an integer as Go's ParseInt does (a sign and leading zeros are allowed), or return None."""
+    """Parse an integer as Go's ParseInt does: a sign and leading zeros are allowed. None if it is not a valid int64."""
     if not _INTEGER.fullmatch(text) or len(text.lstrip("+-0")) > 19:
         return None
     number = int(text)
@@ -445,12 +445,12 @@ def parse_int64(text: str) -> int | None:
 
 
 def parse_canonical_int64(text: str) -> int | None:
-    """Parse an integer in canonical form (no plus, no leading zero, no -0), or return None."""
+    """Parse an int64 in canonical form: no plus, no leading zero, no -0. None if it is not one."""
     return parse_int64(text) if _CANONICAL_INTEGER.fullmatch(text) else None
 
 
 def join_errors(problems: Iterable[str]) -> str:
-    """Join errors as upstream's aggregate error does: each once, in brackets if there are several."""
+    """Return errors as upstream's aggregate error joins them: each once, in brackets if there are several."""
     texts = list(dict.fromkeys(problems))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 

@@ -1,4 +1,4 @@
-"""Services, whose selectors are read by the default constraints of topology spreading and the classic spreading priority."""
+"""Services, whose selectors determine default topology spreading and the classic spreading priority."""
 
 from msgspec import field
 
@@ -16,7 +16,7 @@ class ServicePort(ApiStruct, frozen=True, kw_only=True):
 
 
 class ServiceSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a Service. Without a selector (None) it selects no pods."""
+    """The spec of a Service. With `selector` None it selects no pods."""
 
     ports: tuple[ServicePort, ...] = ()
     selector: dict[str, str] | None = None

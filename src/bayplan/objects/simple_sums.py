@@ -1,6 +1,6 @@
 """Fast sums of container requests, for the many pods whose requests depend only on their containers.
 
-The full computation is in `bayplan.objects.requests`, which tries this first.
+`bayplan.objects.requests` contains the full computation, and tries this one first.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from bayplan.objects.quantity import QuantityLike, nano_value
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
 
 DEFAULT_CPU_MILLI = 100
-"""The CPU for scores of a container without a request."""
+"""The CPU with which scores count a container without a CPU request."""
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
-"""The memory for scores of a container without a request."""
+"""The memory with which scores count a container without a memory request."""
 
 Amounts = dict[str, int]
 Quantities = Mapping[str, QuantityLike]
 
 _MAX_INT64 = 2**63 - 1
 NON_ZERO: Quantities = {CPU: f"{DEFAULT_CPU_MILLI}m", MEMORY: DEFAULT_MEMORY_BYTES}
-"""The amounts for scores of containers without a request."""
+"""The amounts with which scores count containers without requests."""
 
 
 def rounded_up(sums: Mapping[str, int]) -> Amounts | None:
-    """Return sums of nanos as int64 (CPU in milli), or None if one is negative or overflows int64."""
+    """Return sums of nanos as int64 (CPU in milli-CPU), rounded up; None if one is negative or overflows int64."""
     amounts: Amounts = {}
     for name, nanos in sums.items():
         amount = -(-nanos // (1_000_000 if name == CPU else 1_000_000_000))
@@ -49,11 +49,11 @@ class SimpleSum(NamedTuple):
     """The sums of a pod's container requests, if its requests depend only on its containers.
 
     Attributes:
-        nanos: the sum by resource.
+        nanos: the sum in nanos, by resource.
         silent: the number of containers without a request for CPU, and for memory.
-        whole: the sums as int64; None for pods that are not this simple.
-        counted: the same with the defaults of `NON_ZERO`.
-        on_nodes: the resources in `whole` that nodes count.
+        whole: the sums as int64; None if one is negative or overflows int64.
+        counted: the sums with the defaults of `NON_ZERO`, as int64, or None.
+        on_nodes: those of `whole` that nodes count, or None.
     """
 
     nanos: dict[str, int]
@@ -63,7 +63,10 @@ class SimpleSum(NamedTuple):
     on_nodes: Amounts | None
 
     def amounts(self, missing: Quantities | None) -> Amounts | None:
-        """Return the sums as int64, in a new dict, or None for other pods."""
+        """Return the sums as int64, in a new dict; None if one is negative or overflows.
+
+        `missing`: the amounts for containers without requests, if any.
+        """
         if missing is None or missing is NON_ZERO:
             known = self.whole if missing is None else self.counted
             return None if known is None else known.copy()
@@ -71,7 +74,7 @@ class SimpleSum(NamedTuple):
 
 
 def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quantities) -> dict[str, int]:
-    """Return sums including the defaults of containers without requests (for CPU and memory)."""
+    """Return sums with the default amounts for containers without requests for CPU or memory."""
     sums = dict(nanos)
     for name, quantity in missing.items():
         if silent[name]:
@@ -80,7 +83,7 @@ def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quanti
 
 
 class SimpleSums:
-    """Caches the sum of the last pod, because several rules in a row need that of the same pod."""
+    """Caches the sums of the last pod, because several plugins in a row need those of the same pod."""
 
     __slots__ = ("_known",)
 
@@ -88,7 +91,7 @@ class SimpleSums:
         self._known: tuple[object, object, SimpleSum | None] = (None, None, None)
 
     def of(self, pod: Pod) -> SimpleSum | None:
-        """Return the sum of a pod, or None if it is not this simple."""
+        """Return the sums of a pod; None if its requests depend on more than its containers."""
         spec, known = pod.spec, self._known
         if known[0] is not spec or known[1] is not pod.status:
             known = self._known = (spec, pod.status, self._make(pod))

@@ -1,6 +1,6 @@
-"""Storage: volumes, claims, classes, and the node and capacity information of CSI drivers."""
+"""Storage: persistent volumes, claims, storage classes, and the node and capacity objects of CSI drivers."""
 
-# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+# ruff: noqa: RUF012 - msgspec gives every instance its own empty dict.
 
 from msgspec import field
 
@@ -35,7 +35,7 @@ from bayplan.objects.volumes import (
 
 
 class VolumeNodeAffinity(ApiStruct, frozen=True, kw_only=True):
-    """The nodes from which a volume is accessible."""
+    """The nodes that can access a volume."""
 
     required: NodeSelector | None = None
 
@@ -100,7 +100,7 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
 
 
 class TopologySelectorLabelRequirement(ApiStruct, frozen=True, kw_only=True):
-    """A node label, and its values for which a class can provision volumes."""
+    """A node label, and the values of it for which a class can provision volumes."""
 
     key: str = ""
     values: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class StorageClass(KubernetesObject, frozen=True, kw_only=True):
 
 
 class VolumeNodeResources(ApiStruct, frozen=True, kw_only=True):
-    """The limit of a driver's volumes on a node; None: no limit."""
+    """The maximum number of a driver's volumes on a node; None for no limit."""
 
     count: Int32 | None = None
 
@@ -146,7 +146,7 @@ class CSINodeSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class CSINode(KubernetesObject, frozen=True, kw_only=True):
-    """The CSI drivers of a node; the object has the node's name."""
+    """The CSI drivers of the node with the same name."""
 
     spec: CSINodeSpec = CSINodeSpec()
 

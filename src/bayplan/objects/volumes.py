@@ -1,9 +1,9 @@
 """The volumes of a pod, and the sources that persistent volumes share with them.
 
-Sources that neither scheduling, volume limits, zones nor the virtual kubelet read are omitted.
+Sources are omitted if neither scheduling, volume limits, zones nor the virtual kubelet read them.
 """
 
-# ruff: noqa: RUF012 - msgspec gives every instance an empty dict of its own.
+# ruff: noqa: RUF012 - msgspec gives every instance its own empty dict.
 
 from msgspec import field
 
@@ -119,7 +119,7 @@ class PortworxVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
 
 class ISCSIVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """A disk over iSCSI. Pods and persistent volumes differ only in a secret that nothing here reads."""
+    """A disk over iSCSI. In pods and persistent volumes it differs only in a secret, which Bayplan does not read."""
 
     target_portal: str = ""
     iqn: str = ""
@@ -132,7 +132,7 @@ class ISCSIVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
 
 class RBDVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """A disk of Ceph. Pods and persistent volumes differ only in a secret that nothing here reads."""
+    """A Ceph disk. In pods and persistent volumes it differs only in a secret, which Bayplan does not read."""
 
     monitors: tuple[str, ...] = ()
     image: str = ""
@@ -187,21 +187,21 @@ class CSIPersistentVolumeSource(ApiStruct, frozen=True, kw_only=True):
 
 
 class ConfigMapVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """The files of a config map."""
+    """A volume with the contents of a ConfigMap."""
 
     name: str = ""
     optional: bool | None = None
 
 
 class SecretVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """The files of a secret."""
+    """A volume with the contents of a Secret."""
 
     secret_name: str = ""
     optional: bool | None = None
 
 
 class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """A claim of the pod's namespace."""
+    """A claim in the pod's namespace."""
 
     claim_name: str = ""
     read_only: bool = False
@@ -222,7 +222,7 @@ class VolumeResourceRequirements(ApiStruct, frozen=True, kw_only=True):
 
 
 class TypedLocalObjectReference(ApiStruct, frozen=True, kw_only=True):
-    """An object of the same namespace that provides the data of a claim."""
+    """An object in the same namespace from which a claim gets its data."""
 
     api_group: str | None = None
     kind: str = ""
@@ -230,7 +230,7 @@ class TypedLocalObjectReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class TypedObjectReference(ApiStruct, frozen=True, kw_only=True):
-    """An object, possibly of another namespace, that provides the data of a claim."""
+    """An object, possibly in another namespace, from which a claim gets its data."""
 
     api_group: str | None = None
     kind: str = ""
@@ -239,7 +239,7 @@ class TypedObjectReference(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a claim. `storage_class_name` None means the default class, "" means no class."""
+    """The spec of a claim. `storage_class_name` is None for the default class, "" for no class."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
@@ -253,20 +253,20 @@ class PersistentVolumeClaimSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class PersistentVolumeClaimTemplate(ApiStruct, frozen=True, kw_only=True):
-    """The claim that is created for an ephemeral volume."""
+    """The metadata and spec of the claim that is created for an ephemeral volume."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
 class EphemeralVolumeSource(ApiStruct, frozen=True, kw_only=True):
-    """A claim that exists as long as the pod; its name is `<pod>-<volume>`."""
+    """A claim that exists as long as its pod, under the name `<pod>-<volume>`."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
 class Volume(ApiStruct, frozen=True, kw_only=True):
-    """A volume of a pod: a name and one source. All sources are None for one that scheduling does not read."""
+    """A volume of a pod: a name and one source. All sources are None if scheduling does not read the volume's kind."""
 
     name: str = ""
     host_path: HostPathVolumeSource | None = None

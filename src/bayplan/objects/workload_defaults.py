@@ -42,7 +42,7 @@ def default_deployment(item: Deployment) -> Deployment:
 
 
 def default_daemon_set(item: DaemonSet) -> DaemonSet:
-    """Return a DaemonSet with its update strategy and history limit."""
+    """Return a DaemonSet with its default update strategy and history limit."""
     spec = item.spec
     spec = changed(
         spec,
@@ -55,7 +55,7 @@ def default_daemon_set(item: DaemonSet) -> DaemonSet:
 
 
 def default_replica_set(item: ReplicaSet) -> ReplicaSet:
-    """Return a ReplicaSet with its number of replicas."""
+    """Return a ReplicaSet with its default number of replicas."""
     spec = item.spec
     spec = changed(
         spec,
@@ -67,7 +67,7 @@ def default_replica_set(item: ReplicaSet) -> ReplicaSet:
 
 
 def default_replication_controller(item: ReplicationController) -> ReplicationController:
-    """Return a ReplicationController with replicas; selector and labels default to its template's."""
+    """Return a ReplicationController with default replicas; selector and labels default to the template's labels."""
     spec, metadata = item.spec, item.metadata
     template = spec.template
     labels = template.metadata.labels if template is not None else {}
@@ -83,7 +83,7 @@ def default_replication_controller(item: ReplicationController) -> ReplicationCo
 
 
 def default_stateful_set(item: StatefulSet) -> StatefulSet:
-    """Return a StatefulSet with replicas, policies and defaulted claims."""
+    """Return a StatefulSet with its default replicas and policies, and with the defaults of its claim templates."""
     spec = item.spec
     strategy = spec.update_strategy
     if not strategy.type:
@@ -113,7 +113,7 @@ def default_stateful_set(item: StatefulSet) -> StatefulSet:
 
 
 def default_job(item: Job) -> Job:
-    """Return a Job with parallelism, completions, backoff and mode; its labels default to its template's."""
+    """Return a Job with its default parallelism, completions, backoff and mode, and the labels of its template."""
     metadata = _labelled_as(item.metadata, item.spec.template)
     return changed(item, spec=default_job_spec(item.spec), metadata=metadata)
 
@@ -138,7 +138,10 @@ def default_job_spec(spec: JobSpec) -> JobSpec:
 
 
 def default_cron_job(item: CronJob) -> CronJob:
-    """Return a CronJob with its policy and history limits. The Job template gets its defaults when a Job is created."""
+    """Return a CronJob with its default policy and history limits.
+
+    Its Job template gets its own defaults when a Job is created.
+    """
     spec = item.spec
     job = spec.job_template
     job = changed(job, spec=changed(job.spec, template=_default_template(job.spec.template)))
@@ -155,7 +158,7 @@ def default_cron_job(item: CronJob) -> CronJob:
 
 
 def default_pod_template(item: PodTemplate) -> PodTemplate:
-    """Return a stored pod template with the defaults of its spec."""
+    """Return a stored pod template with the defaults of its pod spec."""
     return changed(item, template=_default_template(item.template))
 
 
@@ -164,7 +167,7 @@ def _default_template(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 def _default_selector(selector: LabelSelector | None, template: PodTemplateSpec) -> LabelSelector | None:
-    """Set the selector to the template's labels if it is missing, as older API versions allow."""
+    """Return the selector, or if it is missing the template's labels, as older API versions allow."""
     if selector is None and template.metadata.labels:
         return LabelSelector(match_labels=template.metadata.labels)
     return selector

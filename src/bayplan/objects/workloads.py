@@ -1,4 +1,4 @@
-"""Workloads: the objects from which controllers make pods."""
+"""Workloads: the objects from which controllers create pods."""
 
 from bayplan.objects.meta import (
     ApiStruct,
@@ -29,7 +29,7 @@ class PodTemplate(KubernetesObject, frozen=True, kw_only=True):
 
 
 class RollingUpdate(ApiStruct, frozen=True, kw_only=True):
-    """The limits of unavailable and surplus pods during an update."""
+    """The limits on unavailable and surplus pods during a rolling update."""
 
     max_unavailable: IntOrString | None = None
     max_surge: IntOrString | None = None
@@ -70,7 +70,7 @@ class DeploymentStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class Deployment(KubernetesObject, frozen=True, kw_only=True):
-    """A Deployment: ReplicaSets, one after the other."""
+    """A Deployment: a sequence of ReplicaSets, one per revision of its template."""
 
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
@@ -98,14 +98,14 @@ class ReplicaSetStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class ReplicaSet(KubernetesObject, frozen=True, kw_only=True):
-    """A ReplicaSet: a number of pods of one template."""
+    """A ReplicaSet: a number of pods with one template."""
 
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
 class ReplicationControllerSpec(ApiStruct, frozen=True, kw_only=True):
-    """The spec of a ReplicationController. `selector` is a plain map; None (absent) means the template's labels."""
+    """The spec of a ReplicationController. `selector` is a plain map; None means the template's labels."""
 
     replicas: Int32 | None = None
     min_ready_seconds: Int32 = 0
@@ -125,14 +125,14 @@ class ReplicationControllerStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class ReplicationController(KubernetesObject, frozen=True, kw_only=True):
-    """A ReplicationController: the older ReplicaSet."""
+    """A ReplicationController, the predecessor of ReplicaSet."""
 
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
     status: ReplicationControllerStatus = ReplicationControllerStatus()
 
 
 class StatefulSetRollingUpdate(ApiStruct, frozen=True, kw_only=True):
-    """The ordinals of a StatefulSet that are updated."""
+    """The settings of a StatefulSet's rolling update; only ordinals from `partition` on are updated."""
 
     partition: Int32 | None = None
     max_unavailable: IntOrString | None = None
@@ -146,7 +146,7 @@ class StatefulSetUpdateStrategy(ApiStruct, frozen=True, kw_only=True):
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(ApiStruct, frozen=True, kw_only=True):
-    """The retention of claims when the set is scaled down or deleted. Each: Retain or Delete."""
+    """What happens to claims when the set is deleted or scaled down: Retain or Delete."""
 
     when_deleted: str = ""
     when_scaled: str = ""
@@ -190,7 +190,7 @@ class StatefulSetStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class StatefulSet(KubernetesObject, frozen=True, kw_only=True):
-    """A StatefulSet: pods with ordinals, and their claims."""
+    """A StatefulSet, which numbers its pods and creates volume claims for each of them."""
 
     spec: StatefulSetSpec = StatefulSetSpec()
     status: StatefulSetStatus = StatefulSetStatus()
@@ -229,7 +229,7 @@ class DaemonSet(KubernetesObject, frozen=True, kw_only=True):
 
 
 class PodFailurePolicyOnExitCodes(ApiStruct, frozen=True, kw_only=True):
-    """Exit codes of a container that failed. Operator: In, NotIn."""
+    """The exit codes of a failed container to which a rule applies. Operator: In, NotIn."""
 
     container_name: str | None = None
     operator: str = ""
@@ -237,14 +237,14 @@ class PodFailurePolicyOnExitCodes(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodFailurePolicyOnPodCondition(ApiStruct, frozen=True, kw_only=True):
-    """A condition of a pod that failed."""
+    """The condition of a failed pod to which a rule applies."""
 
     type: str = ""
     status: str = ""
 
 
 class PodFailurePolicyRule(ApiStruct, frozen=True, kw_only=True):
-    """The action of a Job when a pod fails in this way. Action: FailJob, FailIndex, Ignore, Count."""
+    """The action of a Job when a pod fails in a certain way. Action: FailJob, FailIndex, Ignore, Count."""
 
     action: str = ""
     on_exit_codes: PodFailurePolicyOnExitCodes | None = None
@@ -252,20 +252,20 @@ class PodFailurePolicyRule(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodFailurePolicy(ApiStruct, frozen=True, kw_only=True):
-    """Rules for failed pods; the first match decides."""
+    """Rules for failed pods; the first rule that matches applies."""
 
     rules: tuple[PodFailurePolicyRule, ...] = ()
 
 
 class SuccessPolicyRule(ApiStruct, frozen=True, kw_only=True):
-    """The indexes that must succeed, or their number."""
+    """The indexes that must succeed, or how many of them."""
 
     succeeded_indexes: str | None = None
     succeeded_count: Int32 | None = None
 
 
 class SuccessPolicy(ApiStruct, frozen=True, kw_only=True):
-    """The success policy of an indexed Job: it succeeds when any of the rules is met."""
+    """The success policy of an indexed Job, which succeeds when one of the rules is met."""
 
     rules: tuple[SuccessPolicyRule, ...] = ()
 
@@ -342,7 +342,7 @@ class CronJobStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class CronJob(KubernetesObject, frozen=True, kw_only=True):
-    """A CronJob: Jobs at given times."""
+    """A CronJob: creates Jobs on a schedule."""
 
     spec: CronJobSpec = CronJobSpec()
     status: CronJobStatus = CronJobStatus()

@@ -1,1 +1,1 @@
-"""The in-tree plugins, one rule per file. Plugins are independent of one another."""
+"""The in-tree plugins, one rule per file. No plugin depends on another."""

@@ -1,7 +1,7 @@
-"""Translate in-tree volumes to the names of the CSI drivers that replaced their plugins. Not a plugin.
+"""Translate in-tree volumes to the names of the CSI drivers that replaced their plugins. This module is not a plugin.
 
-Five in-tree kinds are always migrated; two more (Azure File, vSphere) are known to be migratable and never translated here.
-Source: KEP-625, and the names that the drivers document.
+Volumes of five in-tree plugins are always translated; those of two others (Azure File, vSphere) count as migratable,
+but are never translated here. Source: KEP-625, and the names that the drivers document.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DRIVERS = MappingProxyType(
 """The CSI driver that replaces each in-tree plugin."""
 
 MIGRATED = frozenset({AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX})
-"""Plugins whose migration the scheduler considers complete."""
+"""Plugins whose volumes the scheduler treats as volumes of their CSI driver."""
 
 TOPOLOGY_KEYS = MappingProxyType(
     {
@@ -50,7 +50,7 @@ TOPOLOGY_KEYS = MappingProxyType(
         CINDER: "topology.cinder.csi.openstack.org/zone",
     }
 )
-"""The node label with which a driver identifies zones, if its volumes' zones are translated."""
+"""The node label that contains a driver's zone, for drivers whose volumes' zones are translated."""
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -59,15 +59,15 @@ UNSPECIFIED = "UNSPECIFIED"
 
 
 class TranslationError(ValueError):
-    """A volume that can't be translated; the text is upstream's. Callers decide how to handle it."""
+    """A volume that can't be translated; the text is upstream's. Each caller decides how to handle it."""
 
 
 class CsiVolume(msgspec.Struct, frozen=True):
-    """A volume as its CSI driver knows it.
+    """A volume in the terms of its CSI driver.
 
     Attributes:
-        driver, handle: the driver and the volume's identifier there.
-        node_affinity: the nodes that can reach it; None for inline volumes, and if all nodes can.
+        driver, handle: the driver, and the driver's identifier of the volume.
+        node_affinity: the nodes that can access the volume; None for inline volumes, and if all nodes can.
     """
 
     driver: str
@@ -89,7 +89,7 @@ _PLUGIN_OF_FIELD = MappingProxyType(
 
 
 def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str:
-    """Return a volume's in-tree plugin if a CSI driver has replaced it, or the empty string."""
+    """Return a volume's in-tree plugin if a CSI driver has replaced it, else ""."""
     for field, plugin in _PLUGIN_OF_FIELD.items():
         if getattr(source, field) is not None:
             return plugin
@@ -97,24 +97,24 @@ def in_tree_plugin(source: Volume | PersistentVolumeSpec) -> str:
 
 
 def is_migratable(source: Volume | PersistentVolumeSpec) -> bool:
-    """Return whether a volume is of an in-tree plugin that a CSI driver has replaced."""
+    """Return whether a volume belongs to an in-tree plugin that a CSI driver has replaced."""
     return in_tree_plugin(source) != ""
 
 
 def translate_inline_volume(volume: Volume) -> CsiVolume:
-    """Return the CSI name of an inline volume of a migrated plugin.
+    """Return an inline volume of a migrated plugin in the terms of its CSI driver.
 
     Raises:
-        TranslationError: its identifier is invalid.
+        TranslationError: the volume's identifier is invalid.
     """
     return CsiVolume(DRIVERS[in_tree_plugin(volume)], _handle(volume, volume.name, {}))
 
 
 def translate_volume(volume: PersistentVolume) -> CsiVolume:
-    """Return the CSI name of a persistent volume of a migrated plugin, and its node affinity in the driver's terms.
+    """Return a persistent volume of a migrated plugin in the terms of its CSI driver.
 
     Raises:
-        TranslationError: its identifier or its zones are invalid.
+        TranslationError: the volume's identifier or zones are invalid.
     """
     spec, labels, plugin = volume.spec, volume.metadata.labels, in_tree_plugin(volume.spec)
     handle = _handle(spec, volume.metadata.name, labels)
@@ -128,7 +128,7 @@ def translate_volume(volume: PersistentVolume) -> CsiVolume:
 
 
 def _handle(source: Volume | PersistentVolumeSpec, name: str, labels: Mapping[str, str]) -> str:
-    """Return the driver's identifier of a volume with this name; a GCE disk's zones are taken from the labels."""
+    """Return the CSI driver's identifier of a volume. `labels`: contain the zones of a GCE disk. `name`: for errors."""
     if source.aws_elastic_block_store is not None:
         return _ebs_volume_id(source.aws_elastic_block_store.volume_id)
     if source.gce_persistent_disk is not None:
@@ -146,7 +146,7 @@ _AWS_VOLUME = re.compile(r"vol-[^/]*\n?\Z")
 
 
 def _ebs_volume_id(text: str) -> str:
-    """Return the volume of ``aws://<zone>/<volume>`` or ``aws:///<volume>``, and any other string unchanged."""
+    """Return the volume ID in ``aws://<zone>/<volume>`` or ``aws:///<volume>``; return any other string unchanged."""
     prefix = "failed to translate Kubernetes ID to EBS Volume ID"
     if not text.startswith("aws://"):
         return text
@@ -163,7 +163,7 @@ def _gce_place(labels: Mapping[str, str]) -> str:
 
 
 def _gce_region(zones: list[str]) -> str:
-    """Return the region of some zones with names of the form ``<continent>-<region>-<letter>``."""
+    """Return the region that contains all zones; their names have the form ``<continent>-<region>-<letter>``."""
     prefix = "failed to get region from zones:"
     regions = set()
     for zone in zones:
@@ -188,7 +188,10 @@ def _azure_disk_uri(disk: AzureDiskVolumeSource) -> str:
 
 
 def _translate_topology(affinity: NodeSelector | None, labels: Mapping[str, str], csi_key: str) -> NodeSelector | None:
-    """Replace zone labels by the driver's key, in the affinity or else from the labels; old region labels are renamed."""
+    """Return the node affinity with the driver's label key for zones, taken from the affinity or else from the labels.
+
+    A region in the affinity gets the current label name.
+    """
     terms = affinity.node_selector_terms if affinity is not None else ()
     beta = _uses_beta_labels(terms, labels)
     zone = BETA_ZONE if beta else ZONE
@@ -210,7 +213,10 @@ def _translate_topology(affinity: NodeSelector | None, labels: Mapping[str, str]
 
 
 def _uses_beta_labels(terms: tuple[NodeSelectorTerm, ...], labels: Mapping[str, str]) -> bool:
-    """Return whether zones use the old label: the affinity takes precedence over the labels, the new name over the old."""
+    """Return whether the volume's zone has the old label name.
+
+    The affinity takes precedence over the labels, the new name over the old.
+    """
     keys = {requirement.key for term in terms for requirement in term.match_expressions}
     for names in (keys, labels):
         if ZONE in names:

@@ -1,4 +1,4 @@
-"""DefaultBinder: binds every pod through the API. The plugin requests the binding, and the host calls the API."""
+"""DefaultBinder: binds every pod through the API. The plugin requests the binding; the host calls the API."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class DefaultBinder(BindPlugin[None]):
     name = "DefaultBinder"
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Ask the host to bind the pod."""
+        """Return SUCCESS, which lets the host bind the pod."""
         return SUCCESS

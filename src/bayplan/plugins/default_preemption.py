@@ -1,7 +1,7 @@
-"""DefaultPreemption: a pod that fits nowhere may preempt pods of lower priority.
+"""DefaultPreemption: a pod that fits no node may preempt pods of lower priority.
 
-The search itself is `bayplan.framework.preemption`; this module has the plugin's arguments, and the gate that holds a pod back
-while its victims are being evicted. Source: KEP-4832 (asynchronous preemption) and
+The search itself is in `bayplan.framework.preemption`; this module contains the plugin's arguments, and the gate of a
+pod whose victims are being evicted. Source: KEP-4832 (asynchronous preemption) and
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
@@ -27,7 +27,7 @@ DEFAULT_ARGS = DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_cand
 
 
 class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
-    """Makes room for pods of higher priority. Arguments: `DefaultPreemptionArgs`.
+    """Preempts pods of lower priority for a pod that fits no node. Arguments: `DefaultPreemptionArgs`.
 
     Attributes:
         evaluator: finds the node and the victims.
@@ -51,27 +51,27 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         self._last_victims: dict[str, str] = {}
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Find a node where the pod can preempt other pods, and the victims."""
+        """Return the node where the pod can preempt other pods, with the victims, and the status."""
         found, status = self.evaluator.preempt(pod, diagnosis, state)
         if status.reasons:
             status = Status(status.code, (f"preemption: {status.message}",))
         return (self.start(pod, found) if found is not None else None), status
 
     def start(self, pod: Pod, found: PostFilterResult) -> PostFilterResult:
-        """Record that evictions for a pod begin, unless all victims are already terminating; return the result to execute."""
+        """Record that the evictions for a pod begin, unless all victims are already terminating; return the result."""
         if not self._asynchronous or not found.victims:
             return found
         for key in reversed(found.victims):
             victim = self._dry_runs.newest(key)
             if victim is not None and victim.metadata.deletion_timestamp is None:
-                # Other victims may be gone before the last one is evicted.
+                # Gate the pod until this victim, the last to be evicted, is terminating; others may be gone before.
                 self._last_victims[_uid_of(pod)] = key
                 return found
-        # All victims are already terminating: upstream starts nothing, and clears no nominations, either.
+        # All victims are already terminating: upstream starts no evictions, and clears no nominations, either.
         return replace(found, nominations_to_clear=())
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Hold a pod back after its victims are chosen, until the last of them is terminating."""
+        """Gate a pod whose victims have been chosen, until the last of them is terminating."""
         return HELD_BACK if self._last_victims and self.is_running_preemption(pod) else SUCCESS
 
     def is_running_preemption(self, pod: Pod) -> bool:
@@ -86,16 +86,19 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         return False
 
     def stop_waiting(self, pod: Pod) -> None:
-        """Stop waiting for the evictions for a pod: the host could not execute them."""
+        """Stop gating a pod whose victims the host could not evict."""
         self._last_victims.pop(_uid_of(pod), None)
 
     def _stays(self, key: str) -> bool:
         victim = self._dry_runs.newest(key)
-        # A victim that is not bound yet is requeued immediately.
+        # A victim without a node, which waited at Permit, has already been rejected.
         return victim is not None and bool(victim.spec.node_name) and victim.metadata.deletion_timestamp is None
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register deleted pods: they end the wait in `pre_enqueue`. The filters decide whether to retry."""
+        """Register deleted pods, which end the wait in `pre_enqueue`.
+
+        The hint never queues, because filters decide on retries.
+        """
         if not self._asynchronous:
             return ()
         return ((ClusterEvent(EventResource.POD, ActionType.DELETE), _never_queue),)

@@ -1,7 +1,8 @@
-"""GangScheduling: pods of a group wait for their PodGroup. Minimum counts are not supported. Alpha, behind a feature gate.
+"""GangScheduling: pods of a group wait for their PodGroup to exist. Alpha, behind a feature gate.
 
-Upstream admits the pods of a gang once there are enough of them, and binds them together. Both require scheduling a pod group
-as a unit, which this version does not support: once the group exists, its pods are scheduled one by one. Source: KEP-4671.
+Upstream admits the pods of a gang once the minimum number exists, and binds them together. Both require scheduling a
+pod group as a unit, which this version does not support: once the group exists, its pods are scheduled one by one.
+Source: KEP-4671.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from bayplan.objects.policy import PodGroup
 
 
 class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
-    """Holds pods back until their PodGroup exists, and registers the events that may complete a gang."""
+    """Gates pods until their PodGroup exists, and registers the events that may complete a gang."""
 
     name = "GangScheduling"
     partial = True
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Reject a pod whose group does not exist."""
+        """Gate a pod whose PodGroup does not exist."""
         group = _group_of(pod)
         if group is None or self.handle.cluster.catalog.get(PodGroup, f"{pod.metadata.namespace}/{group}") is not None:
             return SUCCESS
@@ -31,7 +32,7 @@ class GangScheduling(PreEnqueuePlugin[None], PermitPlugin[None]):
         return unresolvable(f'waiting for pods\'s pod group "{group}" to appear in scheduling queue')
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
-        """Allow every pod: pods don't yet wait for the rest of their gang."""
+        """Allow every pod: waiting for the rest of the gang is not supported yet."""
         return SUCCESS, 0
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -51,7 +52,7 @@ def is_schedulable_after_pod_added(pod: Pod, before: Pod | None, added: Pod) -> 
 
 @hint(PodGroup, new=True)
 def is_schedulable_after_pod_group_added(pod: Pod, before: PodGroup | None, added: PodGroup) -> bool:
-    """Queue the pod if the added group is its own."""
+    """Queue the pod if the added PodGroup is the pod's."""
     return _group_of(pod) == added.metadata.name and pod.metadata.namespace == added.metadata.namespace
 
 

@@ -1,7 +1,7 @@
 """ImageLocality: prefers nodes that already have the pod's images.
 
-The size of an image is scaled by the share of nodes that have it, so that pods don't all run on the only node with the image.
-Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
+The size of an image is scaled by the share of nodes that have it, so that pods don't all run on the only node with the
+image. Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ImageLocalitySpec(msgspec.Struct, frozen=True):
 
     Attributes:
         key: the images and the number of containers.
-        images: the normalised names, each with its number of occurrences.
-        max_threshold_bytes: the sum of image sizes above which the score is 100.
+        images: the normalised image names, each with its number of occurrences.
+        max_threshold_bytes: the sum of image sizes from which on the score is 100.
     """
 
     key: tuple[tuple[tuple[str, int], ...], int]
@@ -35,7 +35,7 @@ class ImageLocalitySpec(msgspec.Struct, frozen=True):
 
 
 class ImageLocality(ScorePlugin[ImageLocalitySpec]):
-    """Scores nodes by the sizes of the pod's images that they already have."""
+    """Scores nodes by the sizes of the pod's images that are already on them."""
 
     name = "ImageLocality"
     reads = Reads.NODES
@@ -44,7 +44,7 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
     compiles_volumes = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ImageLocalitySpec:
-        """Count the images."""
+        """Return the images with their numbers of occurrences."""
         counts: dict[str, int] = {}
         for image in container_images(pod):
             counts[image] = counts.get(image, 0) + 1
@@ -53,12 +53,12 @@ class ImageLocality(ScorePlugin[ImageLocalitySpec]):
         return ImageLocalitySpec((images, containers), images, MAX_CONTAINER_THRESHOLD_BYTES * containers)
 
     def score_rule(self, spec: ImageLocalitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the pod's images."""
+        """Return the rule that scores the pod's images on a node."""
         return ImageScore(spec, cluster)
 
 
 class ImageScore(ScoreRule):
-    """The weighted size of the pod's images on a node, from 23 MiB (score 0) to 1000 MiB per container (100)."""
+    """Scores the weighted size of the pod's images on a node, from 23 MiB (score 0) to 1000 MiB per container (100)."""
 
     def __init__(self, spec: ImageLocalitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -70,7 +70,7 @@ class ImageScore(ScoreRule):
         self._moved = True
 
     def bind(self) -> None:
-        """Find the nodes that have each image, and its weighted size: the size times the share of these nodes."""
+        """Look up the nodes that have each image, and its weighted size: the size times the share of these nodes."""
         before, total = self._worths, len(self._nodes)
         self._worths, self._holders = [], []
         for name, count in self._images:
@@ -90,7 +90,7 @@ class ImageScore(ScoreRule):
         return moved
 
     def score(self, row: int) -> int:
-        """Sum the weighted sizes of the pod's images on the node."""
+        """Return the score for the sum of the weighted sizes of the pod's images on the node."""
         total = 0
         for number in range(len(self._worths)):
             if self._holders[number][row]:

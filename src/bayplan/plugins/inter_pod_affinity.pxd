@@ -7,7 +7,7 @@ from bayplan.plugins cimport normalize_score
 from bayplan.plugins.normalize_score cimport ScaledScoreRule
 from bayplan.state.counters cimport DomainTable
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int64_t MAX_NODE_SCORE
 
 cdef class RequiredTerms(FilterRule):

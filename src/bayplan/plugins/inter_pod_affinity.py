@@ -1,7 +1,8 @@
-"""InterPodAffinity: places pods near pods that they require or prefer, and away from pods with anti-affinity on either side.
+"""InterPodAffinity: places pods near pods that they require or prefer, and away from pods that either side rejects.
 
-Each distinct term is a counter of pods by row, summed by domain of its topology key; a rule only looks up the domain of a node.
-Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+Each distinct term is a counter of pods by row, summed by domain of its topology key; a rule only looks up a node's
+domain. Source:
+https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
 from __future__ import annotations
@@ -50,17 +51,17 @@ STATE_MISSING = 8 | ERROR_BIT
 
 
 class TermTables:
-    """The domain tables that one spec reads; created when first needed, and again when namespaces changed.
+    """The domain tables that one spec reads. They are rebuilt when namespaces change.
 
     Attributes:
-        namespace_version: the version of the catalog's namespaces at that time.
+        namespace_version: the catalog's version of namespaces when the tables were built.
         owned_seen: the number of other pods' terms processed so far.
         owned: by kind, the terms of other pods that match the spec's pod.
-        all_required: by topology key, the pods that match all required terms.
-        anti: for each required anti-affinity term, the matching pods.
-        preferred: weight, key and pods of each preferred term.
-        required_of_others: key and owners of each required anti-affinity term in `owned`.
-        weighed: weight, key and pods of all scored terms; None if it must be rebuilt.
+        all_required: by topology key, the pods that match all required affinity terms.
+        anti: for each required anti-affinity term, its topology key and the matching pods.
+        preferred: weight, topology key and matching pods of each preferred term.
+        required_of_others: topology key and owners of each required anti-affinity term in `owned`.
+        weighed: weight, topology key and pods of all scored terms; None if it must be rebuilt.
         matches_itself: whether the pod itself satisfies its required affinity.
         version: changes when any of these lists changes.
     """
@@ -70,7 +71,7 @@ class TermTables:
         self.reset(-1)
 
     def reset(self, namespace_version: int) -> None:
-        """Forget all tables."""
+        """Drop all tables."""
         self.namespace_version = namespace_version
         self.owned_seen = 0
         self.owned: dict[TermKind, list[tuple[AffinityTerm, DomainTable]]] = {}
@@ -85,7 +86,7 @@ class TermTables:
 
 @dataclass(frozen=True)
 class InterPodAffinitySpec:
-    """The pod's own terms, and its namespace and labels, which terms of other pods may match.
+    """The pod's own terms, and its namespace and labels, against which terms of other pods are matched.
 
     Attributes:
         key: namespace, labels and terms.
@@ -107,7 +108,7 @@ class InterPodAffinity(
     PreScorePlugin[InterPodAffinitySpec],
     NormalizePlugin[InterPodAffinitySpec],
 ):
-    """Filters and scores nodes by the pods in their domains."""
+    """Filters and scores nodes by the pods that run in their topology domains."""
 
     name = "InterPodAffinity"
     texts = MappingProxyType(
@@ -144,7 +145,7 @@ class InterPodAffinity(
     def pre_filter(
         self, spec: InterPodAffinitySpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Read the sums of all relevant terms; SKIP if they can't reject any node."""
+        """Return SKIP if no required term, of this pod or another, can reject a node."""
         if spec.terms.error:
             return unresolvable(f"parsing pod: {spec.terms.error}")
         tables = self.tables(spec, cluster)
@@ -154,24 +155,24 @@ class InterPodAffinity(
         return PROCEED
 
     def filter_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for required terms."""
+        """Return the rule that checks the required terms."""
         return RequiredTerms(self, spec, cluster)
 
     # PreScore and Score.
 
     def pre_score(self, spec: InterPodAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Sum the weights of all preferred terms, and of other pods' required terms, by topology key; SKIP if nothing matches."""
+        """Return SKIP if no pod matches a scored term: preferred terms, and other pods' terms that match this pod."""
         has_own = bool(spec.terms.preferred_affinity or spec.terms.preferred_anti_affinity)
         if self._ignores_existing and not has_own:
             return SKIP
         for _, _, table in self.weighed(spec, cluster):
-            # A match is not the same as a non-zero sum: weights can cancel each other out.
+            # A sum of 0 does not mean that nothing matches: weights can cancel each other out.
             if table.counter.total and table.some():
                 return ()
         return SKIP
 
     def weighed(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
-        """Return weight, topology key and pods of all scored terms."""
+        """Return weight, topology key and pods of each scored term."""
         tables = self.tables(spec, cluster)
         if tables.weighed is None:
             tables.weighed = [*tables.preferred, *self._owned_weights(tables)]
@@ -187,13 +188,13 @@ class InterPodAffinity(
             yield -term.weight, term.topology_key, table
 
     def score_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for weighed terms."""
+        """Return the rule that sums the weights of the scored terms."""
         return WeighedTerms(self, spec, cluster)
 
     # Tables.
 
     def tables(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> TermTables:
-        """Return the tables of a spec, including terms that were added since the last call."""
+        """Return the tables of a spec, updated with the terms that were added since the last call."""
         tables = spec.tables
         version = cluster.catalog.version(Namespace)
         if tables.namespace_version != version:
@@ -242,7 +243,9 @@ class Selection(msgspec.Struct, frozen=True):
     """The pods that a term of the incoming pod selects.
 
     Attributes:
-        key: selections with equal keys match the same pods.
+        key: equal for selections that match the same pods.
+        term: the term.
+        namespaces: the names of the namespaces to which the term applies.
         everywhere: whether the term applies to every namespace.
     """
 
@@ -259,10 +262,10 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 def _resolved(term: AffinityTerm, cluster: ClusterState) -> Selection:
-    """Return the pods that a term selects in the current namespaces.
+    """Return the pods that a term selects, given the current namespaces.
 
-    Its namespace selector is resolved to names. As in upstream, by mistake, it is also matched against an empty label set:
-    a selector that matches no labels (DoesNotExist, NotIn) selects pods of every namespace.
+    The term's namespace selector is resolved to names. As upstream does by mistake, it is also matched against an empty
+    label set: a selector that requires no labels (DoesNotExist, NotIn) selects pods of every namespace.
     """
     selector = term.namespace_selector
     everywhere = selector.matches({})
@@ -283,7 +286,7 @@ def _table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
 
 
 class RequiredTerms(FilterRule):
-    """The first rule that a node violates: the pod's affinity, its anti-affinity, or the anti-affinity of existing pods."""
+    """Checks the required terms in order: the pod's affinity, its anti-affinity, the anti-affinity of existing pods."""
 
     def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -295,7 +298,8 @@ class RequiredTerms(FilterRule):
         self._existing: list[DomainTable] = []
         self._tables: list[DomainTable] = []
         self._matches_itself = self._first_of_group = False
-        # Counts pods added to, or removed from, a domain of several nodes.
+        # The sum of the tables' versions, which change when a domain of several nodes gets its first matching pod or
+        # loses its last.
         self._stamp = -1
 
     def refresh(self) -> bool:
@@ -325,13 +329,13 @@ class RequiredTerms(FilterRule):
         return moved
 
     def filter(self, row: int) -> int:
-        """Look up the domains of the node."""
+        """Return the verdict from the counts in the domains of the node."""
         if self.params is None:
             return STATE_MISSING
         for number in range(len(self._affinity)):
             table = self._affinity[number]
             code = table.codes[row]
-            # The first pod of a group with affinity to itself may run on any node that has the keys.
+            # The first pod of a group with affinity to itself may run on any node that has the topology keys.
             if code < 0 or (not self._first_of_group and table.values[code] <= 0):
                 return AFFINITY
         for number in range(len(self._anti)):
@@ -348,7 +352,7 @@ class RequiredTerms(FilterRule):
 
 
 class WeighedTerms(ScaledScoreRule):
-    """The sum of weights in the domains of a node; the smallest becomes 0 and the largest 100."""
+    """Scores the sum of weights in the domains of a node; the smallest sum becomes 0, the largest 100."""
 
     def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -405,15 +409,15 @@ class WeighedTerms(ScaledScoreRule):
                     raw[row] = go.add(raw[row], go.mul(weight, values[code]))
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the smallest and the largest sum."""
+        """Return the smallest and the largest sum over the feasible rows."""
         return normalize_score.score_range(raw, feasible, self.columns.count)
 
     def level(self, scale: Scale) -> int:
-        """Return 0 if all sums are equal."""
+        """Return 0 if all sums are equal, else -1."""
         return 0 if scale[0] == scale[1] else -1
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return 0 for the smallest and 100 for the largest, in Go's order of operations; 0 for all if they are equal."""
+        """Return 0 for the smallest and 100 for the largest sum, with Go's order of operations; 0 if all are equal."""
         smallest, largest = scale[0], scale[1]
         if largest == smallest:
             return 0

@@ -11,7 +11,7 @@ from bayplan.state.affinity_terms import AffinityTerm, pod_terms
 
 
 def events() -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-    """Return the events with their hints: pods added, deleted or relabelled, nodes added or relabelled."""
+    """Return the events to register, with hints: pods added, deleted or relabelled, nodes added or relabelled."""
     pod_event = ClusterEvent(EventResource.POD, ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL)
     node_event = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL)
     return ((pod_event, is_schedulable_after_pod_change), (node_event, is_schedulable_after_node_change))
@@ -19,7 +19,7 @@ def events() -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
 
 @hint(Pod)
 def is_schedulable_after_pod_change(pod: Pod, before: Pod | None, after: Pod | None) -> HintAnswer | bool:
-    """Queue the pod if a pod that it requires was added, or a pod whose anti-affinity rejected it was deleted."""
+    """Queue the pod if a change adds a pod that its affinity requires, or removes one that anti-affinity rejects."""
     if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
         return True
     if any(other is not None and _is_nowhere(other) for other in (before, after)):
@@ -45,7 +45,7 @@ def is_schedulable_after_pod_change(pod: Pod, before: Pod | None, after: Pod | N
 
 @hint(Node, new=True)
 def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node) -> HintAnswer | bool:
-    """Queue the pod if a node was added to a domain of its terms, left it, or changed domains."""
+    """Queue the pod if a node joined a domain of its required terms, or left one of its anti-affinity terms."""
     terms = pod_terms(pod)
     if terms.error:
         return HintAnswer.ERROR
@@ -69,7 +69,7 @@ def _is_nowhere(pod: Pod) -> bool:
 
 
 def _all_match(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-    """Return whether all terms match a pod, comparing only names of namespaces; False without terms."""
+    """Return whether there are terms and all match a pod; compares namespaces only by name."""
     if not terms:
         return False
     return all(term.matches(pod.metadata.namespace, pod.metadata.labels, {}) for term in terms)

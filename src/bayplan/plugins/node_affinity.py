@@ -1,4 +1,4 @@
-"""NodeAffinity: rejects nodes that a pod's node selector and required affinity exclude, and scores its preferred affinity.
+"""NodeAffinity: rejects nodes that the node selector or required affinity excludes, and scores preferred affinity.
 
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#affinity-and-anti-affinity.
 """
@@ -55,10 +55,11 @@ class NodeAffinitySpec:
     """A pod's requirements on the labels and the name of its node.
 
     Attributes:
-        key: compares by meaning.
-        skips_filter: whether the pod has neither node selector nor affinity; an empty node selector counts.
-        required: selector and required affinity.
-        node_names: the names to which each required term is bound; None for a term that is not bound to names.
+        key: equal for pods with equivalent requirements.
+        skips_filter: whether the pod has neither node selector nor required affinity; an empty node selector counts as
+            one.
+        required: node selector and required affinity.
+        node_names: the only node names that the required terms allow; None if a term is not restricted to names.
         preferred: preferred affinity, or None.
     """
 
@@ -75,7 +76,7 @@ class NodeAffinity(
     PreScorePlugin[NodeAffinitySpec],
     NormalizePlugin[NodeAffinitySpec],
 ):
-    """Rejects nodes by labels and names, and scores nodes that a pod prefers.
+    """Rejects nodes by their labels and names, and scores nodes by the terms that a pod prefers.
 
     Arguments (`NodeAffinityArgs`) may add an affinity that applies to all pods of the profile.
 
@@ -109,7 +110,7 @@ class NodeAffinity(
             _refuse("preferred", self._added_preferred.error)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeAffinitySpec:
-        """Compile selectors and terms."""
+        """Compile the node selector and the affinity terms."""
         required = compile_required_node_affinity(pod)
         affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
         selector = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
@@ -121,7 +122,7 @@ class NodeAffinity(
         return NodeAffinitySpec((skips, required.key, names, preferred_key), skips, required, names, preferred)
 
     def pre_filter(self, spec: NodeAffinitySpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Narrow the search to the names that the required terms are bound to; SKIP if nothing is required."""
+        """Restrict the search to the node names that the required terms allow; return SKIP if nothing is required."""
         if spec.skips_filter and self._added_selector is None:
             return SKIP
         if spec.node_names is None:
@@ -131,21 +132,21 @@ class NodeAffinity(
         return PreFilterResult(node_names=spec.node_names)
 
     def filter_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the required terms."""
+        """Return the rule that checks the required terms."""
         return RequiredAffinity(spec.required, self._added_selector, cluster)
 
     def pre_score(self, spec: NodeAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return SKIP if nothing is preferred, and an Error, which ends the cycle, for a term that can't be parsed."""
+        """Return SKIP if nothing is preferred; an Error, which ends the cycle, if a term is invalid."""
         if spec.preferred is None:
             return SKIP if self._added_preferred is None else ()
         return error(spec.preferred.error) if spec.preferred.error else ()
 
     def score_error(self, spec: NodeAffinitySpec, params: Params | None) -> str:
-        """Return the error of the preferred terms if PreScore, which would have reported it, is disabled."""
+        """Return the error of the preferred terms if PreScore, which would report it, is disabled."""
         return spec.preferred.error if params is None and spec.preferred is not None else ""
 
     def score_rule(self, spec: NodeAffinitySpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the preferred terms."""
+        """Return the rule that sums the weights of the preferred terms."""
         return PreferredAffinity((self._added_preferred, spec.preferred), cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -155,7 +156,7 @@ class NodeAffinity(
 
     @hint(Node, new=True)
     def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node) -> HintAnswer:
-        """Queue the pod if the node matches now and did not before."""
+        """Queue the pod if the node matches its requirements and did not match before."""
         if self._added_selector is not None and not self._added_selector.matches(
             after.metadata.labels, after.metadata.name
         ):
@@ -171,7 +172,7 @@ class NodeAffinity(
 
 
 class RequiredAffinity(FilterRule):
-    """`NOT_ENFORCED` or `NOT_THE_PODS` for nodes that don't match."""
+    """Returns `NOT_ENFORCED` or `NOT_THE_PODS` for nodes that don't match."""
 
     def __init__(
         self, required: RequiredNodeAffinity, added: CompiledNodeSelector | None, cluster: ClusterState
@@ -183,13 +184,13 @@ class RequiredAffinity(FilterRule):
         self._added = SelectorMatcher(added, nodes) if added is not None else None
 
     def bind(self) -> None:
-        """Bind to the current nodes."""
+        """Bind the matchers to the current nodes."""
         for matcher in (self._labels, self._selector, self._added):
             if matcher is not None:
                 matcher.bind()
 
     def filter(self, row: int) -> int:
-        """Check the affinity from the plugin's arguments first, then the pod's own."""
+        """Check the affinity from the plugin's arguments, then the pod's own."""
         if self._added is not None and not self._added.matches(row):
             return NOT_ENFORCED
         if self._labels is not None and not self._labels.matches(row):
@@ -200,7 +201,7 @@ class RequiredAffinity(FilterRule):
 
 
 class PreferredAffinity(StretchedScoreRule):
-    """The sum of the weights of the preferred terms that match; the largest becomes 100."""
+    """Scores the sum of the weights of the preferred terms that match; the largest sum becomes 100."""
 
     def __init__(self, preferred: Sequence[CompiledPreferredTerms | None], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -209,7 +210,7 @@ class PreferredAffinity(StretchedScoreRule):
         self._terms = [TermMatcher(term.labels, term, cluster.nodes) for _, term in terms]
 
     def bind(self) -> None:
-        """Bind to the current nodes."""
+        """Bind the matchers to the current nodes."""
         for term in self._terms:
             term.bind()
 
@@ -224,7 +225,7 @@ class PreferredAffinity(StretchedScoreRule):
 
 
 def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:
-    """Return QUEUE if a node matches, SKIP if it does not, ERROR if only invalid terms are left."""
+    """Return QUEUE if a node matches, SKIP if not, ERROR if a selector without matching terms has an invalid term."""
     labels, name = node.metadata.labels, node.metadata.name
     if required.labels is not None and not required.labels.matches(labels):
         return HintAnswer.SKIP
@@ -235,9 +236,10 @@ def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:
 
 
 def _node_names(selector: NodeSelector) -> frozenset[str] | None:
-    """Return the union of the node names that the terms require; None if a term selects nodes in another way.
+    """Return the only node names that the terms allow; None if a term does not require names.
 
-    Terms are alternatives, and all requirements of a term must hold: names are united over terms and intersected within a term.
+    Terms are alternatives, and all requirements of a term must hold: names are united over terms and intersected within
+    a term.
     """
     names: frozenset[str] | None = None
     for term in selector.node_selector_terms:

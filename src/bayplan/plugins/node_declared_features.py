@@ -31,17 +31,17 @@ KNOWN_FEATURES = (
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_HOST_NETWORK,
 )
-"""The features of the release, in alphabetical order. Only two of them affect scheduling."""
+"""The features that the release knows, in alphabetical order. Only two of them affect scheduling."""
 
 
 class NodeDeclaredFeaturesSpec(msgspec.Struct, frozen=True):
-    """The features that the pod needs; they are also the spec's key."""
+    """The features that the pod needs, which are also the spec's key."""
 
     key: frozenset[str]
 
 
 class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlugin[NodeDeclaredFeaturesSpec]):
-    """Rejects nodes that don't declare a feature that the pod needs. Does nothing while its feature gate is off."""
+    """Rejects nodes that don't declare a feature that the pod needs. Does nothing if its feature gate is disabled."""
 
     name = "NodeDeclaredFeatures"
     texts = MappingProxyType({NOT_DECLARED: REASON, STATE_MISSING: NO_PRE_FILTER})
@@ -65,7 +65,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
         return PROCEED if self._enabled and spec.key else SKIP
 
     def filter_rule(self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the features that a node declares."""
+        """Return the rule that checks the features that a node declares."""
         return DeclaredFeatures(spec.key, cluster, enabled=self._enabled)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -78,7 +78,7 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
 
 
 class DeclaredFeatures(FilterRule):
-    """`NOT_DECLARED` if a feature is missing."""
+    """Returns `NOT_DECLARED` for nodes that lack a needed feature."""
 
     def __init__(self, needed: frozenset[str], cluster: ClusterState, *, enabled: bool) -> None:
         super().__init__(cluster.columns)
@@ -114,8 +114,8 @@ def needed_features(pod: Pod) -> frozenset[str]:
 def known_features(declared: tuple[str, ...]) -> frozenset[str]:
     """Return the known features among those that a node declares.
 
-    Kubelets declare them in alphabetical order. Like upstream, this merges two sorted lists, so a feature that is
-    out of order is not found.
+    Kubelets declare features in alphabetical order. Like upstream, this merges two sorted lists, so it does not find a
+    feature that is out of order.
     """
     found = []
     rest = iter(declared)

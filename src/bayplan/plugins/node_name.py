@@ -1,4 +1,4 @@
-"""NodeName: a pod that names its node only fits on that node."""
+"""NodeName: a pod with ``spec.nodeName`` fits only that node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHER_NODE = 1 | UNRESOLVABLE_BIT
 
 
 class NodeNameSpec(msgspec.Struct, frozen=True):
-    """The node that the pod names, or the empty string; it is also the spec's key."""
+    """The node name in the pod's spec, or "", which is also the spec's key."""
 
     key: str
 
@@ -35,20 +35,20 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     compiles_volumes = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeNameSpec:
-        """Store the name."""
+        """Return the node name as the spec."""
         return NodeNameSpec(pod.spec.node_name)
 
     def filter_rule(self, spec: NodeNameSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the name."""
+        """Return the rule that compares the node's name."""
         return NamedNode(spec.key, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register added nodes, without a hint: any of them may be the named node."""
+        """Register added nodes, without a hint: any of them may be the node with that name."""
         return ((NODE_ADD, None),)
 
 
 class NamedNode(FilterRule):
-    """`OTHER_NODE` for all nodes except the named one, if the pod names a node."""
+    """Returns `OTHER_NODE` for all nodes except the named one, if the pod names a node."""
 
     def __init__(self, name: str, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -57,9 +57,9 @@ class NamedNode(FilterRule):
         self._row = -1
 
     def bind(self) -> None:
-        """Look up the row of the name."""
+        """Look up the row of the named node."""
         self._row = self._nodes.row_of.get(self._name, -1)
 
     def filter(self, row: int) -> int:
-        """Compare rows."""
+        """Compare the row with that of the named node."""
         return 0 if not self._name or row == self._row else OTHER_NODE

@@ -1,4 +1,4 @@
-"""NodePorts: only one pod of a node can use a host port, per protocol and address."""
+"""NodePorts: on a node, each host port can be used by only one pod, per protocol and address."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATE_MISSING = 2 | ERROR_BIT
 
 
 class NodePortsSpec(msgspec.Struct, frozen=True):
-    """The host ports that the pod requests; they are also the spec's key."""
+    """The host ports that the pod requests, which are also the spec's key."""
 
     key: tuple[HostPort, ...]
 
@@ -48,7 +48,7 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
         return PROCEED if spec.key else SKIP
 
     def filter_rule(self, spec: NodePortsSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the pod's ports."""
+        """Return the rule that checks the pod's host ports."""
         return FreePorts(spec.key, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -58,7 +58,7 @@ class NodePorts(PreFilterPlugin[NodePortsSpec], FilterPlugin[NodePortsSpec]):
 
 
 class FreePorts(FilterRule):
-    """`TAKEN` if one of the ports is in use on the node."""
+    """Returns `TAKEN` for nodes on which one of the host ports is in use."""
 
     def __init__(self, ports: tuple[HostPort, ...], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -66,7 +66,7 @@ class FreePorts(FilterRule):
         self._host_ports = cluster.host_ports
 
     def filter(self, row: int) -> int:
-        """Compare with the ports in use."""
+        """Compare the pod's host ports with those in use on the node."""
         if self.params is None:
             return STATE_MISSING
         for port in self._ports:

@@ -1,8 +1,8 @@
-"""NodeResourcesBalancedAllocation: prefers nodes whose resource usage becomes more balanced with the pod.
+"""NodeResourcesBalancedAllocation: prefers nodes whose resource usage the pod makes more balanced.
 
-The balance of a node is 1 minus the standard deviation of the requested shares of its resources. The score is the change
-that the pod makes: 75 for no change, within 50 to 100. Float arithmetic keeps Go's order of operations.
-Source: https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
+The balance of a node is 1 minus the standard deviation of the requested shares of its resources. The score expresses
+how the pod changes it: 75 for no change, within 50 to 100. Float arithmetic keeps Go's order of operations. Source:
+https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from bayplan.state.pod_info import FIRST_RESOURCE
 HALF = MAX_NODE_SCORE // 2
 
 CHUNK = 256
-"""Rows that are scored at a time: their shares stay in the nearest cache."""
+"""Number of rows scored at a time, so that their shares stay in the L1 cache."""
 
 MAX_IN_DOUBLES = 1 << 52
-"""Amounts below this are converted exactly by `go.small_float`."""
+"""Amounts below this limit are converted exactly by `go.small_float`."""
 
 
 class BalancedAllocationSpec(Struct, frozen=True, eq=False):
@@ -42,7 +42,7 @@ class BalancedAllocationSpec(Struct, frozen=True, eq=False):
     Attributes:
         key: all other fields.
         scored: the scored resources, with the pod's requests.
-        best_effort: whether the pod requests none of them.
+        best_effort: whether the pod requests none of the scored resources.
     """
 
     key: tuple[tuple[ScoredResource, ...], bool]
@@ -51,7 +51,10 @@ class BalancedAllocationSpec(Struct, frozen=True, eq=False):
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], ScorePlugin[BalancedAllocationSpec]):
-    """Scores how evenly a node's resources would be used with the pod. Arguments: `NodeResourcesBalancedAllocationArgs`."""
+    """Scores how evenly a node's resources would be used with the pod.
+
+    Arguments: `NodeResourcesBalancedAllocationArgs`.
+    """
 
     name = "NodeResourcesBalancedAllocation"
     reads = Reads.NODES | Reads.USAGE
@@ -68,7 +71,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         self._devices = ScoredDevices(handle, self._resources)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the data about resizes in the pod's status."""
+        """Return the data about resizes in the pod's status, or None."""
         status = pod.status
         if not status.container_statuses and not status.init_container_statuses and status.resources is None:
             return None
@@ -88,7 +91,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return BalancedAllocationSpec((scored, best_effort), scored, best_effort)
 
     def _growing_requests(self, pod: Pod, cluster: ClusterState) -> dict[str, int]:
-        """Return requests as upstream does: it sums them once for each resource, and each sum changes the next."""
+        """Return the requests as upstream sums them: once for each resource, where each sum changes the next."""
         sums = (
             (resource.name, balance_requests(pod, cluster.request_gates, self.earlier_sums + number))
             for number, resource in enumerate(self._resources)
@@ -96,15 +99,15 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return {name: requests.get(name, 0) for name, requests in sums}
 
     def pre_score(self, spec: BalancedAllocationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return SKIP for pods that request nothing: otherwise they would all run on the same node."""
+        """Return SKIP for pods that request nothing, which would otherwise all run on the same node."""
         return SKIP if spec.best_effort else self._devices.tallies(spec.scored)
 
     def pre_score_reads(self, spec: BalancedAllocationSpec) -> Reads:
-        """Only scalar resources read the device objects."""
+        """Return OBJECTS if devices may serve a scored resource, else NOTHING."""
         return Reads.OBJECTS if self._devices.may_count(spec.scored) else Reads.NOTHING
 
     def score_rule(self, spec: BalancedAllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the change in balance."""
+        """Return the rule that scores the change in balance."""
         return Balance(spec, self._devices, cluster)
 
     def score_error(self, spec: BalancedAllocationSpec, params: Params | None) -> str:
@@ -113,10 +116,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
 
 
 class Balance(ResourceScore):
-    """The change in a node's balance: 75 for no change.
+    """Scores the change in a node's balance: 75 for no change.
 
-    Resources that the node does not have are ignored. With two resources, the deviation is half of their difference; with
-    fewer it is 0.
+    Resources that the node lacks are ignored. The deviation of two resources is half of their difference; that of fewer
+    is 0.
     """
 
     def __init__(self, spec: BalancedAllocationSpec, devices: ScoredDevices, cluster: ClusterState) -> None:
@@ -127,7 +130,7 @@ class Balance(ResourceScore):
         self._whole: Any = None
 
     def score_all(self, raw: Ints) -> None:
-        """Score all nodes, two resources of small amounts in doubles that divide four at a time; otherwise one by one."""
+        """Score all nodes: two resources with small amounts as vectors of doubles, anything else node by node."""
         if (
             self.count != 2
             or self.has_devices
@@ -137,7 +140,10 @@ class Balance(ResourceScore):
             ScoreRule.score_all(self, raw)
 
     def _score_in_doubles(self, raw: Ints) -> bool:
-        """Write scores; return False if they are invalid because an amount is negative or not below `MAX_IN_DOUBLES`."""
+        """Write the scores.
+
+        Return False if they are invalid because an amount is negative or not below `MAX_IN_DOUBLES`.
+        """
         if self._before is None:
             self._before, self._after, self._whole = np.zeros(2 * CHUNK), np.zeros(2 * CHUNK), np.zeros(2 * CHUNK)
         before, after, whole, count, seen = self._before, self._after, self._whole, self.columns.count, 0
@@ -149,13 +155,16 @@ class Balance(ResourceScore):
                 gap_after = abs((after[i] - after[other + i]) / 2.0)
                 gap_before = abs((before[i] - before[other + i]) / 2.0)
                 change = math.floor((1.0 - gap_after) * 100.0) - math.floor((1.0 - gap_before) * 100.0)
-                # Resources that the node does not have are ignored.
+                # Resources that the node lacks are ignored.
                 change = change if whole[i] * whole[other + i] > 0.0 else 0.0
                 raw[start + i] = go.small_int64(half + math.floor((half + change) / 2.0))
         return 0 <= seen < MAX_IN_DOUBLES
 
     def _find_shares(self, place: int, start: int, length: int) -> int:
-        """Write the shares of a resource, without the pod and with it, and its amount; return the bitwise or of all amounts."""
+        """Write the shares of a resource in use without and with the pod, and its amount, for `length` rows.
+
+        Return the bitwise or of all amounts.
+        """
         columns, number, request, base = self.columns, self.numbers[place], self.requests[place], place * CHUNK
         allocatable, usage = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
         before, after, whole, seen = self._before, self._after, self._whole, 0
@@ -172,7 +181,7 @@ class Balance(ResourceScore):
         return seen
 
     def score(self, row: int) -> int:
-        """Return 50 plus half of the change in balance, which is offset by 50."""
+        """Return 50 plus half of the change in balance offset by 50, which is 75 for no change."""
         if self._best_effort and self.params is None:
             return 0
         columns, counting = self.columns, 0
@@ -203,7 +212,7 @@ class Balance(ResourceScore):
         return HALF + go.quotient(go.add(HALF, change), 2)
 
     def deviation(self, row: int, with_pod: bool) -> float:
-        """Return the standard deviation of the requested shares of the resources that the node has, in Go's order of operations."""
+        """Return the standard deviation of the requested shares of resources, with Go's order of operations."""
         counting, total, squares = 0, 0.0, 0.0
         for place in range(self.count):
             whole = self.allocatable(place, row)

@@ -1,7 +1,7 @@
-"""NodeResourcesFit: a node must have room for the pod's requests; the configured strategy scores it.
+"""NodeResourcesFit: rejects nodes without room for the pod's requests, and scores nodes by a configured strategy.
 
-Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/, KEP-2837 (pod-level resources), KEP-5004
-(extended resources served by devices), and scoring_strategies.py.
+Source: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/, KEP-2837 (pod-level resources),
+KEP-5004 (extended resources served by devices), and scoring_strategies.py.
 """
 
 from __future__ import annotations
@@ -70,28 +70,28 @@ NO_PRE_FILTER = 'error reading "PreFilterNodeResourcesFit" from cycleState: not 
 TOO_MANY_PODS = 1
 STATE_MISSING = 0x2000 | ERROR_BIT
 MAX_FLAGS = 12
-"""Maximum number of requests with a bit each in a verdict, after the bit of `TOO_MANY_PODS`; with more, sets are numbered."""
+"""Maximum number of requests that have a bit in a verdict, besides `TOO_MANY_PODS`; with more, sets are numbered."""
 
 MAX_ORDERS = 256
-"""Maximum number of cached resource orders."""
+"""Maximum number of cached orders of requested resources."""
 
 CHUNK = 256
 """Number of rows filtered at a time, so that their verdicts stay in the L1 cache."""
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
-"""The scale of scores in shapes."""
+"""The maximum of scores in shapes."""
 
 Shortage: TypeAlias = tuple[bool, ...]
-"""Whether there are too many pods, then for each request whether it lacks room."""
+"""Whether the node has too many pods, then for each request whether the node has too little of its resource."""
 
 
 class Request(Struct, frozen=True, gc=False):
     """The amount that a pod requests of one resource.
 
     Attributes:
-        name, number: the resource.
+        name, number: the name and the number of the resource.
         amount: greater than 0 (milli for cpu).
-        flag: the bit of a verdict for an insufficient amount, not 0.
+        flag: the bit of a verdict that stands for an insufficient amount.
     """
 
     name: str
@@ -104,10 +104,10 @@ class NodeResourcesFitSpec(Struct, frozen=True, eq=False):
     """The pod's part of the filter and the score.
 
     Attributes:
-        key: the amounts of both.
+        key: the amounts that filter and score use.
         requests: the requests that the filter compares, in the order of the reasons.
-        delegable: the scalar resources among them, which devices may serve.
-        scored: the scored resources.
+        delegable: the requests for scalar resources, which devices may serve.
+        scored: the scored resources, with the pod's requests.
     """
 
     key: tuple[tuple[tuple[int, int], ...], tuple[ScoredResource, ...]]
@@ -122,7 +122,7 @@ class NodeResourcesFit(
     PreScorePlugin[NodeResourcesFitSpec],
     ScorePlugin[NodeResourcesFitSpec],
 ):
-    """Rejects nodes without room for the pod, and scores how full a node gets. Arguments: `NodeResourcesFitArgs`."""
+    """Rejects nodes without room for the pod, and scores nodes by their usage. Arguments: `NodeResourcesFitArgs`."""
 
     name = "NodeResourcesFit"
     reads = Reads.NODES | Reads.USAGE
@@ -173,13 +173,14 @@ class NodeResourcesFit(
         )
 
     def _compared(self, names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-        """Return which of these resources are compared, in the order of the reasons, each with its flag."""
+        """Return the resources that are compared, in the order of the reasons, each with its flag."""
         known = self._orders.get(names)
         if known is None:
             if len(self._orders) >= MAX_ORDERS:
                 self._orders.clear()
             wanted = sorted(name for name in names if not self._is_ignored(name))
-            # CPU, memory and ephemeral storage first, as upstream; all others, in random order upstream, are sorted.
+            # CPU, memory and ephemeral storage come first, as upstream; the others, in random order upstream, are
+            # sorted.
             ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
             ordered += [name for name in wanted if is_scalar(name)]
             flags = (TOO_MANY_PODS << 1 + min(place, MAX_FLAGS - 1) for place in range(len(ordered)))
@@ -192,17 +193,17 @@ class NodeResourcesFit(
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 
     def pre_filter_reads(self, spec: NodeResourcesFitSpec) -> Reads:
-        """Only scalar resources read the device classes."""
+        """Return OBJECTS if a device class may serve a requested resource, else NOTHING."""
         return Reads.OBJECTS if spec.delegable else Reads.NOTHING
 
     def pre_score_reads(self, spec: NodeResourcesFitSpec) -> Reads:
-        """Only scalar resources read the device objects."""
+        """Return OBJECTS if devices may serve a scored resource, else NOTHING."""
         return Reads.OBJECTS if self._scored_devices.may_count(spec.scored) else Reads.NOTHING
 
     def pre_filter(
         self, spec: NodeResourcesFitSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Return as params the numbers of the resources that a device class serves: nodes without these resources may pass."""
+        """Return as params the numbers of the resources that a device class serves; nodes without them may pass."""
         classes = self._device_classes
         if not spec.delegable or not classes:
             return PROCEED
@@ -225,19 +226,19 @@ class NodeResourcesFit(
         return tuple(name for name, short in zip(names, shortage, strict=True) if short)
 
     def pre_score(self, spec: NodeResourcesFitSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return as params the devices that serve scored resources."""
+        """Return the devices that serve scored resources as params."""
         return self._scored_devices.tallies(spec.scored)
 
     def score_rule(self, spec: NodeResourcesFitSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule of the strategy."""
+        """Return the rule of the scoring strategy."""
         return self._strategy(spec.scored, self._shape, self._scored_devices, cluster)
 
     def score_error(self, spec: NodeResourcesFitSpec, params: Params | None) -> str:
-        """Return an error without resources, as upstream does."""
+        """Return an error if no resources are configured, as upstream does."""
         return "" if self._resources else "resources not found"
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register pods that are deleted or scaled down, nodes that are added or grow, and added or changed device classes."""
+        """Register pods deleted or scaled down, nodes added or grown, and device classes added or changed."""
         pod = ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
         events: list[tuple[ClusterEvent, QueueingHint | None]] = [
@@ -251,11 +252,11 @@ class NodeResourcesFit(
 
 
 class Room(FilterRule):
-    """The requests that lack room on a node, one bit each, and whether one of them exceeds the node's allocatable amount.
+    """Compares requests with free resources: a verdict has one bit per request that does not fit, see `lack`.
 
     Args:
         spec: the spec of the pod.
-        numbered: verdicts as numbers of sets of short resources, for pods with more requests than a verdict has bits.
+        numbered: the number of each set of short resources, for pods with more requests than a verdict has bits.
         cluster: the state.
     """
 
@@ -267,13 +268,13 @@ class Room(FilterRule):
         self._numbers: Any = np.array([request.number for request in requests], dtype=np.intp)
         self._amounts: Any = np.array([request.amount for request in requests], dtype=np.int64)
         self._flags: Any = np.array([request.flag for request in requests], dtype=np.int64)
-        # Whether DynamicResources checks devices for a request on nodes without the resource.
+        # Whether DynamicResources, instead of this rule, checks a request on nodes without the resource.
         self._delegated: Any = np.zeros(len(requests), dtype=np.uint8)
         self._seen: Params | None = ()
         self._found: Any = None
 
     def refresh(self) -> bool:
-        """Record which requests a device class may satisfy, as PreFilter found."""
+        """Record which requests a device class may serve, as PreFilter found."""
         if self.params is not self._seen:
             self._seen = self.params
             for place in range(self._count):
@@ -281,7 +282,7 @@ class Room(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Compare each request with the free amount."""
+        """Compare each request with the free amount on the node."""
         if self.params is None:
             return STATE_MISSING
         if self._count > MAX_FLAGS:
@@ -311,7 +312,7 @@ class Room(FilterRule):
                 codes[start + i] = found[i]
 
     def _add_lacking(self, place: int, start: int, length: int) -> None:
-        """Add the result of `lack` for one request to the verdicts of some rows."""
+        """Add the result of `lack` for one request to the verdicts of `length` rows."""
         columns, number, found = self.columns, self._numbers[place], self._found
         amount, flag, delegated = self._amounts[place], self._flags[place], self._delegated[place] != 0
         allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
@@ -325,7 +326,7 @@ class Room(FilterRule):
         return lack(self._amounts[place], self._flags[place], self._delegated[place] != 0, allocatable, used)
 
     def _number(self, row: int) -> int:
-        """Return the number of the set of resources that are short."""
+        """Return the number of the set of resources that are short on a node."""
         columns = self.columns
         lacking = [int(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
         lacking += [self._lacking(place, row) for place in range(self._count)]
@@ -339,9 +340,10 @@ class Room(FilterRule):
 
 
 def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -> int:
-    """Return the flag of a request that lacks room, with `UNRESOLVABLE_BIT` if it exceeds the node's allocatable amount; else 0.
+    """Return the flag of a request that exceeds a node's free amount, else 0.
 
-    A delegated request passes on a node without the resource.
+    `UNRESOLVABLE_BIT` is added if the request exceeds the allocatable amount. A delegated request passes on a node
+    without the resource.
     """
     verdict = flag | (UNRESOLVABLE_BIT if amount > allocatable else 0)
     verdict = verdict if amount > go.sub(allocatable, used) else 0
@@ -349,7 +351,7 @@ def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -
 
 
 class FitHints:
-    """The queueing hints, for a scheduler's gates and its cluster's device classes (None: devices serve no resources)."""
+    """The queueing hints. `device_classes` is None if devices serve no resources."""
 
     def __init__(self, gates: RequestGates, device_classes: DeviceClassResolver | None) -> None:
         self._gates = gates
@@ -357,13 +359,13 @@ class FitHints:
 
     @hint(Pod, old=True)
     def is_schedulable_after_pod_event(self, pod: Pod, before: Pod, after: Pod | None) -> bool:
-        """Queue the pod if a pod with a node was deleted, or now requests less of a resource that the waiting pod requests."""
+        """Queue the pod if a pod with a node was deleted, or now requests less of a resource that is needed."""
         if after is None:
             return bool(before.spec.node_name or before.status.nominated_node_name)
         return self._gates.in_place_pod_vertical_scaling and self._makes_room(pod, before, after)
 
     def _makes_room(self, pod: Pod, before: Pod, after: Pod) -> bool:
-        """Return whether the waiting pod itself was scaled down, or a pod that frees a resource that it requests."""
+        """Return whether the waiting pod itself, or a pod that uses the same resources, now requests less."""
         if after.metadata.uid == pod.metadata.uid:
             return True
         if not after.spec.node_name:
@@ -381,14 +383,14 @@ class FitHints:
 
     @hint(Node)
     def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> bool:
-        """Queue the pod if it would fit on the empty node, and the node was added or offers more of a requested resource."""
+        """Queue the pod if the empty node would fit it, and was added or has more of a requested resource."""
         requests = fit_requests(pod, self._gates)
         if after is None or not self._fits(requests, after):
             return False
         return before is None or self._has_grown(requests, before, after)
 
     def _fits(self, requests: dict[str, int], node: Node) -> bool:
-        """Return whether a node would have room if it were empty. Ignored resources count here, too."""
+        """Return whether a node would fit the requests if it were empty. Ignored resources count here, too."""
         offered = node_amounts(node.status.allocatable)
         if offered.get(PODS, 0) < 1:
             return False
@@ -399,7 +401,7 @@ class FitHints:
         )
 
     def _has_grown(self, requests: dict[str, int], before: Node, after: Node) -> bool:
-        """Return whether a node allows more pods, offers more of a requested resource, or lacks one that devices serve."""
+        """Return whether a node now allows more pods, has more of a requested resource, or devices serve one."""
         offered, earlier = node_amounts(after.status.allocatable), node_amounts(before.status.allocatable)
         if offered.get(PODS, 0) > earlier.get(PODS, 0):
             return True
@@ -410,18 +412,18 @@ class FitHints:
         )
 
     def _is_delegated(self, name: str, offered: dict[str, int]) -> bool:
-        """Return whether devices provide a resource on a node that has none itself."""
+        """Return whether devices provide a resource on a node that does not have it itself."""
         if self._device_classes is None or not is_scalar(name) or offered.get(name, 0) > 0:
             return False
         return self._device_classes.get(name) is not None
 
     @hint(DeviceClass, new=True)
     def is_schedulable_after_device_class_event(self, pod: Pod, before: DeviceClass | None, after: DeviceClass) -> bool:
-        """Queue the pod if it requests the resource that a class now serves."""
+        """Queue the pod if it requests the resource that a device class now serves."""
         requests = pod_requests(pod, RequestOptions())
         claimed = after.spec.extended_resource_name
         if before is not None:
-            # The name, and with it the implicit resource, never changes.
+            # The name of a class, and with it the implicit resource, never changes.
             if (before.spec.extended_resource_name or "") == (claimed or ""):
                 return False
         elif DEVICE_CLASS_PREFIX + after.metadata.name in requests:

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: rejects cordoned nodes, unless the pod tolerates the taint of cordoned nodes."""
+"""NodeUnschedulable: rejects cordoned nodes, unless the pod tolerates the taint node.kubernetes.io/unschedulable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSc
 
 
 class NodeUnschedulableSpec(msgspec.Struct, frozen=True):
-    """Whether the pod tolerates cordoned nodes; this is also the spec's key."""
+    """Whether the pod tolerates cordoned nodes, which is also the spec's key."""
 
     key: bool
 
@@ -53,11 +53,11 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
         )
 
     def filter_rule(self, spec: NodeUnschedulableSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for cordons."""
+        """Return the rule that rejects cordoned nodes."""
         return Cordon(cluster.columns, tolerated=spec.key)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register nodes that are added or uncordoned (reported as an update of taints), and new tolerations of the pod."""
+        """Register nodes added or uncordoned (an update of taints, as upstream), and new tolerations of the pod."""
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_TAINT)
         toleration = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_TOLERATION)
         return (
@@ -67,12 +67,12 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
 
     @hint(Pod, new=True)
     def is_schedulable_after_pod_toleration_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
-        """Queue the pod if the new version of itself tolerates cordoned nodes."""
+        """Queue the pod if it is the changed pod, and its new version tolerates cordoned nodes."""
         return after.metadata.uid == pod.metadata.uid and self._tolerates_cordon(after)
 
 
 class Cordon(FilterRule):
-    """`CORDONED` for cordoned nodes, unless the pod tolerates them."""
+    """Returns `CORDONED` for cordoned nodes, unless the pod tolerates them."""
 
     def __init__(self, columns: Columns, *, tolerated: bool) -> None:
         super().__init__(columns)

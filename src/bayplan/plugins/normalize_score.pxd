@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int64_t MAX_NODE_SCORE, _MAX, _MIN, _PLACES
 
 cdef class ScaledScoreRule(ScoreRule):

@@ -1,4 +1,7 @@
-"""Normalisation of scores, and the range of raw scores: loops over all rows that several plugins share. Not a plugin."""
+"""Normalisation of scores, and the range of raw scores: loops over all rows that several plugins share.
+
+This module is not a plugin.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from bayplan.state.arrays import Flags, Index, Ints
 from bayplan.state.columns import Columns
 
 RAW_SCORES = 256
-"""Number of raw scores whose normalised scores are known at a time: a power of two."""
+"""Number of raw scores whose normalised scores are cached at a time. Must be a power of two."""
 
 _PLACES = RAW_SCORES - 1
 
@@ -20,7 +23,8 @@ _PLACES = RAW_SCORES - 1
 class ScaledScoreRule(ScoreRule):
     """Base of rules whose `normalize` depends only on the raw score, not on the row.
 
-    Many nodes have equal raw scores: while rows are normalised, each raw score is looked up in a small table by its last bits.
+    Many nodes have equal raw scores, so normalised scores are cached in a small table, indexed by the last bits of raw
+    scores.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -30,15 +34,15 @@ class ScaledScoreRule(ScoreRule):
 
     def _clear_table(self) -> None:
         for place in range(RAW_SCORES):
-            # No raw score with these last bits.
+            # A value that does not belong in this place: no raw score with these last bits is cached yet.
             self._raw_scores[place] = place + 1
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalise all rows."""
+        """Write the normalised scores of all rows."""
         self.normalize_rows(scale, raw, None, self.columns.count, normalized)
 
     def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
-        """Normalise the first `count` of some rows, or of all if `rows` is None."""
+        """Normalise the first `count` elements of `rows`, or the first `count` rows if `rows` is None."""
         self._clear_table()
         known, scores = self._raw_scores, self._normalized
         for number in range(count):
@@ -56,7 +60,7 @@ class StretchedScoreRule(ScaledScoreRule):
 
     Args:
         columns: the columns of the cluster.
-        reverse: whether the largest raw score becomes 0, and no raw score 100.
+        reverse: whether the largest raw score becomes 0, and the raw score 0 becomes 100.
     """
 
     def __init__(self, columns: Columns, *, reverse: bool = False) -> None:
@@ -65,11 +69,11 @@ class StretchedScoreRule(ScaledScoreRule):
         self.reverse = reverse
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the largest raw score."""
+        """Return the largest raw score of the feasible rows."""
         return (int(max(largest_score(raw, feasible, self.columns.count), 0)),)
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return the percentage of the largest score; if that is 0, scores are unchanged (or 100 if reversed)."""
+        """Return the raw score as a percentage of the largest; if that is 0, the raw score itself (100 if reversed)."""
         largest = scale[0]
         if largest == 0:
             return MAX_NODE_SCORE if self.reverse else raw
@@ -85,7 +89,7 @@ _MAX, _MIN = MAX_INT64, MIN_INT64
 def score_range(raw: Ints, chosen: Flags, count: int) -> tuple[int, int]:
     """Return the smallest and the largest raw score (int64) of the chosen rows (uint8) below `count`.
 
-    The largest and the smallest int64 if none is chosen.
+    Without chosen rows, these are the largest and the smallest int64.
     """
     smallest, largest = _MAX, _MIN
     for row in range(count):
@@ -97,7 +101,7 @@ def score_range(raw: Ints, chosen: Flags, count: int) -> tuple[int, int]:
 
 
 def largest_score(raw: Ints, chosen: Flags, count: int) -> int:
-    """Return the largest raw score of the chosen rows; the smallest int64 if there are none."""
+    """Return the largest raw score of the chosen rows below `count`; the smallest int64 if there are none."""
     largest = _MIN
     for row in range(count):
         score = raw[row] if chosen[row] else _MIN

@@ -1,1 +1,1 @@
-# No types: compiled for the speed of its loops.
+# No C types: the module is compiled only to make its loops faster.

@@ -1,6 +1,7 @@
-"""The volumes of a pod as the volume plugins read them: claims and disks. Not a plugin.
+"""The volumes of a pod as the volume plugins read them: claims and disks. This module is not a plugin.
 
-Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/, and for the claims of ephemeral volumes KEP-1698.
+Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/, and for the claims of ephemeral volumes
+KEP-1698.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from bayplan.objects.volumes import Volume
 from bayplan.plugins.csi_migration import is_migratable
 
 STORAGE = "storage"
-"""The resource that claims request and volumes provide."""
+"""The name of the resource that claims request and volumes provide."""
 
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -34,9 +35,10 @@ class PodVolume(msgspec.Struct, frozen=True):
     """One volume of a pod.
 
     Attributes:
-        source: the volume as written.
-        claim: the name of its PersistentVolumeClaim, "" if the reference has no name; None if the volume is not a claim.
-        ephemeral: whether the claim is made for the pod.
+        source: the volume in the pod's spec.
+        claim: the name of its PersistentVolumeClaim, "" if the reference has no name; None if the volume is not a
+            claim.
+        ephemeral: whether the claim is created for the pod.
     """
 
     source: Volume
@@ -48,12 +50,12 @@ class PodVolumes(msgspec.Struct, frozen=True, eq=False):
     """The volumes of a pod that are claims or disks; other volumes don't affect scheduling. Compared by key.
 
     Attributes:
-        key: identifies everything else, unless pods with different volumes share results (`pod_volumes`).
-        namespace, pod_name, pod_uid: namespace, name and uid of the pod; the latter two are empty unless it has ephemeral
-            volumes.
+        key: identifies the other attributes, unless pods with different volumes share results (`pod_volumes`).
+        namespace, pod_name, pod_uid: namespace, name and uid of the pod; the latter two are empty unless it has
+            ephemeral volumes.
         volumes: the volumes in the order of the pod.
         has_claims: whether one of them is a claim.
-        has_named_claims: whether one of them is a claim, not counting ephemeral volumes.
+        has_named_claims: whether one of them is a claim that is not ephemeral.
     """
 
     key: Hashable
@@ -111,7 +113,7 @@ def owner_of_ephemeral(pod: Pod) -> tuple[str, str] | None:
 
 
 def has_ephemeral(spec: PodSpec) -> bool:
-    """Return whether a pod of this spec has ephemeral volumes."""
+    """Return whether pods with this spec have ephemeral volumes."""
     return any(volume.ephemeral is not None for volume in spec.volumes)
 
 
@@ -126,26 +128,26 @@ def is_disk(volume: Volume) -> bool:
 
 
 def claim_of_ephemeral(pod_name: str, volume_name: str) -> str:
-    """Return the name of the claim that is made for an ephemeral volume."""
+    """Return the name of the claim that is created for an ephemeral volume."""
     return f"{pod_name}-{volume_name}"
 
 
 def claim_name_of(pod_name: str, volume: Volume) -> str | None:
-    """Return the name of a volume's claim, or None if it has none."""
+    """Return the name of a volume's claim, or None if the volume is not a claim."""
     if volume.persistent_volume_claim is not None:
         return volume.persistent_volume_claim.claim_name
     return claim_of_ephemeral(pod_name, volume.name) if volume.ephemeral is not None else None
 
 
 def is_claim_of(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a claim belongs to a volume of the pod, by namespace and name."""
+    """Return whether one of the pod's volumes is this claim, by namespace and name."""
     if claim.metadata.namespace != pod.metadata.namespace:
         return False
     return any(claim_name_of(pod.metadata.name, volume) == claim.metadata.name for volume in pod.spec.volumes)
 
 
 def ownership_error(claim: PersistentVolumeClaim, namespace: str, pod_name: str, pod_uid: str) -> str:
-    """Return why a claim does not belong to the pod with the ephemeral volume; the empty string if it does."""
+    """Return why an ephemeral volume's claim does not belong to its pod; "" if it does."""
     metadata = claim.metadata
     controller = metadata.controller()
     if metadata.namespace == namespace and controller is not None and controller.uid == pod_uid:
@@ -172,6 +174,6 @@ def class_of_volume(volume: PersistentVolume) -> str:
 
 
 def storage_amount(amounts: ResourceList) -> Quantity:
-    """Return the amount of storage; 0 if none is given."""
+    """Return the amount of storage in a resource list; 0 if it contains none."""
     amount = amounts.get(STORAGE)
     return ZERO if amount is None else parse_quantity(amount)

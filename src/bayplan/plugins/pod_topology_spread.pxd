@@ -6,7 +6,7 @@ from bayplan.framework.rule cimport FilterRule
 from bayplan.plugins.normalize_score cimport ScaledScoreRule
 from bayplan.plugins.spread_tables cimport ConstraintTable, SpreadGroups
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int64_t MAX_NODE_SCORE
 
 cdef class HardSpread(FilterRule):

@@ -1,7 +1,8 @@
-"""PodTopologySpread: pods that belong together are spread evenly over the values of node labels.
+"""PodTopologySpread: spreads pods that belong together evenly over the values of node labels.
 
-Matching pods are counted per row and summed per domain, both incrementally; a cycle only reads the sums.
-Source: https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/, KEP-895, KEP-3022, KEP-3094, KEP-3243.
+Matching pods are counted per row and summed per domain, both incrementally; a cycle only reads the sums. Source:
+https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/, KEP-895, KEP-3022, KEP-3094,
+KEP-3243.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class PodTopologySpreadSpec:
     """The pod, and the counts for its constraints.
 
     Attributes:
-        key: the data that determines the constraints, the eligible nodes, and whether the pod matches itself.
+        key: identifies the constraints, the eligible nodes, and whether the pod matches its own constraints.
         pod: the first pod with this key.
         from_catalog: whether the constraints depend on services and workloads.
         tables: the counts for the constraints.
@@ -76,7 +77,7 @@ class PodTopologySpread(
     PreScorePlugin[PodTopologySpreadSpec],
     NormalizePlugin[PodTopologySpreadSpec],
 ):
-    """Filters by hard constraints and scores by soft ones."""
+    """Filters nodes by hard topology spread constraints and scores them by soft ones."""
 
     name = "PodTopologySpread"
     texts = MappingProxyType(
@@ -100,7 +101,7 @@ class PodTopologySpread(
         self._hints = PodTopologySpreadHints(self._constraints)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodTopologySpreadSpec:
-        """Store the data that the constraints depend on; they are compiled on first use."""
+        """Return the data on which the constraints depend; they are compiled on first use."""
         metadata, spec = pod.metadata, pod.spec
         owner = metadata.controller()
         key = (
@@ -114,11 +115,11 @@ class PodTopologySpread(
         return PodTopologySpreadSpec(key, pod, self._constraints.needs_catalog(pod), SpreadTables())
 
     def pre_filter_reads(self, spec: PodTopologySpreadSpec) -> Reads:
-        """The pod's own constraints read no other objects."""
+        """Return CATALOG if the constraints depend on services and workloads, else NOTHING."""
         return Reads.CATALOG if spec.from_catalog else Reads.NOTHING
 
     def pre_score_reads(self, spec: PodTopologySpreadSpec) -> Reads:
-        """As for PreFilter."""
+        """Return the same as `pre_filter_reads`."""
         return self.pre_filter_reads(spec)
 
     # PreFilter and Filter.
@@ -126,37 +127,37 @@ class PodTopologySpread(
     def pre_filter(
         self, spec: PodTopologySpreadSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Return SKIP without hard constraints."""
+        """Return SKIP if there are no hard constraints, an Error if a constraint is invalid."""
         tables = self.tables(spec, cluster)
         if tables.hard_error:
             return error(f"get constraints from pod: {tables.hard_error}")
         return PROCEED if tables.hard else SKIP
 
     def filter_rule(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for hard constraints."""
+        """Return the rule that checks the hard constraints."""
         return HardSpread(self, spec, cluster)
 
     # PreScore and Score.
 
     def pre_score(self, spec: PodTopologySpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return SKIP without soft constraints."""
+        """Return SKIP if there are no soft constraints, an Error if a constraint is invalid."""
         tables = self.tables(spec, cluster)
         if tables.soft_error:
             return error(f"calculating preScoreState: {tables.soft_error}")
         return () if tables.soft else SKIP
 
     def score_rule(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for soft constraints."""
+        """Return the rule that scores the soft constraints."""
         return SoftSpread(self, spec, cluster)
 
     def requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
-        """Return whether nodes that lack the key of a soft constraint get the score 0."""
+        """Return whether nodes that lack the topology key of a soft constraint score 0."""
         return bool(spec.pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
 
     # Tables.
 
     def tables(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> SpreadTables:
-        """Return the tables of a spec for the current services and workloads."""
+        """Return the tables of a spec, rebuilt if services or workloads on which they depend changed."""
         tables = spec.tables
         version = self._constraints.version() if spec.from_catalog else ()
         if tables.version != version:
@@ -175,7 +176,8 @@ class PodTopologySpread(
             action == HARD or bool(pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
         )
         keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if all_keys else ()
-        # Constraints with equal policies count the same nodes: a pod may have thousands of constraints, each with its own key.
+        # Constraints with equal policies share the mask of nodes: a pod may have thousands of constraints with
+        # different keys.
         shared: dict[Hashable, Eligibility] = {}
         return [self._table(pod, constraint, keys, cluster, shared) for constraint in constraints], ""
 
@@ -211,7 +213,10 @@ class PodTopologySpread(
     def _eligibility(
         self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...], cluster: ClusterState
     ) -> Eligibility:
-        """Return the nodes that count for a constraint: those with all topology keys; its policies add node affinity and taints."""
+        """Return the nodes that count for a constraint: those with all topology keys, as restricted by its policies.
+
+        The policies exclude nodes by the pod's node affinity and by taints that the pod does not tolerate.
+        """
         required = compile_required_node_affinity(pod) if constraint.honors_affinity else None
         tolerations = pod.spec.tolerations if constraint.honors_taints else None
 
@@ -238,12 +243,12 @@ class PodTopologySpread(
         return Eligibility((keys, required.key if required is not None else None, tolerations), make)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register added and deleted pods, changes of their labels and tolerations, and added, deleted and changed nodes."""
+        """Register added and deleted pods, changes of their labels and tolerations, and all kinds of node changes."""
         return self._hints.events()
 
 
 class HardSpread(FilterRule):
-    """The first hard constraint that a node violates: it lacks the label, or its domain has too many pods."""
+    """Returns `NO_LABEL` or `UNEVEN` for the first hard constraint that a node violates."""
 
     def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -253,7 +258,10 @@ class HardSpread(FilterRule):
         self._tables: list[ConstraintTable] = []
 
     def refresh(self) -> bool:
-        """Update the counts; return whether rows without added or removed pods must be evaluated again, too."""
+        """Update the counts.
+
+        Return whether rows on which no pods were added or removed must be evaluated again, too.
+        """
         tables = self._plugin.tables(self._spec, self._cluster).hard
         moved = tables is not self._seen
         self._seen = self._tables = tables
@@ -261,7 +269,7 @@ class HardSpread(FilterRule):
             table = self._tables[number]
             before = table.smallest
             table.refresh()
-            # If every node is a domain, only rows with added or removed pods can have changed, unless the smallest count did.
+            # If every node is a domain, a row changes only with its own pods, unless the smallest count changed.
             if table.sums.distinct:
                 moved = moved or table.smallest != before
             elif table.mark_uneven():
@@ -269,13 +277,13 @@ class HardSpread(FilterRule):
         return moved
 
     def after_changes(self, params: Params | None) -> None:
-        """Count again after pods were added or removed temporarily."""
+        """Update the counts after pods were moved temporarily."""
         for number in range(len(self._tables)):
             table = self._tables[number]
             table.after_changes()
 
     def filter(self, row: int) -> int:
-        """Look up the domains of the node."""
+        """Return the verdict from the counts in the node's domains."""
         if self.params is None:
             return STATE_MISSING
         for number in range(len(self._tables)):
@@ -288,7 +296,7 @@ class HardSpread(FilterRule):
         return 0
 
     def filter_all(self, codes: Codes) -> None:
-        """Filter all rows, constraint by constraint: each domain is evaluated once."""
+        """Write the verdicts of all rows, constraint by constraint, so that each domain is evaluated once."""
         count = self.columns.count
         if self.params is None:
             for row in range(count):
@@ -311,9 +319,10 @@ class HardSpread(FilterRule):
 
 
 class SoftSpread(ScaledScoreRule):
-    """The weighted counts in a node's domains, rounded half away from zero; the smallest becomes 100.
+    """Scores the weighted counts in a node's domains, rounded half away from zero; the smallest becomes 100.
 
-    A weight depends on the number of domains among the feasible nodes. Nodes that are equal for the constraints are scored once.
+    The weight of a constraint depends on the number of domains among the feasible nodes. Nodes that are equal for the
+    constraints are scored once, as a group.
     """
 
     def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
@@ -323,20 +332,20 @@ class SoftSpread(ScaledScoreRule):
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._tables: list[ConstraintTable] = []
         self._groups: Any = None
-        # The raw and the final score of each group, and whether it has feasible nodes.
+        # By group: the raw score, the normalised score, and whether it has feasible nodes.
         self._raw: Any = np.zeros(0, dtype=np.int64)
         self._final: Any = self._raw
         self._met: Any = np.zeros(0, dtype=np.uint8)
-        # Scratch space: for each domain, whether it has a feasible node.
+        # Scratch space by domain: whether it has a feasible node.
         self._seen: Any = np.zeros(0, dtype=np.uint8)
-        # Whether there are feasible nodes that are not scored.
+        # Whether some feasible nodes are not scored.
         self._left_out = False
-        # For each constraint its weight, and the amount added for its maxSkew.
+        # For each constraint, its weight, and the amount that its maxSkew adds.
         self._weights: Any = np.zeros(0, dtype=np.float64)
         self._skews: Any = np.zeros(0, dtype=np.float64)
 
     def prepare(self, feasible: Flags) -> None:
-        """Compute the weights of the constraints, and score each group."""
+        """Compute the weights of the constraints, and the raw score of each group."""
         tables = self._plugin.tables(self._spec, self._cluster)
         if tables.soft is not self._tables:
             self._tables = tables.soft
@@ -356,7 +365,7 @@ class SoftSpread(ScaledScoreRule):
             self._raw[group] = self._weigh(group)
 
     def _meet(self, feasible: Flags) -> int:
-        """Record which groups have feasible nodes; return how many feasible nodes are scored."""
+        """Record which groups have feasible nodes; return the number of feasible nodes that are scored."""
         groups = self._groups
         if len(self._raw) != len(groups.scored):
             self._raw, self._final = np.zeros((2, len(groups.scored)), dtype=np.int64)
@@ -381,7 +390,10 @@ class SoftSpread(ScaledScoreRule):
         return size
 
     def _count_domains(self, number: int, table: ConstraintTable) -> int:
-        """Return the number of domains of the scored feasible nodes; nodes without the key count as one more domain."""
+        """Return the number of domains among the scored feasible nodes.
+
+        Nodes without the key count as one more domain.
+        """
         groups, width, last = self._groups, len(self._tables), table.sums.last
         if len(self._seen) <= last:
             self._seen = np.zeros(last + 1, dtype=np.uint8)
@@ -399,7 +411,7 @@ class SoftSpread(ScaledScoreRule):
         return count
 
     def _weigh(self, group: int) -> int:
-        """Return the sum of the weighted counts of a group's domains, in Go's order; 0 if the group is not scored."""
+        """Return the weighted sum of the counts in a group's domains, in Go's order; 0 if the group is not scored."""
         groups, width = self._groups, len(self._tables)
         if not groups.scored[group]:
             return 0
@@ -413,18 +425,18 @@ class SoftSpread(ScaledScoreRule):
             if not groups.by_node[number]:
                 pods = table.sums.values[part]
             elif self.columns.bare:
-                # The pods on nodes are unknown if an extender has returned node objects instead of names.
+                # If an extender returned node objects instead of names, the pods on nodes are unknown.
                 weight = 0.0
             total = total + (float(pods) * weight + self._skews[number])
         return go.to_int64(go.round(total))
 
     def score(self, row: int) -> int:
-        """Look up the score of the node's group. Raise TypeError before `prepare`."""
+        """Return the score of the node's group. Raises TypeError before `prepare`."""
         self._check_prepared()
         return self._raw[self._groups.of_row[row]]
 
     def score_all(self, raw: Ints) -> None:
-        """Look up the scores of all rows."""
+        """Write the scores of all rows from those of their groups."""
         self._check_prepared()
         scores, of_row = self._raw, self._groups.of_row
         for row in range(self.columns.count):
@@ -435,9 +447,9 @@ class SoftSpread(ScaledScoreRule):
             raise TypeError("score() needs prepare(): groups are unknown, or have changed since")
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the smallest and largest score of the scored feasible nodes, and the unscored nodes as bytes of bools.
+        """Return the smallest and largest score of the scored feasible nodes, and which nodes are not scored, as bytes.
 
-        `prepare` has computed these. The last is empty if all feasible nodes are scored.
+        The bytes, one bool per row, are empty if all feasible nodes are scored. `prepare` has computed the scores.
         """
         groups, smallest, largest, seen = self._groups, 0, 0, False
         for group in range(groups.count):
@@ -462,7 +474,10 @@ class SoftSpread(ScaledScoreRule):
         return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)
 
     def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
-        """Normalise some rows, or all if `rows` is None: each group once if that is less work, and row by row from records."""
+        """Normalise the first `count` elements of `rows`, or the first `count` rows if `rows` is None.
+
+        Each group is normalised once if that is less work; records, which have no groups, are normalised row by row.
+        """
         groups, final = self._groups, self._final
         if groups is not None and groups.count <= count and len(self._raw) == len(groups.scored):
             of_row = groups.of_row

@@ -1,4 +1,4 @@
-"""PrioritySort: orders pods by priority, then by the time of queueing."""
+"""PrioritySort: orders pods by priority, then by the time at which they were queued."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from bayplan.objects.requests import pod_priority
 
 
 class PrioritySort(QueueSortPlugin[None]):
-    """Orders the active queue by priority, then by the time of queueing."""
+    """Orders the active queue by priority, higher first, then by the time at which pods were queued."""
 
     name = "PrioritySort"
 
     def sort_key(self, pod: Pod, timestamp_ns: int) -> tuple[int, ...]:
-        """Return (minus the priority, the timestamp)."""
+        """Return (-priority, timestamp)."""
         return -pod_priority(pod), timestamp_ns

@@ -51,10 +51,10 @@ IN_TREE: tuple[type[Plugin[Any]], ...] = (
     NodeDeclaredFeatures,
     GangScheduling,
 )
-"""The plugin classes, in the order of the default profile; GangScheduling is in it behind its gate."""
+"""The plugin classes, in the order of the default profile. GangScheduling belongs to it only if its gate is enabled."""
 
 
 def in_tree_registry() -> Registry:
-    """Return a registry with all in-tree plugins; custom ones are added with `Registry.with_plugins`."""
+    """Return a registry with all in-tree plugins; `Registry.with_plugins` adds custom ones."""
     plugins = {plugin.name: plugin for plugin in IN_TREE}
     return Registry(plugins, in_tree=plugins)

@@ -11,12 +11,12 @@ from bayplan.objects.pod import Pod
 
 
 class SchedulingGates(PreEnqueuePlugin[None]):
-    """Keeps pods out of the queue until their last gate is removed."""
+    """Gates pods until their last scheduling gate is removed."""
 
     name = "SchedulingGates"
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Reject a pod that has gates; the reason names them."""
+        """Reject a pod that has scheduling gates; the reason names them."""
         gates = pod.spec.scheduling_gates
         if not gates:
             return SUCCESS
@@ -30,5 +30,5 @@ class SchedulingGates(PreEnqueuePlugin[None]):
 
 @hint(Pod, new=True)
 def is_schedulable_after_gates_are_gone(pod: Pod, before: Pod | None, after: Pod) -> bool:
-    """Queue the pod if the removed gates were its own."""
+    """Queue the pod if it is the pod whose gates were removed."""
     return after.metadata.uid == pod.metadata.uid

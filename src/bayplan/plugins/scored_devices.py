@@ -1,8 +1,8 @@
-"""Devices that serve extended resources, as counted by the scores of node resources. Not a plugin.
+"""Devices that serve extended resources, as counted by the scores of node resources. This module is not a plugin.
 
-A node without a resource may have devices of the class that serves it. Then the score depends on the number of these devices
-and on the number of allocated ones. Every slice counts, including outdated generations and incomplete pools, and
-taints and counters are ignored: devices are only counted, not allocated. Source: KEP-5004.
+A node without a resource may have devices of the class that serves the resource. Then the score depends on the number
+of these devices and on the number of allocated ones. Every slice counts, even of outdated generations and incomplete
+pools, and taints and counters are ignored: devices are only counted, not allocated. Source: KEP-5004.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class DeviceTally:
-    """The number of devices that serve one resource on each node.
+    """The number of devices that serve one resource, by node.
 
     Attributes:
         number: the number of the resource.
@@ -58,7 +58,7 @@ class DeviceTally:
 
 
 class CountedDevices:
-    """The devices that serve a resource on each node, with their tally.
+    """The devices that serve one resource, by node, with their tally.
 
     Attributes:
         tally: the current tally; a new object after each change.
@@ -67,7 +67,7 @@ class CountedDevices:
     def __init__(self, number: int, count: int) -> None:
         self.tally = DeviceTally(number, np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64))
         self._devices: dict[int, list[DeviceId]] = {}
-        # Dictionaries, as sets have no order.
+        # The values are dictionaries, because sets have no defined order.
         self._rows: dict[PoolId, dict[int, None]] = {}
 
     def put(self, row: int, devices: list[DeviceId], use: DeviceUse) -> None:
@@ -79,7 +79,7 @@ class CountedDevices:
         self.tally.used[row] = sum(map(use.is_allocated, devices))
 
     def count_used(self, pools: Iterable[PoolId], use: DeviceUse) -> None:
-        """Count the allocated devices again on nodes with devices of some pools."""
+        """Count the allocated devices again on nodes with devices of these pools."""
         rows = dict.fromkeys(row for pool in pools for row in self._rows.get(pool, ()))
         if not rows:
             return
@@ -90,10 +90,10 @@ class CountedDevices:
 
 
 class ScoredDevices:
-    """Tallies devices of a cluster; only nodes whose pools changed are counted again.
+    """Counts the devices of a cluster that serve resources; only nodes whose pools changed are counted again.
 
     Args:
-        handle: the scheduler; its gates enable features.
+        handle: the handle of the plugin; feature gates enable counting.
         resources: the resources in the plugin's configuration.
     """
 
@@ -107,18 +107,18 @@ class ScoredDevices:
         self._use = DeviceUse(self._tracker, consumable_capacity=features.consumable_capacity)
         self._selectors = Selectors(features)
         self._slices: dict[str, PoolSlice] = {}
-        # Slices for one whole node, and all other slices.
+        # Slices whose devices are all on one node, by node, and all other slices.
         self._on_node: dict[str, list[PoolSlice]] = {}
         self._shared: list[PoolSlice] = []
         self._version: tuple[object, ...] | None = None
         self._counted: dict[int, CountedDevices] = {}
 
     def may_count(self, scored: Sequence[ScoredResource]) -> bool:
-        """Return whether devices may serve some of these resources."""
+        """Return whether devices may serve one of these resources."""
         return bool(self._names) and any(resource.is_scalar for resource in scored)
 
     def tallies(self, scored: Sequence[ScoredResource]) -> tuple[DeviceTally, ...]:
-        """Return the tallies of the scored resources that a device class offers; empty if no class offers any."""
+        """Return the tallies of the scored resources that a device class serves; empty if no class serves any."""
         if not self.may_count(scored) or not any(self._classes.get(name) is not None for name in self._names):
             return ()
         self._refresh()
@@ -167,7 +167,7 @@ class ScoredDevices:
             try:
                 devices = [device.id for device in self._devices_on(node) if self._is_of(device, device_class)]
             except (AllocationFailed, ValueError):
-                # If a selector can't be read or evaluated, upstream logs it and counts nothing on this node.
+                # Upstream logs an invalid selector and counts no devices on this node.
                 continue
             counted.put(row, devices, self._use)
         return counted
@@ -195,6 +195,6 @@ class ScoredDevices:
 
 
 def _has_no_selection(slice_: PoolSlice) -> bool:
-    """Return whether a slice selects no nodes: then it counts on all of them."""
+    """Return whether a slice selects no nodes, so that it counts on all of them."""
     spec = slice_.source.spec
     return not spec.node_name and spec.node_selector is None

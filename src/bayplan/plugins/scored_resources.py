@@ -1,4 +1,7 @@
-"""The scored resources: their allocatable and requested amounts on nodes, and the request of the pod. Not a plugin."""
+"""Scored resources: their allocatable and requested amounts on nodes, and the request of the pod.
+
+This module is not a plugin.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,16 @@ from bayplan.state.pod_info import FIRST_RESOURCE
 from bayplan.state.resource_table import FIRST_RESOURCES
 
 DEFAULT_RESOURCES = (ResourceSpec(CPU, 1), ResourceSpec(MEMORY, 1))
-"""The resources that are scored if the configuration has none."""
+"""The resources that are scored if the configuration names none."""
 
 
 class ScoredResource(Struct, frozen=True, gc=False):
     """A scored resource.
 
     Attributes:
-        number: its number in the state.
-        weight: its weight in the score.
-        request: the request of the pod (milli for cpu).
+        number: the number of the resource in the state.
+        weight: the weight of the resource in the score.
+        request: the pod's request, in milli-CPU for cpu.
     """
 
     number: int
@@ -44,8 +47,8 @@ def scored_resources(
 ) -> tuple[ScoredResource, ...]:
     """Return the scored resources of a pod, in the order of the configuration.
 
-    CPU, memory and ephemeral storage always count, scalar resources if the pod requests them, and other names never, since
-    nodes do not count them.
+    CPU, memory and ephemeral storage are always included, scalar resources only if the pod requests them, other names
+    never, because they are not counted on nodes.
     """
     found = []
     for spec in specs:
@@ -57,7 +60,7 @@ def scored_resources(
 
 
 class ResourceScore(ScoreRule):
-    """Base of the rules that score nodes by requested amounts of some resources.
+    """Base of the rules that score nodes by the requested amounts of resources.
 
     Args:
         scored: the scored resources.
@@ -78,7 +81,7 @@ class ResourceScore(ScoreRule):
         self.has_devices = False
 
     def refresh(self) -> bool:
-        """Use the device tallies of PreScore; if PreScore is disabled, count now."""
+        """Use the device tallies of PreScore, or count devices now if PreScore is disabled."""
         params = self.params
         if params is None:
             params = self._devices.tallies(self._scored)
@@ -90,7 +93,7 @@ class ResourceScore(ScoreRule):
         return False
 
     def allocatable(self, place: int, row: int) -> int:
-        """Return a node's allocatable amount of a resource; the number of devices if devices serve it on that node."""
+        """Return a node's allocatable amount of a resource, or the number of devices that serve it there."""
         own = self.columns.allocatable[self.numbers[place], row]
         if self.has_devices and own == 0:
             tally = self._tallies[place]
@@ -99,7 +102,7 @@ class ResourceScore(ScoreRule):
         return own
 
     def requested(self, place: int, row: int) -> int:
-        """Return the amount of a resource that pods on a node request, or the number of allocated devices that serve it."""
+        """Return the requested amount of a resource on a node, or the number of allocated devices that serve it."""
         number = self.numbers[place]
         if self.has_devices and self.columns.allocatable[number, row] == 0:
             tally = self._tallies[place]

@@ -1,7 +1,8 @@
-"""The scoring strategies of NodeResourcesFit: LeastAllocated, MostAllocated, RequestedToCapacityRatio. Not a plugin.
+"""The scoring strategies of NodeResourcesFit: LeastAllocated, MostAllocated, RequestedToCapacityRatio.
 
-Each is a rule about one node. Resources that the node does not have are ignored. All numbers are int64, in Go's
-order of operations. Source: https://kubernetes.io/docs/concepts/scheduling-eviction/resource-bin-packing/.
+This module is not a plugin; each strategy is a rule about one node. Resources that the node lacks are ignored. All
+numbers are int64, with Go's order of operations. Source:
+https://kubernetes.io/docs/concepts/scheduling-eviction/resource-bin-packing/.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ Shape: TypeAlias = Sequence[tuple[int, int]]
 FULL_UTILIZATION = 100
 
 CHUNK = 256
-"""Number of rows scored at a time in doubles, so that their numbers stay in the L1 cache."""
+"""Number of rows scored at a time as doubles, so that their numbers stay in the L1 cache."""
 
 MAX_IN_DOUBLES = 1 << 46
-"""Amounts below this can be divided as doubles: 101 times as much is less than 2**53."""
+"""Amounts below this limit can be divided as doubles: 101 times the amount is less than 2**53."""
 
 MAX_WEIGHT = 100
 """The largest weight that configurations may give a resource."""
@@ -58,7 +59,7 @@ class StrategyScore(ResourceScore):
         self.rounds = False
 
     def score(self, row: int) -> int:
-        """Return the weighted mean; 0 if the node has none of the resources."""
+        """Return the weighted mean of the resources' scores; 0 if the node has none of the resources."""
         total = weights = 0
         columns = self.columns
         for place in range(self.count):
@@ -78,7 +79,8 @@ class StrategyScore(ResourceScore):
         if weights == 0:
             return 0
         if self.rounds:
-            # Scores and weights are small and not negative here, so integer rounding gives the same result as Go's floats.
+            # Scores and weights are small and not negative here: rounding as integers gives the same result as Go's
+            # floats.
             return go.quotient(go.add(go.mul(2, total), weights), go.mul(2, weights))
         return go.quotient(total, weights)
 
@@ -98,16 +100,19 @@ class LeastAllocated(StrategyScore):
         self._counted: Any = None
 
     def score_all(self, raw: Ints) -> None:
-        """Score all nodes in doubles, which divide four at a time, if all amounts are below 2**46; else one by one.
+        """Score all nodes as vectors of doubles if all amounts are below 2**46, else node by node.
 
-        Division in doubles is exact enough if the sum of dividend and divisor is below 2**53: then a non-integral quotient is
-        further from the next integer than the rounding error.
+        Division in doubles is exact enough if the sum of dividend and divisor is below 2**53: then a non-integral
+        quotient is further from the next integer than the rounding error.
         """
         if self.has_devices or self._score_in_doubles(raw) >= MAX_IN_DOUBLES:
             ScoreRule.score_all(self, raw)
 
     def _score_in_doubles(self, raw: Ints) -> int:
-        """Write scores; return a number of at least `MAX_IN_DOUBLES` if some amount or weight is that large."""
+        """Write the scores.
+
+        Return at least `MAX_IN_DOUBLES` if they are invalid because an amount or weight is too large.
+        """
         if self._total is None:
             self._total, self._counted = np.zeros(CHUNK), np.zeros(CHUNK)
         total, counted, count, seen = self._total, self._counted, self.columns.count, 0
@@ -126,7 +131,7 @@ class LeastAllocated(StrategyScore):
         return MAX_IN_DOUBLES if seen < 0 else seen
 
     def _add_in_doubles(self, place: int, start: int, length: int) -> int:
-        """Add the scores of a resource in some rows; return the bitwise or of all amounts."""
+        """Add the scores of a resource for `length` rows; return the bitwise or of all amounts."""
         columns, number, request = self.columns, self.numbers[place], self.requests[place]
         allocatable = columns.allocatable[number]
         usage = columns.usage[(NON_ZERO_CPU if number <= MEMORY else FIRST_RESOURCE) + number]
@@ -138,7 +143,7 @@ class LeastAllocated(StrategyScore):
             left = go.sub(allocatable[start + i], requested)
             left = left if left > 0 else 0
             whole = go.small_float(allocatable[start + i])
-            # Nodes without the resource have nothing free.
+            # The result for a node without the resource is 0, because nothing of it is free.
             divisor = whole if whole > 0.0 else 1.0
             total[i] += math.floor(go.divide(go.small_float(left) * factor, divisor)) * weight
             counted[i] += weight if whole > 0.0 else 0.0
@@ -162,7 +167,7 @@ class MostAllocated(StrategyScore):
 
 
 class RequestedToCapacityRatio(StrategyScore):
-    """The value of a shape at the requested percentage, rounded to the nearest integer."""
+    """Scores a node by the value of a shape at the requested percentage, rounded to the nearest integer."""
 
     def __init__(
         self, scored: Sequence[ScoredResource], shape: Shape, devices: ScoredDevices, cluster: ClusterState
@@ -173,15 +178,15 @@ class RequestedToCapacityRatio(StrategyScore):
         self._scores: Any = np.array([score for _, score in shape], dtype=np.int64)
 
     def share(self, requested: int, allocatable: int) -> int:
-        """Return the score of a percentage."""
+        """Return the value of the shape at the requested percentage."""
         if requested > allocatable:
             return self.value_at(FULL_UTILIZATION)
         return self.value_at(go.quotient(go.mul(requested, FULL_UTILIZATION), allocatable))
 
     def value_at(self, utilization: int) -> int:
-        """Return the piecewise linear function: constant before the first point and after the last one.
+        """Return the value of the shape, which is constant before its first point and after its last.
 
-        Division truncates towards zero, so that falling segments are rounded up and rising segments down.
+        Division truncates towards zero, so falling segments are rounded up and rising segments down.
         """
         points = len(self._utilizations)
         for place in range(points):
@@ -201,4 +206,4 @@ STRATEGIES: Mapping[str, type[StrategyScore]] = MappingProxyType(
         REQUESTED_TO_CAPACITY_RATIO: RequestedToCapacityRatio,
     }
 )
-"""The strategies, by their name in configurations."""
+"""The classes of the strategies, by name in configurations."""

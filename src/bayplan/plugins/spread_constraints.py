@@ -1,4 +1,4 @@
-"""Compiled topology spread constraints: a pod's own, or the profile's defaults for pods without any."""
+"""Compiled topology spread constraints: a pod's own, or the profile's defaults for pods without their own."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ SYSTEM_DEFAULTS = (
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):
-    """One constraint of one kind (hard or soft).
+    """One compiled constraint, hard or soft.
 
     Attributes:
         max_skew, topology_key, min_domains: as specified; `min_domains` is 1 by default.
         selector: selects the pods to spread, with `matchLabelKeys` merged in.
-        honors_affinity, honors_taints: whether nodes that the pod's affinity or missing tolerations exclude are not counted.
+        honors_affinity, honors_taints: whether nodes are excluded that the pod's node affinity, or its missing
+            tolerations, exclude.
     """
 
     max_skew: int
@@ -58,8 +59,8 @@ class SpreadConstraints:
 
     Args:
         arguments: the arguments of the plugin.
-        gates: the gates of the scheduler.
-        catalog: services and workloads, for defaults.
+        gates: the scheduler's feature gates.
+        catalog: the services and workloads, from which the selector of default constraints is derived.
 
     Attributes:
         system_defaulted: whether pods without constraints get the system's defaults.
@@ -89,10 +90,10 @@ class SpreadConstraints:
         return self._version
 
     def of(self, pod: Pod, action: str) -> tuple[SpreadConstraint, ...]:
-        """Return the pod's constraints that are hard, or soft.
+        """Return the pod's constraints with the action `HARD` or `SOFT`.
 
         Raises:
-            SelectorError: a selector can't be compiled.
+            SelectorError: a selector is invalid.
         """
         own = pod.spec.topology_spread_constraints
         if own:
@@ -134,7 +135,7 @@ class SpreadConstraints:
 
 
 def default_selector(pod: Pod, catalog: ObjectCatalog) -> Selector:
-    """Return the selector of the pods that belong together with this pod: by its services and its controlling workload."""
+    """Return the selector of the pods that have the same services and the same controlling workload as this pod."""
     metadata = pod.metadata
     merged: dict[str, str] = {}
     for service in catalog.all(Service):
@@ -183,7 +184,7 @@ class PodTopologySpreadHints:
         self._constraints = constraints
 
     def events(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Return the events with their hints."""
+        """Return the events to register, with their hints."""
         pod_actions = (
             ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
         )
@@ -195,7 +196,7 @@ class PodTopologySpreadHints:
 
     @hint(Pod)
     def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod | None) -> HintAnswer | bool:
-        """Queue the pod if the number of pods that its constraints count has changed."""
+        """Queue the pod if the number of pods that its hard constraints count may have changed."""
         if any(other is not None and not _is_involved(other, pod) for other in (before, after)):
             return False
         try:
@@ -218,7 +219,7 @@ class PodTopologySpreadHints:
 
     @hint(Node)
     def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> HintAnswer | bool:
-        """Queue the pod if a node was added to a domain of its constraints, left it, or changed domains."""
+        """Queue the pod if a node joined a domain of its hard constraints, left it, or changed in it."""
         try:
             constraints = self._constraints.of(pod, HARD)
         except SelectorError:
@@ -235,7 +236,7 @@ class PodTopologySpreadHints:
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:
-    """Return whether a pod can count: it is the waiting pod itself, or a pod of its namespace with a node or a nomination."""
+    """Return whether a pod can count: it is the waiting pod itself, or has its namespace and a node or nomination."""
     if other.metadata.uid == pod.metadata.uid:
         return True
     if not other.spec.node_name and not other.status.nominated_node_name:

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 from bayplan.state.counters cimport Counter, DomainTable
 from bayplan.state.row_log cimport RowLog
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int64_t NO_NODE
 
 cdef class ConstraintTable:

@@ -1,4 +1,7 @@
-"""The counts of one pod's topology spread constraints, and the groups of nodes that are equal for soft ones. Not a plugin."""
+"""The counts of a pod's topology spread constraints, and the groups of nodes that are equal for its soft constraints.
+
+This module is not a plugin.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from bayplan.state.counters import Counter, DomainTable, Eligibility
 from bayplan.state.row_log import RowLog
 
 NO_NODE = (1 << 31) - 1
-"""The smallest count if no domain has an eligible node."""
+"""Value of `smallest` if no domain has an eligible node."""
 
 
 class ConstraintTable:
@@ -21,9 +24,9 @@ class ConstraintTable:
         constraint: the constraint.
         matches_itself: whether the constraint's selector matches the pod itself.
         counter: the matching pods per row.
-        sums: the sums per domain, over eligible nodes.
-        others: pods that upstream only counts when they are added or removed in a dry run: terminating pods, and all pods if the
-            selector is empty.
+        sums: the counts per domain, summed over eligible nodes.
+        others: per domain, the pods that upstream counts only when a dry run adds or removes them: terminating pods, or
+            all pods if the selector is empty.
         eligibility: the eligible nodes.
 
     Attributes:
@@ -52,15 +55,15 @@ class ConstraintTable:
         self._exists: Any = np.zeros(1, dtype=np.uint8)
         self._domains = 0
         self._node_position = -1
-        # The sums of `others` before pods were moved temporarily.
+        # The sums of `others` before pods were moved.
         self._others_before: Any = np.zeros(0, dtype=np.int64)
         self._had_others = self._on_trial = False
-        # The domains that were uneven at the last call of `mark_uneven`, and the nodes at that time.
+        # The domains that were uneven at the last call of `mark_uneven`, and the position in the node log at that time.
         self._uneven: Any = np.zeros(0, dtype=np.uint8)
         self._uneven_at = -1
 
     def refresh(self) -> None:
-        """Update the sums, and find the smallest."""
+        """Update the sums per domain, and find the smallest."""
         self.sums.refresh()
         if self._node_position != self.sums.node_position:
             self._find_domains()
@@ -71,7 +74,10 @@ class ConstraintTable:
         self._find_smallest()
 
     def after_changes(self) -> None:
-        """Update the sums after pods were moved temporarily; `others` that were added or removed since `refresh` count, too."""
+        """Update the sums after pods were moved.
+
+        Pods in `others` that were added or removed since `refresh` count, too.
+        """
         self.sums.refresh()
         self._on_trial = self._had_others or self.others.counter.total != 0
         if self._on_trial:
@@ -105,7 +111,7 @@ class ConstraintTable:
         return count
 
     def count(self, code: int) -> int:
-        """Return the number of pods that count in a domain; 0 for a domain without eligible nodes."""
+        """Return the number of pods in a domain; 0 if the domain has no eligible node."""
         return self._sum(code) if self._exists[code] else 0
 
     def mark_uneven(self) -> bool:
@@ -122,15 +128,18 @@ class ConstraintTable:
         return moved
 
     def is_uneven(self, code: int) -> bool:
-        """Return whether one more pod in a domain would make it uneven."""
+        """Return whether one more pod in a domain would violate the constraint's maxSkew."""
         return self.count(code) + self.itself - self.smallest > self.max_skew
 
 
 class SpreadTables:
-    """The tables of one spec; created again when services or workloads that determine default constraints have changed.
+    """The tables of one spec, rebuilt when services or workloads that determine default constraints change.
 
     Attributes:
+        version: the versions of the services and workloads from which the tables were built.
+        hard, soft: the tables of the hard, and of the soft constraints.
         groups: the `SpreadGroups` of `soft`.
+        hard_error, soft_error: why the constraints are invalid, or "".
     """
 
     def __init__(self) -> None:
@@ -146,7 +155,7 @@ MIN_GROUPS = 64
 
 
 class SpreadGroups:
-    """The groups of all rows, updated for the rows that changed.
+    """Groups of nodes that soft constraints do not distinguish, updated for the rows that changed.
 
     Args:
         tables: the tables of the constraints, in order.
@@ -154,10 +163,11 @@ class SpreadGroups:
         node_log: the node log of the state.
 
     Attributes:
-        by_node: uint8[constraints], whether the domains of a constraint are host names.
+        by_node: uint8[constraints], whether the topology key of a constraint is the host name.
         of_row: intp[capacity], the group of each row in use.
         count: the number of groups; some may no longer have rows.
-        parts: int64[groups * constraints], by group and constraint the domain, or the pods on the node; -1 without the key.
+        parts: int64[groups * constraints], by group and constraint the domain, or with `by_node` the number of pods on
+            the node; -1 without the key.
         scored: uint8[groups], whether the nodes of the group are scored.
         all_scored: whether no group lacks a required key.
         regrouped: the number of times that a row was assigned to a group; for measurements.
@@ -176,11 +186,11 @@ class SpreadGroups:
         self.regrouped = 0
         self._numbers: dict[tuple[int, ...], int] = {}
         self._node_position = -1
-        # For each constraint, the position in its counter's log.
+        # For each constraint, the position up to which its counter's log was read.
         self._positions: Any = np.zeros(len(tables), dtype=np.intp)
 
     def refresh(self, capacity: int, rows: int) -> None:
-        """Assign the rows to groups whose nodes or pods have changed; the sums of the tables must be up to date."""
+        """Assign changed rows to groups again: rows whose node or pods changed. The tables' sums must be up to date."""
         whole = capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS
         node_log, start = self.node_log, self._node_position
         if start < node_log.start or node_log.end - start >= rows:
@@ -213,7 +223,7 @@ class SpreadGroups:
             self._regroup(row)
 
     def _follow(self, number: int) -> None:
-        """Assign the rows on which pods of a constraint were added or removed."""
+        """Regroup the rows on which pods that a constraint counts were added or removed."""
         table = self.tables[number]
         counter = table.counter
         for position in range(self._positions[number], counter.end):

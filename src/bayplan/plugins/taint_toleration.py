@@ -1,7 +1,7 @@
 """TaintToleration: rejects nodes with taints that a pod does not tolerate, and prefers nodes with few such taints.
 
-Taints with the effects NoSchedule and NoExecute reject; the score counts taints with PreferNoSchedule.
-Source: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/, KEP-5471 (operators Gt and Lt).
+Untolerated taints with the effect NoSchedule or NoExecute reject; the score counts those with PreferNoSchedule. Source:
+https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/, KEP-5471 (operators Gt and Lt).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 class TaintTable:
-    """One number for each distinct taint set of the nodes; extended when new sets appear."""
+    """A number for each distinct set of taints on nodes; extended when new sets appear."""
 
     __slots__ = ("_number_of", "_numbers", "_taint_sets")
 
@@ -39,7 +39,7 @@ class TaintTable:
         self._numbers: Ints = np.zeros(0, dtype=np.int64)
 
     def of(self, taint_sets: list[tuple[Taint, ...]]) -> Ints:
-        """Return int64[len(taint_sets)]; only computes numbers for sets added to the list since the last call."""
+        """Return int64[len(taint_sets)]; compute numbers only for sets that were added since the last call."""
         if taint_sets is not self._taint_sets:
             self._taint_sets = taint_sets
             self._numbers = self._numbers[:0]
@@ -52,10 +52,10 @@ class TaintTable:
 
 @dataclass(frozen=True, slots=True)
 class TaintTolerationSpec:
-    """The pod's tolerations, and their result for each taint set.
+    """The pod's tolerations, and their results for each set of taints.
 
     Attributes:
-        key: the tolerations, without their duration, which does not affect scheduling.
+        key: the tolerations without tolerationSeconds, which does not affect scheduling.
         verdicts: for each taint set, a verdict.
         counts: for each taint set, the number of PreferNoSchedule taints that are not tolerated.
     """
@@ -84,7 +84,7 @@ class TaintToleration(
         self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
     def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
-        """Store the tolerations and create empty tables."""
+        """Return the tolerations with empty tables."""
         tolerations = pod.spec.tolerations
 
         def verdict(taints: tuple[Taint, ...]) -> int:
@@ -112,7 +112,7 @@ class TaintToleration(
         return untolerated is not None
 
     def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for taints that reject."""
+        """Return the rule that checks taints with the effects NoSchedule and NoExecute."""
         return TaintFilter(spec, cluster)
 
     def pre_score(self, spec: TaintTolerationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
@@ -120,7 +120,7 @@ class TaintToleration(
         return ()
 
     def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for PreferNoSchedule taints."""
+        """Return the rule that counts untolerated PreferNoSchedule taints."""
         return TaintScore(spec, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -134,14 +134,14 @@ class TaintToleration(
 
     @hint(Node, new=True)
     def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node) -> bool:
-        """Queue the pod if it tolerates the node now and did not before."""
+        """Queue the pod if it tolerates the node's taints now and did not before."""
         tolerations = pod.spec.tolerations
         was_untolerated = before is None or self._is_untolerated(before.spec.taints, tolerations)
         return was_untolerated and not self._is_untolerated(after.spec.taints, tolerations)
 
 
 class TaintFilter(FilterRule):
-    """`UNTOLERATED` if the node has a taint that rejects and is not tolerated."""
+    """Returns `UNTOLERATED` for nodes with an untolerated NoSchedule or NoExecute taint."""
 
     def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -150,16 +150,16 @@ class TaintFilter(FilterRule):
         self._verdicts = self._table.of(self._taint_sets)
 
     def bind(self) -> None:
-        """Add new taint sets."""
+        """Evaluate new taint sets."""
         self._verdicts = self._table.of(self._taint_sets)
 
     def filter(self, row: int) -> int:
-        """Look up the verdict of the node's taint set."""
+        """Return the verdict on the node's taint set."""
         return self._verdicts[self.columns.taint_codes[row]]
 
 
 class TaintScore(StretchedScoreRule):
-    """The number of PreferNoSchedule taints that are not tolerated; fewer is better."""
+    """Counts the PreferNoSchedule taints that are not tolerated; fewer is better."""
 
     def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns, reverse=True)
@@ -168,15 +168,15 @@ class TaintScore(StretchedScoreRule):
         self._counts = self._table.of(self._taint_sets)
 
     def bind(self) -> None:
-        """Add new taint sets."""
+        """Evaluate new taint sets."""
         self._counts = self._table.of(self._taint_sets)
 
     def score(self, row: int) -> int:
-        """Look up the count of the node's taint set."""
+        """Return the count for the node's taint set."""
         return self._counts[self.columns.taint_codes[row]]
 
 
 @hint(Pod, new=True)
 def is_schedulable_after_pod_toleration_change(pod: Pod, before: Pod | None, after: Pod) -> bool:
-    """Queue the pod if the new tolerations are its own."""
+    """Queue the pod if it is the pod whose tolerations changed."""
     return after.metadata.uid == pod.metadata.uid

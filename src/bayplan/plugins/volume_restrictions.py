@@ -1,6 +1,7 @@
-"""VolumeRestrictions: pods on a node can't share a disk if one writes to it, and only one pod can use a ReadWriteOncePod claim.
+"""VolumeRestrictions: limits sharing of disks between pods on a node, and of ReadWriteOncePod claims between all pods.
 
-Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, and KEP-2485 (ReadWriteOncePod).
+Pods on a node can't share a disk if one of them writes to it. Source:
+https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes, and KEP-2485 (ReadWriteOncePod).
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ REASONS = {
 
 
 class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes with a pod that uses one of the pod's disks, and all nodes while another pod uses its exclusive claim.
+    """Rejects nodes where a pod uses one of the pod's disks, and all nodes while another pod uses its exclusive claim.
 
     Attributes:
         use: the pods with volumes.
 
-    Params of a pod with exclusive claims: the number of conflicts that PreFilter counted, the number of volumes with these
-    claims at that time, and the names of the claims.
+    An exclusive claim has the access mode ReadWriteOncePod. Params of a pod with exclusive claims: the number of
+    conflicts that PreFilter counted, the number of volumes with these claims at that time, and the names of the claims.
     """
 
     name = "VolumeRestrictions"
@@ -65,11 +66,11 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Return OBJECTS if the pod names claims: PreFilter reads them."""
+        """Return OBJECTS if the pod has claims that are not ephemeral, which PreFilter reads, else NOTHING."""
         return Reads.OBJECTS if spec.has_named_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Reject pods whose claim is missing; SKIP those without disks whose exclusive claims are free."""
+        """Reject pods whose claim is missing; return SKIP for pods without disks whose exclusive claims are free."""
         has_disks = any(is_disk(volume.source) for volume in spec.volumes)
         if not spec.has_named_claims:
             return PROCEED if has_disks else SKIP
@@ -92,7 +93,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return PreFilterResult((conflicts, self._users_of(names), names))
 
     def params_after_changes(self, spec: PodVolumes, params: Params | None, cluster: ClusterState) -> Params | None:
-        """Count the conflicts again. Like upstream, volumes of added or removed pods count in any namespace."""
+        """Return the params with conflicts counted again. As upstream, moved pods count in any namespace."""
         if not params:
             return params
         conflicts, before, names = params
@@ -106,7 +107,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return sum(self.use.name_users.get(name, 0) for name in names)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for disks and exclusive claims."""
+        """Return the rule that checks disks and exclusive claims."""
         return FreeVolumes(self, spec, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
@@ -122,7 +123,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     @hint(Pod, old=True)
     def is_schedulable_after_pod_deleted(self, pod: Pod, left: Pod, new: Pod | None) -> bool:
-        """Queue the pod if a deleted pod of its namespace used one of its disks or claims."""
+        """Queue the pod if the deleted pod is in its namespace and used one of its disks or claims."""
         if left.metadata.namespace != pod.metadata.namespace:
             return False
         disks = [volume for volume in pod.spec.volumes if is_disk(volume)]
@@ -132,17 +133,17 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def is_schedulable_after_persistent_volume_claim_added(
         self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
     ) -> bool:
-        """Queue the pod if it uses the claim."""
+        """Queue the pod if it uses the added claim."""
         return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in _claims(pod)
 
 
 class FreeVolumes(FilterRule):
-    """`DISK_CONFLICT` for nodes that use one of the pod's disks, else `CLAIM_IN_USE` for all nodes or none."""
+    """Returns `DISK_CONFLICT` for nodes that use one of the pod's disks, else `CLAIM_IN_USE` for all nodes or none."""
 
     def __init__(self, plugin: VolumeRestrictions, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self.looks_at_pods = True
-        # A user of an exclusive claim excludes all nodes.
+        # One user of an exclusive claim excludes all nodes.
         self.reads_others = spec.has_named_claims
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
         self._use = plugin.use
@@ -151,12 +152,12 @@ class FreeVolumes(FilterRule):
         self._verdict = 0
 
     def refresh(self) -> bool:
-        """Look up which nodes use the pod's disks; whether a claim is in use follows from the params."""
+        """Look up the nodes that use the pod's disks; whether a claim is in use follows from the params."""
         self._look_at(self.params)
         return False
 
     def after_changes(self, params: Params | None) -> None:
-        """Count the conflicts over claims again."""
+        """Count the conflicts over claims again, after pods were moved."""
         self._look_at(self._plugin.params_after_changes(self._spec, params, self._cluster))
 
     def after_undo(self, params: Params | None) -> None:
@@ -176,7 +177,7 @@ class FreeVolumes(FilterRule):
             self._disk_rows = [rows for disk in self._disks for rows in self._use.rows_with(disk)]
 
     def filter(self, row: int) -> int:
-        """Compare the pod's disks with those of pods on the node that use the same disk."""
+        """Compare the pod's disks with those that pods on the node use."""
         for rows in self._disk_rows:
             if row in rows:
                 pods = self._use.pods_on.get(row, ())
@@ -196,7 +197,7 @@ def _claims(pod: Pod) -> frozenset[str]:
 
 
 def disks_conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:
-    """Return whether a pod's volumes contain one of some disks that both sides must not share: read-only use may be shared."""
+    """Return whether two lists of volumes contain the same disk; a disk that both sides only read doesn't count."""
     return any(_same_disk(disk, other) for disk in disks for other in mounted)
 
 
@@ -208,7 +209,7 @@ def _same_disk(disk: Volume, other: Volume) -> bool:
             return True
     ebs, other_ebs = disk.aws_elastic_block_store, other.aws_elastic_block_store
     if ebs is not None and other_ebs is not None and ebs.volume_id == other_ebs.volume_id:
-        # EBS disks can't be shared, not even read-only.
+        # An EBS disk can't be shared, not even for reading.
         return True
     iscsi, other_iscsi = disk.iscsi, other.iscsi
     if iscsi is not None and other_iscsi is not None and iscsi.iqn == other_iscsi.iqn:

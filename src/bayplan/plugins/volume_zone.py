@@ -1,4 +1,4 @@
-"""VolumeZone: a node that is in a zone or region must be in one of those of the pod's bound volumes.
+"""VolumeZone: a node that has zone or region labels must be in a zone or region of the pod's bound volumes.
 
 Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#topologykubernetesiozone.
 """
@@ -33,13 +33,13 @@ NEW_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 REASON = "node(s) had no available volume zone"
 WRONG_ZONE = 1 | UNRESOLVABLE_BIT
 FIRST_TEXT = 2
-"""Higher verdicts are PreFilter statuses that the filter found itself because PreFilter is disabled."""
+"""Lowest verdict that represents a status of PreFilter, which the filter finds itself if PreFilter is disabled."""
 
 
 class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes outside of the zones and regions of bound volumes. Nodes without zone and region labels pass.
 
-    Params: for each zone or region label of a volume, the label and its allowed values.
+    Params: for each zone or region label of a bound volume, its key and the allowed values.
     """
 
     name = "VolumeZone"
@@ -50,7 +50,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
         self._statuses: dict[Status, int] = {}
-        # Whether the profile runs PreFilter: then verdicts follow from the params alone.
+        # Whether the profile runs PreFilter; then verdicts depend only on the params.
         self._pre_filters = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
@@ -58,11 +58,11 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod, shared=self._pre_filters)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Return OBJECTS if the pod names claims: PreFilter reads them and their volumes."""
+        """Return OBJECTS if the pod has claims that are not ephemeral: PreFilter reads them and their volumes."""
         return Reads.OBJECTS if spec.has_named_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Return the topology of the bound volumes as params; SKIP if they have none."""
+        """Return the zones and regions of the bound volumes as params; SKIP if there are none."""
         self._pre_filters = True
         topologies = self.topologies(spec, cluster)
         if isinstance(topologies, Status):
@@ -70,7 +70,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return PreFilterResult(topologies) if topologies else SKIP
 
     def topologies(self, spec: PodVolumes, cluster: ClusterState) -> tuple[tuple[str, tuple[str, ...]], ...] | Status:
-        """Return for each zone or region label of a bound volume its key and allowed values; or why the pod is rejected."""
+        """Return key and allowed values of each zone or region label of a bound volume; or why the pod is rejected."""
         catalog = cluster.catalog
         found: list[tuple[str, tuple[str, ...]]] = []
         for volume in spec.volumes:
@@ -94,7 +94,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return tuple(found)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the zone and region labels of a node."""
+        """Return the rule that checks a node's zone and region labels."""
         return VolumeZones(self, spec, cluster)
 
     def verdict_of(self, status: Status) -> int:
@@ -103,14 +103,14 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return number | (ERROR_BIT if status.code is Code.ERROR else UNRESOLVABLE_BIT)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason, or the status that PreFilter would have returned."""
+        """Return the reasons for a verdict; verdicts from `FIRST_TEXT` on stand for a status of PreFilter."""
         if verdict == WRONG_ZONE:
             return (REASON,)
         number = verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)
         return next(status.reasons for status, other in self._statuses.items() if other == number)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register added storage classes, added or relabelled nodes, and added or changed claims and volumes."""
+        """Register storage classes added, nodes added or relabelled, and claims and volumes added or changed."""
         changes = ActionType.ADD | ActionType.UPDATE
         return (
             (
@@ -130,14 +130,14 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     @hint(StorageClass, new=True)
     def is_schedulable_after_storage_class_added(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
-        """Queue the pod if the class makes claims wait for their first consumer."""
+        """Queue the pod if claims of the added class wait for their first consumer."""
         return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
     @hint(PersistentVolumeClaim)
     def is_schedulable_after_persistent_volume_claim_change(
         self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
     ) -> bool:
-        """Queue the pod if it uses the claim."""
+        """Queue the pod if it uses the claim that was added or changed."""
         if new is None or new.metadata.namespace != pod.metadata.namespace:
             return False
         names = [volume.persistent_volume_claim for volume in pod.spec.volumes]
@@ -147,12 +147,12 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def is_schedulable_after_persistent_volume_change(
         self, pod: Pod, old: PersistentVolume | None, new: PersistentVolume
     ) -> bool:
-        """Queue the pod if a volume is new or its zones and regions changed."""
+        """Queue the pod if a volume was added, or its zones or regions changed."""
         return old is None or volume_topologies(old) != volume_topologies(new)
 
 
 class ZoneTest:
-    """Whether a node has one of the allowed values of a volume's label, under the label's key or its newer name."""
+    """Tests whether a node has an allowed value of a volume's label, under the label's key or its newer name."""
 
     def __init__(self, key: str, values: tuple[str, ...], nodes: NodeTable) -> None:
         newer = NEW_LABELS.get(key)
@@ -160,20 +160,23 @@ class ZoneTest:
         self._newer = LabelTest(Requirement(newer, "In", values), nodes) if newer is not None else None
 
     def bind(self) -> None:
-        """Bind to the current labels."""
+        """Bind the tests to the current labels."""
         self._test.bind()
         if self._newer is not None:
             self._newer.bind()
 
     def matches(self, row: int) -> bool:
-        """Return whether the node in a row has one of the values; the newer key counts if the node lacks the older one."""
+        """Return whether the node of a row has an allowed value.
+
+        The newer name counts only if it lacks the older one.
+        """
         if self._test.matches(row):
             return True
         return self._newer is not None and not self._test.has_key(row) and self._newer.matches(row)
 
 
 class VolumeZones(FilterRule):
-    """`WRONG_ZONE` for nodes with zone or region labels that a volume does not allow."""
+    """Returns `WRONG_ZONE` for nodes with zone or region labels that a volume does not allow."""
 
     def __init__(self, plugin: VolumeZone, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -184,14 +187,14 @@ class VolumeZones(FilterRule):
         self._verdict = 0
 
     def bind(self) -> None:
-        """Bind to the current labels."""
+        """Bind the tests to the current labels."""
         for label in self._labels:
             label.bind()
         for test in self._tests:
             test.bind()
 
     def refresh(self) -> bool:
-        """Use the topologies that PreFilter found; without PreFilter, look them up, as upstream does for each node."""
+        """Use the topologies that PreFilter found. Without PreFilter, find them, as upstream does for each node."""
         topologies = self.params
         self._verdict = 0
         if topologies is None:
@@ -209,7 +212,10 @@ class VolumeZones(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Accept nodes without any of the labels; all others must have an allowed value for each label of each volume."""
+        """Accept nodes without zone and region labels.
+
+        Others must have an allowed value for every label of every volume.
+        """
         if self._verdict:
             return self._verdict
         labelled = False
@@ -228,7 +234,7 @@ class VolumeZones(FilterRule):
 
 
 def volume_topologies(volume: PersistentVolume) -> list[tuple[str, tuple[str, ...]]]:
-    """Return for each zone or region label of a volume its key and values; labels with an empty part are ignored."""
+    """Return key and values of each zone or region label of a volume; labels with an empty part are ignored."""
     found = []
     for key in TOPOLOGY_LABELS:
         text = volume.metadata.labels.get(key)
@@ -241,7 +247,7 @@ def volume_topologies(volume: PersistentVolume) -> list[tuple[str, tuple[str, ..
 
 
 def _status_of_unbound(claim: PersistentVolumeClaim, cluster: ClusterState) -> Status | None:
-    """Return why a claim without volume makes its pod wait, or None if it waits for the pod itself."""
+    """Return why a claim without a volume rejects the pod, or None if the claim waits for its first consumer."""
     name = class_of_claim(claim)
     if not name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")

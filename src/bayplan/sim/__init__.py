@@ -1,1 +1,1 @@
-"""The simulator host: discrete events on a virtual clock."""
+"""The simulator: runs a scheduler and a virtual cluster by discrete events in virtual time."""

@@ -9,23 +9,23 @@ from bayplan.sim.operations import Operation
 
 
 class Agent(Protocol):
-    """A program that reads the simulator at times that it chooses."""
+    """A program that the simulator runs at the times that the program chooses."""
 
     def next_wakeup_ns(self, changes: int) -> int | None:
-        """Return when it acts next; None: never, unless the cluster changes.
+        """Return the time of its next action, or None if it has nothing to do until the cluster changes.
 
         Args:
-            changes: a counter of the changes that could alter a decision.
+            changes: the number of changes so far that could affect a decision.
         """
         ...
 
     def act(self, now_ns: int, changes: int) -> Sequence[tuple[int, Operation]]:
-        """Return its actions, with times, now or later. Called when the cluster is idle at that instant."""
+        """Return its actions and their times, now or later. Called when nothing else is left to do at that instant."""
         ...
 
 
 class Agents:
-    """The agents of a simulation, in the order in which they act."""
+    """The agents of a simulation; they act in the order in which they were added."""
 
     def __init__(self) -> None:
         self._agents: list[Agent] = []
@@ -35,7 +35,7 @@ class Agents:
         self._agents.append(agent)
 
     def earlier(self, instant_ns: int | None, changes: int, now_ns: int) -> int | None:
-        """Return the earlier of an instant and the time when the next agent acts, which is not before now."""
+        """Return the given instant, or when an agent acts next if that is earlier; never a time before now."""
         for agent in self._agents:
             wakeup_ns = agent.next_wakeup_ns(changes)
             if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):
@@ -43,7 +43,7 @@ class Agents:
         return instant_ns
 
     def act(self, now_ns: int, changes: int) -> list[tuple[int, Operation]]:
-        """Run the agents that are due; return their actions."""
+        """Run the agents whose time has come; return their actions."""
         found: list[tuple[int, Operation]] = []
         for agent in self._agents:
             wakeup_ns = agent.next_wakeup_ns(changes)

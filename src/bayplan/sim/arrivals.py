@@ -1,4 +1,4 @@
-"""Convert input to operations in virtual time: when each object of manifests and each pod of a trace is created and deleted."""
+"""Converts input to operations in virtual time: when the objects of manifests and the pods of a trace come and go."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from bayplan.objects.workloads import (
 from bayplan.sim.operations import Apply, Delete, Operation
 
 DEFAULT_START_NS = 1_767_225_600 * SECOND_NS
-"""Start of virtual time if the input has no times: 2026-01-01T00:00:00Z, a Thursday."""
+"""The start of virtual time if the input contains no times: 2026-01-01T00:00:00Z, a Thursday."""
 
 _PODS_AND_WORKLOADS = (Pod, CronJob, DaemonSet, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 
 
 def start_time_ns(manifest: Manifest, *, creation_times: bool = False) -> int:
-    """Return the start of virtual time: the latest time in the objects, so that all of them are in the past.
+    """Return the start of virtual time: the latest time in the objects, so that all of their times are in the past.
 
-    With `creation_times` it is the earliest creation time instead. Rounded up to a whole second.
+    With `creation_times`, the earliest creation time instead. Rounded up to a whole second.
     """
     times = [time_ns for item in manifest.objects() for time_ns in _times_of(item, creation_times)]
     if not times:
@@ -55,7 +55,7 @@ def _times_of(item: KubernetesObject, creation_only: bool) -> Iterator[int]:
 
 
 def _time_or_none(text: str | None) -> int | None:
-    """Return a time, or None if it is missing or invalid: templates contain ``<nil>`` or ``null``."""
+    """Return the nanoseconds of a timestamp; None if it is missing or invalid: templates contain `<nil>` or `null`."""
     try:
         return parse_time_ns(text) if text else None
     except InputError:
@@ -63,23 +63,23 @@ def _time_or_none(text: str | None) -> int | None:
 
 
 def run_times(trace: Trace | None) -> dict[str, PodRun]:
-    """Return the run times of the pods of a trace, by key."""
+    """Return the run times of the pods in a trace, by key."""
     if trace is None:
         return {}
     return {timed.pod.key: PodRun(timed.run_time_ns) for timed in trace.pods if timed.run_time_ns is not None}
 
 
 def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -> Iterator[tuple[int, Operation]]:
-    """Yield the operations with their times.
+    """Yield the operations and their times.
 
-    Objects of manifests arrive at the start: referenced objects (namespaces, priority classes, volumes) first, then pods that
-    have a node, then everything else in the order of the input. Undeclared namespaces are created, since an API server
-    would have rejected their objects.
+    The objects of manifests are added at the start: first those that others refer to (namespaces, priority classes,
+    volumes), then pods that have a node, then everything else, in the order of the input. Namespaces that are missing
+    are created: an API server would have rejected the objects in them.
 
     Args:
         inputs: the loaded input.
-        start_ns: the start of virtual time; times of a trace are relative to it.
-        creation_times: whether objects arrive at their creationTimestamp.
+        start_ns: the start of virtual time; the times in a trace are relative to it.
+        creation_times: whether objects are added at their creationTimestamp instead.
     """
     items = in_order(inputs.manifest.objects())
     timed_pods = inputs.trace.pods if inputs.trace is not None else []
@@ -98,7 +98,7 @@ def operations(inputs: Inputs, start_ns: int, *, creation_times: bool = False) -
 
 
 def in_order(items: Iterable[KubernetesObject]) -> list[KubernetesObject]:
-    """Return objects sorted: first objects that other objects refer to, then pods with a node, then everything else."""
+    """Return objects in the order of creation: those that others refer to, then pods on nodes, then the others."""
     return sorted(items, key=_order)
 
 
@@ -109,7 +109,7 @@ def _order(item: KubernetesObject) -> int:
 
 
 def missing_namespaces(items: Iterable[KubernetesObject], known: Collection[str] = ()) -> list[KubernetesObject]:
-    """Return the namespaces of objects that are neither among the objects nor known."""
+    """Return the namespaces that the objects are in, but that are neither among the objects nor known."""
     items = list(items)
     declared = {item.metadata.name for item in items if isinstance(item, Namespace)}.union(known)
     used = dict.fromkeys(item.metadata.namespace for item in items)

@@ -1,4 +1,4 @@
-"""Errors of bindings and of the writes before them, in the words of the API server."""
+"""Why the API server rejects bindings and the writes before them, in its words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RESOURCES = {
 
 
 def binding_refusal(store: ObjectStore, pod_key: str) -> str:
-    """Return why a pod cannot be bound, or "" if it can."""
+    """Return why a pod cannot be bound; `""` if it can."""
     name = pod_key.partition("/")[2]
     pod = store.pods.get(pod_key)
     if pod is None:
@@ -30,13 +30,13 @@ def _conflict(pod: Pod, name: str) -> str:
     elif pod.spec.node_name:
         reason = f'pod {name} is already assigned to node "{pod.spec.node_name}"'
     elif is_finished(pod):
-        # The real server would accept it, because there a pod without a node does not finish.
+        # The API server would accept this, but there pods without a node do not finish.
         reason = f"pod {name} has finished"
     return f'Operation cannot be fulfilled on pods/binding "{name}": {reason}' if reason else ""
 
 
 def update_refusal(store: ObjectStore, item: KubernetesObject) -> str:
-    """Return why an object cannot be written, or "" if it exists."""
+    """Return why an object cannot be updated; `""` if it exists."""
     if store.get(type(item), item.key) is not None:
         return ""
     kind = type(item).__name__

@@ -1,4 +1,4 @@
-"""The evictions of a descheduler in a run: a row for each pod."""
+"""The evictions of a descheduler during a run, one row per pod."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Descheduled(msgspec.Struct, frozen=True):
-    """A pod that the descheduler evicted: when, its key, its node, and the plugin."""
+    """A pod that the descheduler evicted: the time, the pod's key, its node, and the plugin that chose it."""
 
     time_ns: int
     pod: str

@@ -1,4 +1,4 @@
-"""Collect the Kubernetes events of a run; equal ones become one with a count, as in an event series."""
+"""Collects the Kubernetes events of a run; equal events become one with a count, as in an event series."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class EmittedEvents:
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, str, str], SimulatedEvent] = {}
-        # Every pod that gets a node has exactly one of these: stored compactly, outside the dictionary.
+        # Every pod that gets a node has exactly one of these, so they are stored compactly, outside the dictionary.
         self._scheduled: list[tuple[int, str, str]] = []
 
     def take(self, emitted: Emit, now_ns: int) -> None:
-        """Add an event."""
+        """Record an event, or count it if it is known."""
         pod = key_of(emitted.pod)
         if emitted.reason == "Scheduled":
             self._scheduled.append((now_ns, pod, emitted.note))
@@ -32,7 +32,10 @@ class EmittedEvents:
         )
 
     def all(self) -> list[SimulatedEvent]:
-        """Return all events by the time of their first occurrence; at the same instant, events of placements are last."""
+        """Return all events by the time of their first occurrence.
+
+        At the same instant, those about placements come last.
+        """
         scheduled = [
             SimulatedEvent(pod, "Normal", "Scheduled", "Binding", note, now_ns, now_ns)
             for now_ns, pod, note in self._scheduled

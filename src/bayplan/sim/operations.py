@@ -1,6 +1,7 @@
 """External operations on the cluster: objects are created, changed and deleted at given times.
 
-At one instant, operations run by rank, then in the order in which they were added.
+Operations of the same instant run in the order of their ranks, and those of the same rank in the order in which they
+were added.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from bayplan.objects.pod import Pod
 
 
 class Rank(IntEnum):
-    """The order of operations at one instant.
+    """The order of what happens at one instant.
 
-    Resources are freed before they are requested, and nodes are added before the pods that arrive with them:
+    Resources are freed before they are requested, and nodes are added before the pods that arrive at the same time:
 
-    * ENDS: pods whose run time is over finish (the virtual kubelet), then pods are deleted;
+    * ENDS: pods whose run time is over finish (by the virtual kubelet), then pods are deleted;
     * NODES: nodes are added, changed and removed;
     * ARRIVALS: all other objects are added, changed and removed, in the order of the operations;
     * CONTROLLERS: controllers react;
-    * TIMERS: the scheduler's timers run (backoff, time-outs);
-    * SCHEDULING: the scheduler empties its queue; its bindings take effect immediately, one by one.
+    * TIMERS: the scheduler's timers run (backoffs, timeouts);
+    * SCHEDULING: the scheduler processes its queue until it is empty; each binding takes effect at once.
 
-    Controllers and kubelet react to bindings at the same instant: everything from CONTROLLERS on repeats
-    until nothing more happens.
+    Controllers and kubelet react to bindings at the same instant: everything from CONTROLLERS on is repeated until
+    nothing more happens.
     """
 
     ENDS = 0
@@ -45,14 +46,14 @@ class Apply(msgspec.Struct, frozen=True):
     """Create an object, or replace it if it exists.
 
     Attributes:
-        item: the desired object.
+        item: the new version.
     """
 
     item: KubernetesObject
 
     @property
     def rank(self) -> Rank:
-        """The rank among the operations of one instant."""
+        """The rank among the operations of an instant."""
         return Rank.NODES if isinstance(self.item, Node) else Rank.ARRIVALS
 
 
@@ -60,9 +61,9 @@ class Delete(msgspec.Struct, frozen=True):
     """Delete an object; no effect if it does not exist.
 
     Attributes:
-        kind: the struct, e.g. ``Pod``.
-        key: the key: ``namespace/name``, or ``name`` for objects without namespace.
-        propagation: the propagation policy for its dependents.
+        kind: its class, e.g. `Pod`.
+        key: its key: `namespace/name`, or `name` for cluster-scoped objects.
+        propagation: what happens to its dependents.
         grace_seconds: the grace period of pods; None for the pods' own.
     """
 
@@ -73,7 +74,7 @@ class Delete(msgspec.Struct, frozen=True):
 
     @property
     def rank(self) -> Rank:
-        """The rank among the operations of one instant."""
+        """The rank among the operations of an instant."""
         return Rank.ENDS if self.kind is Pod else Rank.NODES if self.kind is Node else Rank.ARRIVALS
 
 
@@ -90,22 +91,22 @@ class Cordon(msgspec.Struct, frozen=True):
 
     @property
     def rank(self) -> Rank:
-        """The rank among the operations of one instant."""
+        """The rank among the operations of an instant."""
         return Rank.NODES
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """Evict a pod as the eviction API does, unless a disruption budget forbids it; no effect if it does not exist.
+    """Evict a pod like the eviction API, but without checking disruption budgets; no effect if it does not exist.
 
     Attributes:
-        pod_key: the pod.
+        pod_key: the key of the pod.
     """
 
     pod_key: str
 
     @property
     def rank(self) -> Rank:
-        """The rank among the operations of one instant."""
+        """The rank among the operations of an instant."""
         return Rank.ENDS
 
 

@@ -1,4 +1,4 @@
-"""Find the workloads that never finish, so that a run without a given end gets one."""
+"""Finds the workloads that never finish: a run without a given end then needs one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from bayplan.cluster.store import ObjectStore
 from bayplan.objects.workloads import CronJob, DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet
 
 Restarting: TypeAlias = DaemonSet | Deployment | ReplicaSet | ReplicationController | StatefulSet
-"""Workloads that create a new pod for every one that ends."""
+"""Workloads that replace each pod that ends."""
 
 
 def perpetual_workloads(store: ObjectStore) -> list[str]:
-    """Return the workloads, as ``Kind namespace/name``, that create pods forever.
+    """Return the workloads that create pods forever, as `Kind namespace/name`.
 
     These are CronJobs that are not suspended, and workloads that replace ended pods, if their pods have a run time.
     """

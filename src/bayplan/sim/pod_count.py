@@ -1,4 +1,4 @@
-"""Reject workloads with more pods than a simulation can hold, before any pod is created."""
+"""Rejects workloads with more pods than a simulation can hold, before any pod is created."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from bayplan.objects.workloads import (
 )
 
 DEFAULT_MAX_PODS = 500_000
-"""Maximum number of pods of all workloads together. Kubernetes supports 150,000 pods in a cluster."""
+"""Maximum number of pods of all workloads together. Kubernetes supports clusters with 150,000 pods."""
 
 _Workload: TypeAlias = CronJob | Deployment | Job | ReplicaSet | ReplicationController | StatefulSet
 _WORKLOADS = (CronJob, Deployment, Job, ReplicaSet, ReplicationController, StatefulSet)
 
 
 def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint: str = "") -> None:
-    """Check the total number of pods of workloads.
+    """Check the total number of the pods of workloads.
 
     Args:
-        objects: objects of any kinds. A workload whose controller is among them is not counted.
+        objects: objects of any kinds. A workload is not counted if its controller is among them.
         max_pods: the limit.
-        hint: how to raise the limit; ``{}`` is replaced by the number of pods.
+        hint: how to raise the limit; `{}` is replaced by the number of pods.
 
     Raises:
-        InputError: there are more pods than the limit.
+        InputError: the workloads have more pods than that.
     """
     total, most, largest = 0, 0, ""
     workloads = [item for item in objects if isinstance(item, _WORKLOADS)]
@@ -53,7 +53,7 @@ def check_pod_count(objects: Iterable[KubernetesObject], max_pods: int, *, hint:
 
 
 def _wanted_pods(item: _Workload) -> tuple[str, int]:
-    """Return the field with the number of pods of a workload, and the number."""
+    """Return the field that determines how many pods a workload has, and the number."""
     if isinstance(item, Job):
         return _pods_of_job(item.spec)
     if isinstance(item, CronJob):

@@ -1,4 +1,4 @@
-"""Count the running pods by priority to find the lowest: only pods above it can preempt."""
+"""Counts the running pods by priority to find the lowest priority: only pods with a higher one can preempt."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class PriorityCensus:
         self._counts: dict[int, int] = {}
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Apply a change of the cluster: an object before and after it."""
-        # Runs for every change of a pod, so this is inlined: on a node, and not finished.
+        """Process a change in the cluster, given the object before and after it."""
+        # Inlined, because it runs for every change of a pod: the pod is on a node and has not finished.
         before = after = None
         if isinstance(old, Pod) and old.spec.node_name and old.status.phase not in FINISHED_PHASES:
             before = old.spec.priority or 0
@@ -35,5 +35,5 @@ class PriorityCensus:
             del self._counts[priority]
 
     def lowest(self) -> int | None:
-        """Return the lowest priority, or None if no pod runs."""
+        """Return the lowest priority, or None if no pod is running."""
         return min(self._counts, default=None)

@@ -1,4 +1,4 @@
-"""Whether a change of the cluster may alter a decision; if not, waiting pods need not be retried because of it."""
+"""Decides whether a change in the cluster may alter a decision. If not, it is no reason to try waiting pods again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from bayplan.objects.pod import Pod
 
 
 def makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
-    """Return whether a change could affect a decision about any other pod, or about this one.
+    """Return whether a change may affect a decision about this pod or about another one.
 
-    The scheduler's own writes to the status of a waiting pod don't.
+    What the scheduler itself writes to the status of a waiting pod does not.
     """
     if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
         return True

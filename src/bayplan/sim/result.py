@@ -1,8 +1,8 @@
 """The result of a simulation: decisions, timelines of pods and nodes, usage over time, counters.
 
-Plain data, filled by `bayplan.sim.simulator` and read by `bayplan.analysis`. All times are virtual, in integer
-nanoseconds since 1970; subtract `SimulationResult.start_ns` to get time since the start. Everything except
-`SimulationResult.wall` follows from input, configuration and seed alone.
+Plain data, which `bayplan.sim.simulator` creates and `bayplan.analysis` reads. All times are virtual, in integer
+nanoseconds since 1970; subtract `SimulationResult.start_ns` for the time since the start. Input, configuration and seed
+determine everything except `SimulationResult.wall`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from bayplan.state.cluster_state import ClusterState
 class PodFate(StrEnum):
     """The state of a pod at the end of a run.
 
-    PLACED: on a node, starting or running. SUCCEEDED, FAILED: finished. DELETED: deleted before it finished (also
-    evicted, or its node removed). PENDING: waits for a node. GATED: held back by a PreEnqueue plugin. UNATTENDED: names
-    a scheduler that has no profile.
+    PLACED: on a node, starting or running. SUCCEEDED, FAILED: finished. DELETED: deleted before it finished (also:
+    evicted, or its node was removed). PENDING: waits for a node. GATED: a PreEnqueue plugin keeps it from being tried.
+    UNATTENDED: it names a scheduler that no profile has.
     """
 
     PLACED = "placed"
@@ -41,30 +41,31 @@ class PodFate(StrEnum):
 
 
 FATES = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
-"""The fates of finished pods, by phase."""
+"""The states of finished pods, by phase."""
 
 
 class PodTimeline(msgspec.Struct, kw_only=True):
-    """The timeline of one pod. A pod recreated under the same name has its own timeline.
+    """What happened to one pod. A pod that is created again with the same name has a separate timeline.
 
     Attributes:
-        key: ``namespace/name``.
-        uid: the uid, unique in the run.
-        workload: its topmost controlling owner: ``Deployment shop/web``; "" if it has none.
+        key: `namespace/name`.
+        uid: its uid, unique in the run.
+        workload: its topmost controlling owner, e.g. `Deployment shop/web`; `""` if it has none.
         priority: its priority.
-        scheduler_name: its ``spec.schedulerName``.
-        arrived_ns: the time when it was added to the cluster.
-        bound_ns: the time when it got its node; for an imported pod, when it was added. None while it waits.
-        started_ns: the time when it started to run.
-        ended_ns: the time when it finished or was removed.
-        node: its node, or "".
-        imported: whether it already had its node when it was added; no decision was made for it.
+        scheduler_name: its `spec.schedulerName`.
+        arrived_ns: when it was added to the cluster.
+        bound_ns: when it got its node; for an imported pod, when it was added. None while it waits.
+        started_ns: when it started to run.
+        ended_ns: when it finished or was removed.
+        node: its node, or `""`.
+        imported: whether it already had a node when it was added; no decision was made for it.
         attempts: the number of its scheduling cycles.
-        last_failure_ns: the time of the last attempt without a node.
+        last_failure_ns: the time of its last attempt that found no node.
         message: the message of that attempt, in upstream's words.
-        fate: the pod's state at the end.
-        disruption: the reason of its condition DisruptionTarget, if it was evicted: ``PreemptionByScheduler``; else "".
-        pod: the newest version, available even after the pod's deletion; the requests are read from it.
+        fate: its state at the end.
+        disruption: if it was evicted, the reason in its condition DisruptionTarget, e.g. `PreemptionByScheduler`; else
+            `""`.
+        pod: its newest version, even after its deletion; its requests are read from it.
     """
 
     key: str
@@ -87,27 +88,27 @@ class PodTimeline(msgspec.Struct, kw_only=True):
 
     @property
     def wait_ns(self) -> int | None:
-        """Return the time that the pod waited for its node; None if it never got a node, or was created with one."""
+        """Return how long the pod waited for its node; None if it never got one, or had one when it was added."""
         if self.bound_ns is None or self.imported:
             return None
         return self.bound_ns - self.arrived_ns
 
 
 class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource over the whole run, of the cluster or of one zone.
+    """The usage of one resource over the whole run, in the cluster or in one zone.
 
-    Amounts are in the units of the state: milli-CPU for ``cpu``, bytes for memory, counts for ``pods`` and all others.
-    Changes within one instant don't count.
+    Amounts are in the units of the state: milli-CPU for `cpu`, bytes for memory, and numbers for `pods` and all others.
+    Only the amounts at the end of each instant count.
 
     Attributes:
-        resource: the name of the resource; ``pods`` is the number of pods.
-        zone: the zone; "" for nodes without a zone, None for the whole cluster.
+        resource: the name of the resource; `pods` is the number of pods.
+        zone: the zone; `""` for nodes without a zone, None for the whole cluster.
         nodes: the number of nodes at the end.
         allocatable, requested: the amounts at the end.
-        peak_requested: the maximum of the requests.
-        peak_ns: the time when the peak was first reached.
+        peak_requested: the maximum of the requested amount.
+        peak_ns: the time when that was first reached.
         peak_allocatable: the allocatable amount at that time.
-        allocatable_ns, requested_ns: integrals over the run, amount times nanoseconds.
+        allocatable_ns, requested_ns: the integrals over the run, in amounts times nanoseconds.
         duration_ns: the duration of the run.
     """
 
@@ -125,26 +126,26 @@ class ResourceUsage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """Return the share of the allocatable amount that is requested at the end; 0 if nothing is allocatable."""
+        """Return the requested share of the allocatable amount at the end; 0 if nothing is allocatable."""
         return self.requested / self.allocatable if self.allocatable else 0.0
 
     @property
     def peak_share(self) -> float:
-        """Return the requested share of the allocatable amount, at the time when most was requested."""
+        """Return the requested share of the allocatable amount at the time of the peak."""
         return self.peak_requested / self.peak_allocatable if self.peak_allocatable else 0.0
 
     @property
     def mean_share(self) -> float:
-        """Return the share that was requested on average over time; the share at the end if no time passed."""
+        """Return the requested share, averaged over time; the share at the end if no time passed."""
         return self.requested_ns / self.allocatable_ns if self.allocatable_ns else self.share
 
 
 class SimulatedEvent(msgspec.Struct):
-    """A Kubernetes event about a pod; equal events are counted, as in the API server's event series.
+    """A Kubernetes event about a pod; equal events are counted, as in an event series of the API server.
 
     Attributes:
-        pod: ``namespace/name``.
-        type: the type, ``Normal`` or ``Warning``.
+        pod: `namespace/name`.
+        type: `Normal` or `Warning`.
         reason, action, note: the texts, in kube-scheduler's words.
         first_ns, last_ns: the times of the first and the last occurrence.
         count: the number of occurrences.
@@ -161,13 +162,13 @@ class SimulatedEvent(msgspec.Struct):
 
 
 class Counters(msgspec.Struct):
-    """The amount of work in a run.
+    """How much happened in a run.
 
     Attributes:
-        decisions: the number of cycles.
+        decisions: the number of scheduling cycles.
         scheduled, unschedulable, errors, skipped: the number of cycles with each outcome.
-        events: the number of changes of the cluster that the scheduler received.
-        instants: the number of moments of virtual time at which something happened.
+        events: the number of changes in the cluster that the scheduler received.
+        instants: the number of instants of virtual time at which something happened.
         evictions: the number of victims of preemption.
     """
 
@@ -182,13 +183,13 @@ class Counters(msgspec.Struct):
 
 
 class InputSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of a run, and its warnings. Empty for a simulation that was set up in Python.
+    """The input of a run and its warnings. Empty for simulations that were set up in Python.
 
     Attributes:
-        files: the names of the files, in the order read.
-        objects: the number of objects added per kind; tasks of traces are Pods.
-        unused: the number of objects per kind (``apiVersion Kind``) that Bayplan does not use.
-        warnings: all warnings of the loaders.
+        files: the names of the files, in the order in which they were read.
+        objects: the number of added objects by kind; the tasks of a trace are Pods.
+        unused: the number of objects by kind (`apiVersion Kind`) that Bayplan does not use.
+        warnings: all warnings about the input.
     """
 
     files: Sequence[str] = ()
@@ -198,11 +199,11 @@ class InputSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WallClock(msgspec.Struct):
-    """Seconds on a real clock: different in each run, so never part of a compared result.
+    """Real durations in seconds. They differ in every run, so results are never compared by them.
 
     Attributes:
         load_seconds: the duration of reading the input.
-        simulate_seconds: the simulation itself.
+        simulate_seconds: the duration of the simulation.
     """
 
     load_seconds: float = 0.0
@@ -215,22 +216,23 @@ class SimulationResult(msgspec.Struct, kw_only=True):
     Attributes:
         seed: the seed of all random streams.
         digest: the hash of all decisions in order, see `Records.digest`.
-        start_ns, end_ns: the virtual times of the beginning and of the last instant at which something happened, or the given
-            end of the run.
-        stopped: why the run ended before the cluster was idle, in words; "" if it was idle.
-        scheduler: the scheduler in its final state: state, records, queue, profiles.
-        cluster: the cluster in its final state: all objects.
+        start_ns, end_ns: the virtual times of the start and of the last instant at which something happened, or the
+            given end.
+        stopped: why the run ended before the cluster was idle, in words; `""` if it was idle.
+        scheduler: the scheduler at the end: state, records, queue, profiles.
+        cluster: the cluster at the end: all objects.
         pods: the timelines of pods, in the order of arrival.
         nodes: the lifetimes of nodes, in the order of arrival.
-        usage: the usage of every resource that any node has or any pod requests: first of the whole cluster, then of zones by name.
-        counters: the amount of work.
-        list_events: the function that returns the Kubernetes events about pods, in the order of their first occurrence.
+        usage: the usage of each resource that any node has or any pod requests: of the whole cluster, then of the zones
+            by name.
+        counters: how much happened.
+        list_events: returns the Kubernetes events about pods, in the order of their first occurrence.
         moves: the moves of each pod through the scheduling queue, if they were recorded.
-        failures: errors of controllers, by ``Kind key``.
-        scaling: the actions of an autoscaler, and the cost of nodes; None if none ran.
-        descheduled: the evictions of a descheduler, in order; None if none ran.
+        failures: the errors of controllers, by `Kind key`.
+        scaling: the actions of the autoscaler and the costs of nodes; None if none ran.
+        descheduled: the evictions of the descheduler, in order; None if none ran.
         input: the input of the run.
-        wall: the durations in real time.
+        wall: real durations.
     """
 
     seed: int
@@ -259,12 +261,12 @@ class SimulationResult(msgspec.Struct, kw_only=True):
 
     @property
     def records(self) -> Records:
-        """Return the decision records."""
+        """Return the records of all decisions."""
         return self.scheduler.records
 
     @property
     def state(self) -> ClusterState:
-        """Return the columns in their final state."""
+        """Return the scheduler's state at the end."""
         return self.scheduler.state
 
     @property

@@ -1,4 +1,4 @@
-"""The lifetimes of nodes, the actions of an autoscaler, and the cost of nodes: rows for reports."""
+"""The lifetimes of nodes, the actions of an autoscaler, and the costs of nodes: rows for reports."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from bayplan.objects.node import Node
 from bayplan.objects.node_prices import price_of
 
 GROUP_LABEL = "bayplan.io/node-group"
-"""The label of nodes that names their group."""
+"""The node label that contains the name of the node's group."""
 
 
 class NodeLifetime(msgspec.Struct, kw_only=True):
-    """The lifetime of a node.
+    """When a node existed.
 
     Attributes:
         name: the name of the node.
-        zone: the label ``topology.kubernetes.io/zone``, or "".
-        node: the last state of the node.
-        added_ns: the time when it was added.
-        removed_ns: the time when it was removed; None while it exists.
+        zone: its label `topology.kubernetes.io/zone`, or `""`.
+        node: its last version.
+        added_ns: when it was added.
+        removed_ns: when it was removed; None while it exists.
     """
 
     name: str
@@ -34,7 +34,7 @@ class NodeLifetime(msgspec.Struct, kw_only=True):
 
 
 class ScalingKind(StrEnum):
-    """Kinds of events: nodes are ordered or removed; a drain is aborted."""
+    """What an autoscaler does: it orders nodes, removes nodes, or gives up draining a node."""
 
     SCALE_UP = "scale-up"
     SCALE_DOWN = "scale-down"
@@ -45,8 +45,8 @@ class ScalingEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One action of the autoscaler.
 
     Attributes:
-        time_ns: the time, nanoseconds since 1970.
-        kind: see `ScalingKind`.
+        time_ns: the time in nanoseconds since 1970.
+        kind: what it does.
         group: the node group.
         nodes: the names of the nodes.
         pods: the pods for which nodes are added, or that must move.
@@ -67,10 +67,10 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         group: the node group.
         price: the price of a node per hour.
-        nodes: the total number of its nodes.
+        nodes: the number of nodes that it had during the run.
         peak: the maximum number of nodes at the same time.
-        node_hours: the sum of their lifetimes, in hours.
-        cost: the cost at the group's price.
+        node_hours: the sum of their lifetimes in hours.
+        cost: the node hours times the price.
     """
 
     group: str
@@ -82,7 +82,7 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScalingSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of an autoscaler in a run: events in order, and the costs of its groups."""
+    """What an autoscaler did in a run, in order, and the costs of its groups."""
 
     events: Sequence[ScalingEvent]
     costs: Sequence[GroupCost]
@@ -94,7 +94,7 @@ class ScalingSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def group_costs(lifetimes: Sequence[NodeLifetime], prices: Mapping[str, float], end_ns: int) -> list[GroupCost]:
-    """Return the costs of groups, in the order of `prices`. A node costs from when it is ready until it is removed.
+    """Return the costs of groups, in the order of `prices`. Nodes cost from when they are added until they are removed.
 
     Args:
         lifetimes: the lifetimes of all nodes of the run.
@@ -123,7 +123,7 @@ def group_costs(lifetimes: Sequence[NodeLifetime], prices: Mapping[str, float], 
 
 
 def lifetime_price(lifetime: NodeLifetime, costs: Sequence[GroupCost]) -> float | None:
-    """Return the hourly price of a node: from its annotation, or else from its group; None without either.
+    """Return the hourly price of a node from its annotation, or else from its group; None if neither has one.
 
     Args:
         lifetime: the lifetime of the node.
@@ -137,7 +137,7 @@ def lifetime_price(lifetime: NodeLifetime, costs: Sequence[GroupCost]) -> float 
 
 
 def _peak(spans: Sequence[tuple[int, int]]) -> int:
-    """Return the maximum number of overlapping spans; a span that ends when another begins does not overlap it."""
+    """Return the maximum number of spans that overlap; spans do not overlap if one ends when the other begins."""
     steps = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
     count = most = 0
     for _, step in steps:

@@ -1,8 +1,8 @@
-"""The simulator host: one scheduler on one virtual cluster, driven through virtual time by discrete events.
+"""The simulator: runs one scheduler and one virtual cluster through virtual time, by discrete events.
 
-It makes no decisions. External operations, the virtual cluster (kubelet, controllers) and the scheduler's timers determine when
-something happens next; the simulator goes from instant to instant, passes every change of the cluster to the scheduler and
-executes its actions. `bayplan.sim.operations.Rank` defines the order at one instant.
+It makes no decisions. It goes from instant to instant: to the next external operation, task of the virtual cluster
+(kubelet, controllers), action of an agent, or timer of the scheduler. It passes every change in the cluster to the
+scheduler, and executes the scheduler's actions. `bayplan.sim.operations.Rank` defines the order within an instant.
 """
 
 from __future__ import annotations
@@ -38,31 +38,31 @@ from bayplan.sim.usage import UsageMeter
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 PERPETUAL_HORIZON_NS = DAY_NS
-"""Time for which a run without a given end continues after the last external operation if a workload never finishes."""
+"""How long a run without a given end continues after the last external operation, if a workload never finishes."""
 
 PROGRESS_STEP = 500
-"""Number of cycles and instants between two reports of progress."""
+"""Number of cycles and instants between reports of progress."""
 
 _MAX_ROUNDS = 10_000
-"""Maximum number of rounds of controllers and scheduler at one instant; more indicate an endless loop."""
+"""Maximum number of rounds of controllers and scheduler at one instant; more of them indicate an endless loop."""
 
 _MAX_ATTEMPTS = 1000
-"""Maximum average number of cycles per pod at one instant; more indicate an endless loop."""
+"""Maximum average number of cycles per pod at one instant; more of them indicate an endless loop."""
 
 
 class Simulator:
     """A scheduler and a cluster in virtual time.
 
     Args:
-        scheduler: the scheduler, created with `start_ns` as its start; its cluster must be empty.
-        cluster: the cluster, which may be empty; only the simulator may write to it.
+        scheduler: the scheduler, with an empty state, created with `start_ns` as its start.
+        cluster: the cluster, which may contain objects; only the simulator may write to it.
         seed: the seed of the random streams of cluster and scheduler, for the result.
-        start_ns: the virtual time of the beginning, nanoseconds since 1970.
+        start_ns: the start of virtual time, in nanoseconds since 1970.
         check: whether to check the invariants of state, queue and store after every event. Slow.
-        strict: whether to raise if the cluster rejects an object, instead of recording it in `failures`.
+        strict: whether to raise an error if the cluster rejects an object, instead of recording it in `failures`.
 
     Attributes:
-        now_ns: the virtual time; never goes backwards.
+        now_ns: the virtual time; it never goes backwards.
         counters, failures: see `SimulationResult`.
         agents: see `Agents`.
     """
@@ -86,7 +86,7 @@ class Simulator:
         self.failures: dict[str, str] = {}
         self._check = check
         self._strict = strict
-        # Sorted on access, the next one last: nearly all are known before the run begins.
+        # Sorted when needed, the next operation last: nearly all are added before the run begins.
         self._operations: list[tuple[int, int, int, Operation]] = []
         self._is_sorted = True
         self._sequence = 0
@@ -101,7 +101,7 @@ class Simulator:
         self._stopped = ""
         self._progress: Callable[[Progress], None] | None = None
         self._progress_due = 0
-        # A waiting pod that was tried since the last change of the cluster is not retried by a timer.
+        # Timers do not retry a waiting pod that was tried after the last change in the cluster.
         self._changes = 0
         self._tried: dict[str, int] = {}
         self._all_tried_at = -1
@@ -126,7 +126,7 @@ class Simulator:
     # Scheduled operations.
 
     def at(self, time_ns: int, operation: Operation) -> None:
-        """Schedule an operation at a time, nanoseconds since 1970; a time in the past means now."""
+        """Schedule an operation for a time in nanoseconds since 1970; a time in the past means now."""
         self._sequence += 1
         time_ns = max(time_ns, self.now_ns)
         self._last_operation_ns = max(self._last_operation_ns, time_ns)
@@ -136,12 +136,12 @@ class Simulator:
     def run(self, *, until_ns: int | None = None, progress: Callable[[Progress], None] | None = None) -> None:
         """Advance virtual time until the cluster is idle, or up to and including `until_ns`.
 
-        The cluster is idle when no operation is left, no pod and no controller has anything to do, and every waiting pod
-        was tried since the last change: then the scheduler's timers could only repeat known failures. If some
-        workload never finishes (a CronJob), the run ends a day after the last operation.
+        The cluster is idle when no operations are left, no pod or controller has anything to do, and every waiting pod
+        was tried after the last change: the scheduler's timers could then only repeat failures. If a workload never
+        finishes (e.g. a CronJob), the run ends a day after the last operation.
 
         Raises:
-            InputError: the annotation with the run time of a pod is invalid.
+            InputError: the annotation with a pod's run time is invalid.
         """
         self._progress, self._stopped = progress, ""
         while (time_ns := self._next_instant()) is not None:
@@ -157,11 +157,11 @@ class Simulator:
             self._instant(time_ns)
 
     def advance(self, until_ns: int, *, stop: Callable[[], bool] | None = None) -> bool:
-        """Advance virtual time to `until_ns`, even if the cluster is idle before; return whether `stop` ended it early.
+        """Advance virtual time to `until_ns`, even if the cluster is idle earlier; return whether `stop` ended it.
 
         Args:
-            until_ns: the time, nanoseconds since 1970.
-            stop: the function to call after every instant; if it returns True, the call ends.
+            until_ns: the time in nanoseconds since 1970.
+            stop: called after every instant; if it returns True, time stops there.
         """
         while (time_ns := self._next_instant()) is not None and time_ns <= until_ns:
             self._instant(time_ns)
@@ -171,7 +171,10 @@ class Simulator:
         return stop is not None and stop()
 
     def settle(self, until_ns: int) -> bool:
-        """Advance virtual time until the cluster is idle (see `run`), at most to `until_ns`; return whether it is."""
+        """Advance virtual time until the cluster is idle (see `run`), but at most to `until_ns`.
+
+        Return whether it is idle.
+        """
         while (time_ns := self._next_instant()) is not None:
             if time_ns > until_ns:
                 self._stop(until_ns, "")
@@ -180,12 +183,12 @@ class Simulator:
         return True
 
     def perform(self, operation: Operation) -> None:
-        """Execute an operation now, with everything that follows from it at this instant."""
+        """Execute an operation now, with all its consequences at this instant."""
         self._operate(operation, self.now_ns)
         self._instant(self.now_ns)
 
     def replace_scheduler(self, scheduler: Scheduler) -> None:
-        """Replace the scheduler; the new one retries all waiting pods, and the records continue.
+        """Replace the scheduler. The new one tries all waiting pods again, and continues the records.
 
         Args:
             scheduler: the new scheduler, created for the state of the current one, with `now_ns` as its start.
@@ -205,10 +208,10 @@ class Simulator:
         self._instant(now_ns)
 
     def result(self, given: InputSummary | None = None) -> SimulationResult:
-        """Return the result so far. It shares its timelines with the simulator, which extends them if it continues.
+        """Return the result so far. Its timelines grow if the simulator continues.
 
         Args:
-            given: the input; part of the result.
+            given: the input, for the result.
         """
         scheduler, cluster = self.scheduler, self.cluster
         self._timelines.close(scheduler.queue, frozenset(scheduler.profiles))
@@ -234,7 +237,7 @@ class Simulator:
     # Time steps.
 
     def _next_instant(self) -> int | None:
-        """Return the next instant at which something relevant happens; None: never."""
+        """Return the next instant at which something relevant happens, or None."""
         self._sort_operations()
         instant_ns = self._operations[-1][0] if self._operations else None
         wakeup_ns = self.cluster.next_wakeup()
@@ -247,7 +250,7 @@ class Simulator:
         return instant_ns
 
     def _next_timer(self, *, alone: bool) -> int | None:
-        """Return the next instant at which a timer of the scheduler can make a difference; `alone`: only timers are left."""
+        """Return when the scheduler's next relevant timer expires, or None. `alone`: nothing else is left to do."""
         scheduler, queue = self.scheduler, self.scheduler.queue
         if not len(queue) and not len(scheduler.waiting_pods):
             return None
@@ -258,7 +261,7 @@ class Simulator:
         return scheduler.next_wakeup_ns(self.now_ns) if self._timers_matter() else None
 
     def _timers_matter(self) -> bool:
-        """Return whether a waiting pod has not been tried since the last change, or waits for a permit."""
+        """Return whether a pod waits at Permit, or a waiting pod has not been tried since the last change."""
         scheduler = self.scheduler
         if len(scheduler.waiting_pods):
             return True
@@ -273,7 +276,7 @@ class Simulator:
         return False
 
     def _goes_on_for_ever(self) -> bool:
-        """End the run if any workload never finishes; return whether it ended."""
+        """End the run if a workload never finishes; return whether it did."""
         workloads = perpetual_workloads(self.cluster.store)
         if not workloads:
             return False
@@ -282,7 +285,7 @@ class Simulator:
         return True
 
     def _stop(self, end_ns: int, why: str) -> None:
-        """End the run at a time, after trying every waiting pod on the cluster's state at that time."""
+        """End the run at a given time, after trying the waiting pods whose retries were due until then."""
         self._stopped = why
         self._timer_ns = None
         queue = self.scheduler.queue
@@ -292,7 +295,7 @@ class Simulator:
         self.now_ns = now_ns
 
     def _instant(self, now_ns: int) -> None:
-        """Process everything that is due at one instant, in the order of `Rank`."""
+        """Process everything that is due at an instant, in the order of `Rank`."""
         self.now_ns = now_ns
         self.counters.instants += 1
         cluster, scheduler = self.cluster, self.scheduler
@@ -301,7 +304,8 @@ class Simulator:
             queue.catch_up(now_ns)
             if self._timer_ns is None and queue.has_timers:
                 self._timer_ns = scheduler.next_wakeup_ns(now_ns)
-        # Kubelet and controllers share one clock: their due actions run first, which is what Rank.ENDS means.
+        # Kubelet and controllers have one clock, so the due tasks of both run first; those of the kubelet are
+        # Rank.ENDS.
         wakeup_ns = cluster.next_wakeup()
         if wakeup_ns is not None and wakeup_ns <= now_ns:
             self._take(cluster.advance(now_ns), now_ns)
@@ -334,7 +338,7 @@ class Simulator:
             self._sort_operations()
 
     def _let_agents_act(self, now_ns: int) -> bool:
-        """Execute the current actions of agents; return whether there were any."""
+        """Execute the actions that agents request now; return whether there were any."""
         asked = self.agents.act(now_ns, self._changes)
         for time_ns, operation in asked:
             self.at(time_ns, operation)
@@ -373,7 +377,7 @@ class Simulator:
     # Changes for the scheduler.
 
     def _take(self, changes: Iterable[ChangeEvent], now_ns: int) -> None:
-        """Pass changes of the cluster to the scheduler, and execute its actions."""
+        """Pass changes in the cluster to the scheduler, and execute its actions."""
         scheduler, counters = self.scheduler, self.counters
         for change in changes:
             old, new = change.old, change.new
@@ -445,7 +449,7 @@ class Simulator:
         for action in actions:
             key = key_of(action.pod)
             if isinstance(action, Bind | Update):
-                # The remaining actions for a pod are dropped after one of them was rejected.
+                # After one write for a pod is rejected, its other writes are skipped.
                 if key == refused:
                     continue
                 refusal = self._write_for_binding(action, key, now_ns)
@@ -471,7 +475,7 @@ class Simulator:
             self._take(changes, now_ns)
 
     def _write_for_binding(self, action: Bind | Update, key: str, now_ns: int) -> Sequence[Action]:
-        """Bind a pod, or write the objects that its binding requires; if that is rejected, return the scheduler's next actions."""
+        """Bind a pod, or write what its binding requires. If that is rejected, return the scheduler's reaction."""
         cluster, scheduler = self.cluster, self.scheduler
         if isinstance(action, Bind):
             changes = cluster.bind(key, action.node_name, now_ns)

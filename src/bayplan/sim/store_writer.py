@@ -1,8 +1,8 @@
-"""Writes of controllers directly into the store of a virtual cluster.
+"""Writes of controllers, directly into the store of a virtual cluster.
 
-All deletions (by user, host, controllers, garbage collector) take the same path: finalizers first, then the object, then, through
-the garbage collector, its dependents. So a pod always gets its grace period and an object with finalizers always waits for them.
-Events of a simulation's controllers are never read, so none are recorded.
+All deletions (by the user, the host, controllers, or the garbage collector) work alike: finalizers first, then the
+object, then its dependents through the garbage collector. Pods therefore always get their grace period, and objects
+with finalizers always wait for them. No one reads the events of a simulation's controllers, so they are not recorded.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from bayplan.objects.pod import Pod
 
 T = TypeVar("T", bound=KubernetesObject)
 
-# Their controllers hold an object back while a pod uses it. They do not run here, so waiting would never end.
+# Their controllers keep an object while a pod uses it. They do not run here, so the object would never be deleted.
 _IGNORED_FINALIZERS = frozenset(("kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"))
 
 
 class StoreWriter:
-    """Write to a store; see `bayplan.controllers.writer.Writer`.
+    """Writes to a store; see `bayplan.controllers.writer.Writer`.
 
     Args:
         store: the store of the objects.
-        kubelet: the kubelet, notified of pods.
+        kubelet: the kubelet, which terminates deleted pods.
     """
 
     records_events = False
@@ -87,4 +87,4 @@ class StoreWriter:
             self._store.update(replace(item, metadata=replace(metadata, finalizers=left)))
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
-        """Do nothing."""
+        """Ignore the event; see `Writer.record`."""

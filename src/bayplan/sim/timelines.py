@@ -1,4 +1,4 @@
-"""Maintain the timelines of pods and nodes, from the changes of the virtual cluster."""
+"""Keeps the timelines of pods and nodes, from the changes in the virtual cluster."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bayplan.sim.workloads import Workloads
 
 
 class Timelines:
-    """Timelines of all pods and nodes of a run.
+    """The timelines of all pods and nodes of a run.
 
     Args:
-        store: the store in which owners of pods are looked up.
+        store: the store that contains the owners of pods.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -34,7 +34,7 @@ class Timelines:
         return self._live_pods.get(key)
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
-        """Apply a change of the cluster: an object before and after it."""
+        """Process a change in the cluster, given the object before and after it."""
         if isinstance(new, Pod):
             self._pod(new, now_ns)
         elif isinstance(old, Pod):
@@ -51,7 +51,7 @@ class Timelines:
             self._owner(new)
 
     def _owner(self, new: KubernetesObject) -> None:
-        """Correct the workloads of pods that were added before their owner: a dump lists pods before ReplicaSets."""
+        """Correct the workloads of pods that were added before their owner: dumps list pods before ReplicaSets."""
         orphans = self._by_workload.pop(f"{type(new).__name__} {new.key}", None)
         if not orphans:
             return
@@ -100,7 +100,7 @@ class Timelines:
         lifetime.node = node
 
     def close(self, queue: SchedulingQueue, profiles: frozenset[str]) -> None:
-        """Set the message of every pod without a node."""
+        """Set the state of all pods that still wait for a node."""
         for key, timeline in self._live_pods.items():
             if timeline.bound_ns is not None or timeline.ended_ns is not None:
                 continue
@@ -113,7 +113,7 @@ class Timelines:
 
 
 def _disruption(pod: Pod) -> str:
-    """Return why a pod is evicted, or "" if it is not."""
+    """Return why a pod is being evicted, or `""`."""
     for condition in pod.status.conditions:
         if condition.type == "DisruptionTarget" and condition.status == "True":
             return condition.reason

@@ -1,7 +1,7 @@
-"""A scheduling queue that records each pod's moves between tiers, to the nanosecond: for ``bayplan simulate --timeline``.
+"""A scheduling queue that records when pods move between its tiers, for `bayplan simulate --timeline`.
 
-It is upstream's queue with all its timers, unlike the queue that simulations normally use
-(`bayplan.engine.event_driven_queue`), which skips attempts that could only fail again.
+It is upstream's queue with all its timers. The queue that simulations normally use
+(`bayplan.engine.event_driven_queue`) skips attempts that could only fail again.
 """
 
 from __future__ import annotations
@@ -41,13 +41,14 @@ class QueueMove(msgspec.Struct):
 
     Attributes:
         time_ns: the time of the move.
-        pod, uid: the pod.
-        source, target: the tiers: ``active``, ``backoff``, ``error backoff``, ``unschedulable``, ``gated``, ``in flight``,
-            ``permit`` (it waits on its node); "" before the pod was added; ``bound`` and ``gone`` are final tiers.
-        attempt: the number of times the pod had been popped.
-        cause: the event that moved it, by upstream's label (``BackoffComplete``, ``AssignedPodDelete``, ...), or another cause.
-        plugins: the plugins that rejected its last attempt, or hold it back.
-        backoff_end_ns: the end of the backoff for a pod in a backoff tier; the pod is ready at the next tick of its timer.
+        pod, uid: the pod's key and uid.
+        source, target: the tiers: `active`, `backoff`, `error backoff`, `unschedulable`, `gated`, `in flight`, `permit`
+            (it waits at Permit); `""` before it was added; `bound` and `gone` are final.
+        attempt: the number of its attempts so far.
+        cause: the event that moved it, by upstream's label (`BackoffComplete`, `AssignedPodDelete`, ...), or another
+            cause.
+        plugins: the plugins that rejected it in its last attempt, or that gate it.
+        backoff_end_ns: for a backoff tier, the end of the backoff; the pod leaves at the queue's next check after that.
         note: the message of a failed attempt, or the name of the node that it was bound to.
     """
 
@@ -64,11 +65,11 @@ class QueueMove(msgspec.Struct):
 
 
 class TracedQueue(SchedulingQueue):
-    """A `SchedulingQueue` that records a list of moves; see there for the arguments.
+    """A `SchedulingQueue` that records all moves; for the arguments, see there.
 
     Attributes:
         moves: the moves, in the order in which they happened.
-        clock: the function that returns virtual time; set by the simulator.
+        clock: returns the virtual time; set by the simulator.
     """
 
     def __init__(
@@ -83,11 +84,11 @@ class TracedQueue(SchedulingQueue):
         super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
         self.moves: list[QueueMove] = []
         self.clock: Callable[[], int] = lambda: options.start_ns
-        # The last known tier of each pod, by uid.
+        # The current tier of each pod, by uid.
         self._seen: dict[str, str] = {}
         self._last: dict[str, QueueMove] = {}
 
-    # Recorded moves.
+    # Recording moves.
 
     def _note(self, queued: QueuedPod, target: str, cause: str, note: str = "") -> None:
         source = self._seen.get(queued.uid, NEW)
@@ -115,13 +116,13 @@ class TracedQueue(SchedulingQueue):
             self._seen[queued.uid] = target
 
     def add_message(self, uid: str, message: str) -> None:
-        """Add the message of an attempt to the move that it ended with."""
+        """Add the message of an attempt to the move that the attempt ended with."""
         last = self._last.get(uid)
         if last is not None and not last.note:
             last.note = message
 
     def wait_for_permit(self, queued: QueuedPod, node_name: str) -> None:
-        """Record that a pod waits on its node."""
+        """Record that a pod waits at Permit for a node."""
         self._note(queued, PERMIT, "Wait", node_name)
 
     # Overridden operations.
@@ -142,7 +143,7 @@ class TracedQueue(SchedulingQueue):
         self._note(queued, tier_of(queued), label)
 
     def pop(self) -> QueuedPod | None:
-        """Pop the next pod, which is then in flight; see `SchedulingQueue.pop`."""
+        """Pop the next pod, which is in flight from then on; see `SchedulingQueue.pop`."""
         queued = super().pop()
         if queued is not None:
             early = self._seen.get(queued.uid) == "backoff"
@@ -150,7 +151,7 @@ class TracedQueue(SchedulingQueue):
         return queued
 
     def pop_specific(self, pod: Pod, now_ns: int) -> QueuedPod | None:
-        """Activate a pod and pop it out of turn; see `SchedulingQueue.pop_specific`."""
+        """Pop a pod out of turn, wherever it is in the queue; see `SchedulingQueue.pop_specific`."""
         queued = super().pop_specific(pod, now_ns)
         if queued is not None:
             self._note(queued, IN_FLIGHT, "PopSpecificPod")
@@ -165,7 +166,7 @@ class TracedQueue(SchedulingQueue):
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominated_node_name: str | None = None,
     ) -> Requeue:
-        """Take back a popped pod whose attempt failed; see `SchedulingQueue.fail`."""
+        """Take back a pod after a failed attempt; see `SchedulingQueue.fail`."""
         outcome = super().fail(
             queued,
             now_ns,
@@ -178,7 +179,7 @@ class TracedQueue(SchedulingQueue):
         return outcome
 
     def delete(self, pod: Pod) -> None:
-        """Forget a pod that was deleted, or bound; see `SchedulingQueue.delete`."""
+        """Remove a pod that was deleted or bound; see `SchedulingQueue.delete`."""
         key = key_of(pod)
         queued = self.get(key)
         super().delete(pod)
@@ -197,7 +198,7 @@ class TracedQueue(SchedulingQueue):
 
 
 def tier_of(queued: QueuedPod) -> str:
-    """Return the name of the tier of a record."""
+    """Return the name of the tier that a pod is in."""
     if queued.tier & ACTIVE:
         return "active"
     if queued.tier & BACKOFF:

@@ -1,7 +1,7 @@
-"""Measure the requests of every resource over time, in the whole cluster and in each zone.
+"""Measures the requests of every resource over time, in the whole cluster and in each zone.
 
-The meter reads the placements and node changes that the state records, once for each instant of virtual time: changes within one
-instant are not seen, and the cost of an instant depends on the number of its changes.
+At the end of each instant of virtual time, the meter reads the placements and node changes that the state has recorded.
+It does not see amounts in between, and takes time only for changes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from bayplan.state.resource_table import PODS
 ZONE_LABEL = "topology.kubernetes.io/zone"
 
 MAX_FOOTPRINTS = 4096
-"""Maximum number of footprints whose times are tracked; beyond that, they are added to the moments."""
+"""Maximum number of footprints per zone whose times are summed up separately.
+
+Then the sums are added to the moments.
+"""
 
 
 class _Totals:
-    """Sums over a set of nodes by row of the usage matrix, and their sums weighted with time.
+    """Sums over a set of nodes, by row of the usage matrix, and what their integrals over time are computed from.
 
-    A sum's integral over time needs no work as time passes: every change by ``d`` at time ``t`` adds ``d * t`` to the moment,
-    and the integral up to ``T`` is ``sum * T - moment``. All are Python integers, which do not overflow.
+    A sum needs no work while time passes: a change by `d` at time `t` adds `d * t` to its moment, and the integral up
+    to `T` is `sum * T - moment`. All are Python integers, which do not overflow.
     """
 
     __slots__ = (
@@ -47,19 +50,19 @@ class _Totals:
         self.peak: list[int] = []
         self.peak_ns: list[int] = []
         self.peak_allocatable: list[int] = []
-        # By footprint, the sum of the times at which such pods arrived minus those at which they left, not yet added to the
-        # moments.
+        # By footprint: the sum of the times at which such pods arrived, minus those at which they left, that is not yet
+        # in the moments.
         self.times_ns: dict[Footprint, int] = {}
 
     def fit(self, count: int) -> None:
-        """Make room for this many resources."""
+        """Extend all lists to a number of resources."""
         for name in self.__slots__:
             values = getattr(self, name)
             if isinstance(values, list):
                 values.extend([0] * (count - len(values)))
 
     def note_peaks(self, time_ns: int, numbers: Iterable[int]) -> None:
-        """Compare the sums of some resources with the largest so far."""
+        """Update the peaks of some resources."""
         for number in numbers:
             amount = self.requested[number]
             if amount > self.peak[number]:
@@ -69,10 +72,10 @@ class _Totals:
 
 
 class UsageMeter:
-    """Track the usage of a state through virtual time.
+    """Measures the usage of a state through virtual time.
 
     Args:
-        state: the columns, without pods; only this object may empty its list of placements.
+        state: the state, without pods; only this object may empty its list of placements.
         start_ns: the start of the run.
     """
 
@@ -84,12 +87,12 @@ class UsageMeter:
         self._width = 0
         self._cluster = _Totals()
         self._zones: dict[str, _Totals] = {}
-        # For each row with a node, the totals of its zone, and the allocatable amounts.
+        # By row of a node: the totals of its zone, and its allocatable amounts.
         self._zone_of: dict[int, _Totals] = {}
         self._allocatable: dict[int, list[int]] = {}
 
     def settle(self, now_ns: int) -> None:
-        """Process the changes since the last call; call this after everything at an instant has happened."""
+        """Process the changes since the last call. Called when everything at an instant has happened."""
         state, time_ns = self._state, now_ns - self._start_ns
         grown: list[tuple[_Totals, Footprint]] = []
         if state.placements:
@@ -115,7 +118,7 @@ class UsageMeter:
             totals.note_peaks(now_ns, range(self._width))
 
     def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
-        """Add a pod's requests to a zone, or subtract them."""
+        """Add a pod's requests to a zone and the cluster, or subtract them."""
         requested, cluster, times_ns = zone.requested, self._cluster.requested, zone.times_ns
         for number, amount in footprint.amounts if sign > 0 else footprint.returned:
             requested[number] += amount
@@ -125,7 +128,7 @@ class UsageMeter:
             self._add_to_moments(zone)
 
     def _add_to_moments(self, zone: _Totals) -> None:
-        """Add the sums by footprint to the moments."""
+        """Add a zone's sums by footprint to the moments."""
         for footprint, time_ns in zone.times_ns.items():
             for number, amount in footprint.amounts:
                 zone.requested_moment[number] += amount * time_ns
@@ -133,9 +136,10 @@ class UsageMeter:
         zone.times_ns.clear()
 
     def _take_node(self, row: int, time_ns: int, touched: dict[int, _Totals]) -> None:
-        """Update a row whose node was added, changed or removed: move it from its previous zone to its current one.
+        """Process a node that was added, changed or removed: move it from its previous zone to its current one.
 
-        The sums already contain the placements of the instant, so the zone loses the requests of the node's current pods.
+        The sums already contain the placements of this instant, so the previous zone loses the requests of the node's
+        current pods.
         """
         state = self._state
         used: list[int] = state.usage[:, row].tolist()
@@ -171,9 +175,9 @@ class UsageMeter:
                 totals.fit(width)
 
     def usages(self, end_ns: int) -> list[ResourceUsage]:
-        """Return the usage up to a time of every resource that any node had or any pod requested.
+        """Return the usage up to a time, of every resource that any node had or any pod requested.
 
-        First for the whole cluster, then for the zones by name.
+        First of the whole cluster, then of the zones by name.
         """
         for zone in self._zones.values():
             self._add_to_moments(zone)

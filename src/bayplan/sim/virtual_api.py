@@ -1,7 +1,8 @@
-"""Writes to a virtual cluster: set the fields that a server sets, and preserve the fields that it owns.
+"""Writes to a virtual cluster: set the fields that an API server sets, and keep those that belong to the server.
 
-The part of an API server that a virtual cluster needs: defaults, admission, generated names, generations. The API server
-in `bayplan.apiserver` has its own rules for documents; it stores its results through this module as typed objects.
+This is the part of an API server that a virtual cluster needs: defaults, admission, generated names, generations. The
+API server in `bayplan.apiserver` has rules of its own for documents, and stores the results through this module as
+typed objects.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _WORKLOADS: frozenset[Kind] = frozenset(
 )
 _WITH_GENERATION = _WORKLOADS | {Pod, PodDisruptionBudget}
 
-# Annotations that the Deployment controller would only write again.
+# Annotations that the Deployment controller would only write again if they were lost.
 _CONTROLLER_ANNOTATIONS = "deployment.kubernetes.io/"
 
 _GATED = PodCondition(
@@ -50,13 +51,13 @@ _GATED = PodCondition(
 
 
 class Arrival:
-    """Applies objects to a store.
+    """Writes objects to a store.
 
     Args:
         store: the store.
-        kubelet: the kubelet, notified of pods that arrive on a node, and of the pods of a new node.
+        kubelet: the kubelet, which receives pods that arrive on an existing node, and the pods of a new node.
         admission: the admission of new pods.
-        names: the function that generates names from a prefix.
+        names: generates names from prefixes.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Arrival:
         self._names = names
 
     def apply(self, item: KubernetesObject, now_ns: int) -> None:
-        """Create an object, or change the existing object of its kind and key. See `VirtualCluster.apply`."""
+        """Create an object, or change the existing object with its kind and key. See `VirtualCluster.apply`."""
         if isinstance(item, Pod):
             item = self._named(item)
             pod = self._store.pods.get(object_key(item.metadata))
@@ -89,7 +90,7 @@ class Arrival:
                 self._take_pods_of(item, now_ns)
 
     def put(self, item: KubernetesObject, now_ns: int) -> None:
-        """Store a version of an object unchanged. See `VirtualCluster.put`."""
+        """Store a version of an object as it is. See `VirtualCluster.put`."""
         old = self._store.get(type(item), object_key(item.metadata))
         if old is None:
             self._store.add(self._taken(item, "", now_ns), now_ns)
@@ -112,7 +113,10 @@ class Arrival:
             self._store.update(self._taken(item, node_before, now_ns))
 
     def _taken(self, item: KubernetesObject, node_before: str, now_ns: int) -> KubernetesObject:
-        """Return a pod that is new on a node as completed by its kubelet; return any other object unchanged."""
+        """Return a pod that has just arrived on an existing node as its kubelet changes it.
+
+        Return other objects as they are.
+        """
         if not isinstance(item, Pod) or not item.spec.node_name or item.spec.node_name == node_before:
             return item
         if item.spec.node_name not in self._store.nodes:
@@ -122,7 +126,7 @@ class Arrival:
         return self._kubelet.take(item, now_ns)
 
     def _named(self, item: T) -> T:
-        """Return an object with a name, generated from its prefix if missing; pods also get a namespace."""
+        """Return an object with a name, generated from its prefix if it has none; pods also get a namespace."""
         metadata = item.metadata
         namespace = metadata.namespace or ("default" if isinstance(item, Pod) else "")
         if metadata.name or not metadata.generate_name:
@@ -165,7 +169,7 @@ class Arrival:
         self._store.update(new)
 
     def _take_pods_of(self, node: Node, now_ns: int) -> None:
-        """Pass the pods that were bound to a new node before its creation to the kubelet."""
+        """Pass the pods that were bound to a new node before it existed to its kubelet."""
         for pod in self._store.pods_on(node.metadata.name):
             taken = self._kubelet.take(pod, now_ns)
             if taken is not pod:
@@ -175,7 +179,7 @@ class Arrival:
 
     def _change(self, old: KubernetesObject, new: KubernetesObject) -> None:
         if isinstance(old, Job) and isinstance(new, Job):
-            # Selector and labels of its pods were set when the Job was created, and are immutable.
+            # The selector and the labels of its pods were set when the Job was created, and cannot change.
             template = replace(new.spec.template, metadata=old.spec.template.metadata)
             spec = replace(new.spec, selector=old.spec.selector, template=template)
             new = replace(new, spec=spec)
@@ -191,14 +195,14 @@ def _first_generation(item: T) -> T:
 
 
 def _merged(old: T, new: T) -> T:
-    """Return the new version of an object, with server-owned and missing fields from the old one."""
+    """Return the new version of an object, with the server's fields, and missing ones, from the old version."""
     before, metadata = old.metadata, new.metadata
     changes: dict[str, Any] = {}
     generation = before.generation
     if hasattr(old, "spec"):
         spec_before, spec = old.spec, getattr(new, "spec", None)
         if spec == spec_before:
-            # The same object, so that a comparison by identity shows that nothing changed.
+            # Keep the same object: a comparison by identity then shows that nothing has changed.
             changes["spec"] = spec_before
         elif type(old) in _WITH_GENERATION:
             generation += 1

@@ -1,17 +1,4 @@
-"""The virtual cluster: store, controllers and kubelet behind one interface, for hosts (simulator, API server).
-
-Every call that writes returns the resulting change events, in the order of the writes: the events of a watch, which
-the host passes to its scheduler. A call only makes its own write. All consequences of a write (controllers
-that create or delete pods, pods that start late or finish) happen in `VirtualCluster.advance`, which the host calls
-at the time that `VirtualCluster.next_wakeup` returns; if controllers have work, that time is "now"::
-
-    events = cluster.apply(deployment, now_ns)       # ADDED Deployment
-    while (wakeup := cluster.next_wakeup()) is not None and wakeup <= now_ns:
-        events += cluster.advance(now_ns)            # ADDED ReplicaSet, ADDED Pod, ADDED Pod, ...
-
-Time is integer nanoseconds since 1970 and is passed to each call; it never goes backwards. Randomness (names, uids)
-comes from the given seeded streams. One seed and one sequence of calls give one sequence of events, byte for byte.
-"""
+"""The virtual cluster: store, controllers and kubelet behind one interface, for hosts (simulator, API server)."""
 
 from __future__ import annotations
 
@@ -50,12 +37,12 @@ T = TypeVar("T", bound=KubernetesObject)
 
 
 class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a virtual cluster.
+    """The options of a virtual cluster.
 
     Attributes:
         kubelet: see `KubeletOptions`.
-        sync_delay_ns: the delay until controllers observe a change.
-        terminated_pod_threshold: the number of finished pods to keep before the oldest are deleted; 0 keeps all.
+        sync_delay_ns: the delay until controllers see a change.
+        terminated_pod_threshold: the number of finished pods to keep before the oldest are deleted; 0 for all.
     """
 
     kubelet: KubeletOptions = msgspec.field(default_factory=KubeletOptions)
@@ -71,7 +58,7 @@ class VirtualCluster:
         options: see `ClusterOptions`.
 
     Attributes:
-        store: the objects; read-only, because other writes to it are lost as events.
+        store: the objects; callers must not write to it, because the events of such writes would be lost.
     """
 
     def __init__(self, streams: RandomStreams, options: ClusterOptions | None = None) -> None:
@@ -102,15 +89,15 @@ class VirtualCluster:
     # --- what users do ------------------------------------------------------------------------------------------------
 
     def apply(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
-        """Create an object, or replace the existing object of its kind and key; no event if nothing changes.
+        """Create an object, or replace the existing object with its kind and key; no events if nothing changes.
 
-        A new object gets defaults, uid, creation time and, if it is a pod without a uid, admission (priority, default
-        tolerations). A pod with a uid was admitted elsewhere and is stored unchanged. A change preserves what the
-        server owns (uid, times, the status of workloads, a pod's node) and fields that the new version omits
-        (owners, finalizers, status).
+        A new object gets defaults, a uid and a creation time. A new pod without a uid also passes admission (priority,
+        default tolerations); one with a uid was admitted elsewhere and is stored as it is. A change keeps what belongs
+        to the server (uid, times, the status of workloads, a pod's node) and what the new version leaves out (owners,
+        finalizers, status).
 
         Args:
-            item: the object as it is wanted.
+            item: the new version.
             now_ns: the current time.
 
         Raises:
@@ -120,10 +107,11 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def put(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
-        """Store a version of an object unchanged, for hosts with their own rules for changes.
+        """Store a version of an object as it is, for hosts with their own rules for changes.
 
-        Nothing is defaulted, admitted or merged; only uid and creation time of an existing object are kept. An object
-        that is being deleted is removed when this removes its last finalizer. No event if nothing changes.
+        It gets no defaults, passes no admission, and is not merged: only the uid and the creation time of an existing
+        object are kept. An object that is being deleted is removed if this version has no finalizers left. No events if
+        nothing changes.
 
         Args:
             item: the complete object.
@@ -141,14 +129,14 @@ class VirtualCluster:
         propagation: Propagation = Propagation.BACKGROUND,
         grace_seconds: int | None = None,
     ) -> list[ChangeEvent]:
-        """Delete an object, and its dependents by `propagation`. No event if it does not exist.
+        """Delete an object, and its dependents according to `propagation`. No events if it does not exist.
 
         Args:
-            kind: the struct, e.g. ``Deployment``.
-            key: the key: ``namespace/name``, or ``name`` for cluster-scoped objects.
+            kind: its class, e.g. `Deployment`.
+            key: its key: `namespace/name`, or `name` for cluster-scoped objects.
             now_ns: the current time.
             propagation: see `Propagation`.
-            grace_seconds: the grace period of pods; None for the pods' own, 0 to delete them immediately.
+            grace_seconds: the grace period of pods; None for the pods' own, 0 to delete them at once.
         """
         item = self.store.get(kind, key)
         if item is not None:
@@ -156,7 +144,7 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def cordon(self, node_name: str, now_ns: int, *, unschedulable: bool = True) -> list[ChangeEvent]:
-        """Mark a node unschedulable, or schedulable again. No event if it already is, or does not exist."""
+        """Mark a node unschedulable, or schedulable again. No events if it already is, or does not exist."""
         node = self.store.nodes.get(node_name)
         if node is None:
             return []
@@ -165,14 +153,14 @@ class VirtualCluster:
     # --- what the scheduler does --------------------------------------------------------------------------------------
 
     def bind(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
-        """Bind a pod to a node; without a start delay it runs in the same event.
+        """Bind a pod to a node. Without a start delay, it starts to run with the same event.
 
         Returns:
             One MODIFIED event; none if the binding is rejected, because the pod does not exist, already has a node, has
             finished, or is being deleted.
 
         Raises:
-            InputError: the pod's run time annotation can't be read.
+            InputError: the annotation with the pod's run time is invalid.
         """
         pod = self.store.pods.get(pod_key)
         if pod is None or pod.spec.node_name or pod.metadata.deletion_timestamp is not None or is_finished(pod):
@@ -185,11 +173,13 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def write_volume(self, item: KubernetesObject, node_name: str, now_ns: int) -> list[ChangeEvent]:
-        """Write a volume or claim for a pod of the scheduler; volume claims get bound at once (see `volume_writes`).
+        """Write a volume or claim for a pod that is being scheduled.
+
+        Volume claims are bound at once (see `volume_writes`).
 
         Args:
-            item: a volume with its reserved claim, or a claim with the selected node; a resource
-                claim with its allocation and users, which is created if it has no uid yet.
+            item: a volume reserved for a claim, a volume claim with the selected node, or a resource claim with its
+                allocation and users, which is created if it has no uid.
             node_name: the name of the node.
             now_ns: the current time.
 
@@ -208,13 +198,13 @@ class VirtualCluster:
     def evict(
         self, pod_key: str, now_ns: int, *, preemptor: Pod | None = None, grace_seconds: int | None = None
     ) -> list[ChangeEvent]:
-        """Delete a pod on behalf of the scheduler, with the condition DisruptionTarget. No event if it does not exist.
+        """Delete a pod for the scheduler. No events if it does not exist.
 
         Args:
-            pod_key: the victim.
+            pod_key: the key of the victim.
             now_ns: the current time.
-            preemptor: the preempting pod; named in the condition DisruptionTarget.
-            grace_seconds: the grace period that overrides the pod's own.
+            preemptor: the preempting pod; the victim then gets the condition DisruptionTarget.
+            grace_seconds: the grace period, instead of the pod's own.
         """
         reason = text = ""
         if preemptor is not None:
@@ -223,13 +213,16 @@ class VirtualCluster:
         return self._disrupt(pod_key, reason, text, now_ns, grace_seconds)
 
     def evict_by_api(self, pod_key: str, now_ns: int) -> list[ChangeEvent]:
-        """Evict a pod as the eviction API does, ignoring disruption budgets. No event if it does not exist."""
+        """Evict a pod like the eviction API, but without checking disruption budgets.
+
+        No events if it does not exist.
+        """
         return self._disrupt(pod_key, "EvictionByEvictionAPI", "Eviction API: evicting", now_ns, None)
 
     def _disrupt(
         self, pod_key: str, reason: str, message: str, now_ns: int, grace_seconds: int | None
     ) -> list[ChangeEvent]:
-        """Delete a pod, after writing the condition DisruptionTarget if there is a reason."""
+        """Delete a pod; if there is a reason, write its condition DisruptionTarget first."""
         pod = self.store.pods.get(pod_key)
         if pod is None:
             return []
@@ -248,7 +241,7 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def set_nominated(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
-        """Set or, with the empty name, clear the nominated node of a pod. No event if nothing changes."""
+        """Set the nominated node of a pod, or clear it (`""`). No events if nothing changes."""
         pod = self.store.pods.get(pod_key)
         if pod is None or pod.status.nominated_node_name == node_name:
             return []
@@ -256,7 +249,7 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def set_unschedulable(self, pod_key: str, reason: str, message: str, now_ns: int) -> list[ChangeEvent]:
-        """Set the condition PodScheduled of a pod to False, with reason and message. No event if nothing changes."""
+        """Set the condition PodScheduled of a pod to False, with reason and message. No events if nothing changes."""
         pod = self.store.pods.get(pod_key)
         if pod is None or pod.spec.node_name:
             return []
@@ -276,9 +269,9 @@ class VirtualCluster:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `advance` has work next: the time of the last write if controllers have work, or later.
+        """Return when `advance` has work next; if controllers have work, that is the time of the last write.
 
-        None means never, unless an object is written.
+        None if there is nothing to do until an object is written.
         """
         return self._wakeup_ns
 
@@ -289,10 +282,10 @@ class VirtualCluster:
         return min(manager, kubelet)
 
     def advance(self, now_ns: int) -> list[ChangeEvent]:
-        """Execute all due tasks, each at its own time: the kubelet's first, then the controllers'.
+        """Execute all due tasks, each at its own time, the kubelet's before the controllers'.
 
         Raises:
-            InputError: a pod's run time annotation is invalid.
+            InputError: the annotation with a pod's run time is invalid.
         """
         while (time_ns := self._find_wakeup()) is not None and time_ns <= now_ns:
             self._kubelet.advance(time_ns)
@@ -301,11 +294,11 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def failures(self) -> dict[str, InputError]:
-        """Return the failures of controllers, by ``Kind key``: most likely a priority class that does not exist."""
+        """Return the failures of controllers by `Kind key`; most likely, a priority class does not exist."""
         return dict(self._manager.failures)
 
     def _close(self, now_ns: int) -> list[ChangeEvent]:
-        """Queue the consequences of the writes of this call, and return their events."""
+        """Queue what the writes of this call cause, and return their events."""
         self._manager.close(now_ns)
         self._wakeup_ns = self._find_wakeup()
         return self.store.take_journal()

@@ -8,14 +8,14 @@ from bayplan.objects.meta import KubernetesObject, OwnerReference
 from bayplan.objects.pod import Pod
 
 _MAX_OWNERS = 8
-"""Maximum length of a chain of owners; a longer one would be a cycle."""
+"""Maximum length of a chain of owners; longer chains are probably cycles."""
 
 
 class Workloads:
-    """The workloads of pods; each is looked up once.
+    """Finds the workloads of pods, and remembers them.
 
     Args:
-        store: the store with the owners of pods.
+        store: the store that contains the owners of pods.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -23,7 +23,7 @@ class Workloads:
         self._known: dict[str, str] = {}
 
     def of(self, pod: Pod) -> str:
-        """Return the topmost object that controls a pod, as ``Kind namespace/name``; "" for a pod without a controller."""
+        """Return the topmost object that controls a pod, as `Kind namespace/name`; `""` if it has no controller."""
         metadata = pod.metadata
         owner = _controller(metadata.owner_references)
         if owner is None:
@@ -34,7 +34,7 @@ class Workloads:
         return known
 
     def above(self, item: KubernetesObject) -> str:
-        """Return the topmost object that controls an object, for owners added after their pods; "" without a controller."""
+        """Return the topmost object that controls an owner that was added after its pods; `""` if none controls it."""
         owner = _controller(item.metadata.owner_references)
         if owner is None:
             return ""
@@ -42,7 +42,7 @@ class Workloads:
         return found
 
     def _topmost(self, owner: OwnerReference, namespace: str) -> str:
-        """Follow controlling owners upwards, as far as known."""
+        """Follow the controlling owners upwards, as far as they exist."""
         for _ in range(_MAX_OWNERS):
             row = find_kind(owner.api_version, owner.kind)
             key = owner.name if row is not None and not row.namespaced else f"{namespace}/{owner.name}"

@@ -1,1 +1,1 @@
-"""The cluster as columns of int64, written only through deltas that can be undone."""
+"""The state of the cluster as columns of int64, changed only through deltas that can be undone."""

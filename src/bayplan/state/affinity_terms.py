@@ -1,7 +1,8 @@
 """Compiled pod affinity terms: the pods that a term matches, its topology key, its weight.
 
-A term is written by a pod and evaluated in two ways: by the pod itself when it is scheduled and, once it runs, by every other pod.
-Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
+A term in a pod's spec is evaluated in two ways: for the pod itself when it is scheduled and, once it runs, for every
+other pod. Source:
+https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bayplan.objects.selectors import Selector, SelectorError, compile_label_sel
 
 
 class TermKind(Enum):
-    """The position of a term in a pod's spec."""
+    """The kind of a term, and the position of its list in a pod's spec."""
 
     REQUIRED_AFFINITY = "podAffinity.required"
     REQUIRED_ANTI_AFFINITY = "podAntiAffinity.required"
@@ -33,9 +34,9 @@ class AffinityTerm(msgspec.Struct, frozen=True):
         kind: required or preferred, affinity or anti-affinity.
         topology_key: the node label whose values are the domains.
         selector: the label selector.
-        namespaces: the names of namespaces; the pod's own if the term names none and has no namespace selector.
+        namespaces: the namespaces that the term names; the pod's own if it names none and has no namespace selector.
         namespace_selector: the selector of namespaces by their labels.
-        weight: the weight of a preferred term; 0 of a required one.
+        weight: the weight of a preferred term; 0 for a required term.
     """
 
     kind: TermKind
@@ -46,7 +47,7 @@ class AffinityTerm(msgspec.Struct, frozen=True):
     weight: int = 0
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Return whether the term of a running pod matches a pod: by name or labels of its namespace, and by its labels."""
+        """Return whether the term of a running pod matches a pod, by its labels, and its namespace's name or labels."""
         if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
             return False
         return self.selector.matches(labels)
@@ -66,7 +67,7 @@ class PodTerms(msgspec.Struct, frozen=True):
     error: str = ""
 
     def all(self) -> Iterator[AffinityTerm]:
-        """Yield all terms."""
+        """Yield all terms, in the order of `TermKind`."""
         yield from (*self.required_affinity, *self.required_anti_affinity)
         yield from (*self.preferred_affinity, *self.preferred_anti_affinity)
 
@@ -79,14 +80,14 @@ _encode, _decode = (
 
 
 def pod_terms(pod: Pod) -> PodTerms:
-    """Return the compiled terms of a pod. A list with a term that cannot be compiled is empty, as in upstream.
+    """Return the compiled terms of a pod. As in upstream, a list that contains an invalid term is empty.
 
     Queueing hints call this for every waiting pod at every event.
     """
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return NO_TERMS
-    # Without the node affinity: that of a DaemonSet's pods names their nodes.
+    # Node affinity is not part of the cache key: in pods of a DaemonSet it names the node, so it would differ for each.
     return _pod_terms(pod.metadata.namespace, _encode((affinity.pod_affinity, affinity.pod_anti_affinity)))
 
 

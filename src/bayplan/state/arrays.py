@@ -1,6 +1,6 @@
-"""The array types of the columns, named once.
+"""The array types of the columns.
 
-Columns of the state, and arrays that plugins get and return, are annotated with these types.
+Columns of the state, and arrays that plugins receive and return, are annotated with these types.
 """
 
 from typing import TypeAlias
@@ -20,17 +20,20 @@ Flags: TypeAlias = npt.NDArray[np.uint8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 Codes: TypeAlias = npt.NDArray[np.uint16]
-"""Filter verdicts: 0 passes; the plugin defines the other values, but the two top bits are shared (framework.status)."""
+"""Filter verdicts: 0 passes; a plugin defines the other values, except for the two top bits (`framework.status`)."""
 
 Index: TypeAlias = npt.NDArray[np.intp]
-"""Row numbers and codes for gathers: always intp, because an int32 gather is three times slower."""
+"""Row numbers, and codes used as indexes: always intp, because indexing with int32 is three times slower."""
 
 SMALL = 1 << 46
-"""Below this limit, a product with 100 is exact in float64, and plain Python numbers behave like Go's int64."""
+"""Products of smaller numbers and 100 are exact in float64, and plain Python arithmetic on them equals Go's int64."""
 
 
 def largest_amount(amounts: Ints) -> int:
-    """Return the largest of some amounts, or at least `SMALL` if any is negative: such amounts are not small either."""
+    """Return the largest amount; 0 for an empty array.
+
+    If any amount is negative, at least `SMALL`, so that the amounts do not count as small.
+    """
     if len(amounts) == 0:
         return 0
     low, high = amounts.item(amounts.argmin()), amounts.item(amounts.argmax())

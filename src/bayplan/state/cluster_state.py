@@ -1,7 +1,7 @@
 """The cluster as columns: nodes, their usage by pods, and the other objects that scheduling reads.
 
-Only this layer writes. Every write is a delta whose inverse is appended to the journal of a trial, so that assume and forget,
-dry runs and what-if questions are one mechanism (`trial`). Caches of results read the logs of changed rows.
+Only this layer writes. Every write is a delta; during a `trial`, its inverse is appended to a journal, so that assume
+and forget, dry runs and what-if questions use the same mechanism. Caches of results read the logs of changed rows.
 """
 
 from __future__ import annotations
@@ -49,18 +49,22 @@ from bayplan.state.resource_table import EPHEMERAL_STORAGE
 from bayplan.state.row_log import RowLog
 
 MAX_SAFE_REQUEST = 1 << 62
-"""Maximum request of a pod that keeps all sums within int64, if all other amounts are small."""
+"""Requests up to this limit keep all sums within int64, if all other amounts are small."""
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
-"""Computes the resources of a pod on its node; schedulers of other releases compute them differently."""
+"""Computes the requests with which a pod counts on its node.
+
+The schedulers of different releases compute them differently.
+"""
 
 
 class _Contents(NamedTuple):
-    """The full content of a state; derived data is omitted.
+    """The full content of a state, without derived data.
 
     Attributes:
-        pods: key, pod, footprint, priority, whether it owns affinity terms, and row, in the order of arrival.
-        pods_on: the keys of the pods by row, in the order of arrival on the node.
+        pods: key, pod, footprint, priority, whether it owns affinity terms, and row; in the order in which they were
+            added.
+        pods_on: by row, the keys of its pods, in the order in which they were added to the node.
     """
 
     request_gates: RequestGates
@@ -79,22 +83,22 @@ class ClusterState:
     """The cluster as columns of int64, with deltas and undo.
 
     Args:
-        request_gates: the feature gates that change the resources of a pod.
-        account: the function that computes the requests of pods.
+        request_gates: the feature gates that affect how requests are summed.
+        account: the function that computes the requests with which a pod counts on its node.
 
     Attributes:
         nodes: the columns of the nodes themselves.
         columns: all columns, in the form that compiled rules read.
         usage: int64[3 + resources, capacity], the usage of each node by its pods; rows as in `pod_info`.
         pods: every pod that is on a node or assumed on it, by key.
-        pods_on: by row, its pods by key, in order of arrival.
+        pods_on: by row, its pods by key, in the order in which they were added.
         counters: by row, the number of pods that match a selector or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
-        placements: the recorded resource changes of placed and removed pods: row, footprint, 1 or -1; None: not recorded.
+        placements: if recorded, the placed (1) and removed (-1) pods, as (row, footprint, 1 or -1); else None.
         usage_log: the rows where pods were added or removed.
         node_log: the rows whose node was changed, added or removed.
-        pod_log: the rows with renewed pods whose resources did not change (`renew_pod`).
-        request_gates: the feature gates that decide how requests of pods are summed up.
+        pod_log: the rows on which a pod got another start time, with unchanged resources (`renew_pod`).
+        request_gates: the feature gates that affect how requests are summed.
     """
 
     def __init__(
@@ -139,7 +143,7 @@ class ClusterState:
         return row
 
     def update_node(self, node: Node) -> None:
-        """Replace a node by a newer version; logs nothing if the change does not affect scheduling."""
+        """Replace a node by a newer version; log the row only if the change may affect scheduling."""
         row = self.nodes.row_of[node.metadata.name]
         old = self.nodes.nodes[row]
         assert old is not None
@@ -152,7 +156,7 @@ class ClusterState:
         self._undo(lambda: self.update_node(old))
 
     def remove_node(self, name: str) -> None:
-        """Remove a node and its pods: without the node nothing is known about them."""
+        """Remove a node, and its pods, about which nothing is known without the node."""
         row = self.nodes.row_of[name]
         for key in list(self.pods_on[row]):
             self.remove_pod(key)
@@ -166,7 +170,7 @@ class ClusterState:
         self._undo(lambda: self._add_again(node, tree))
 
     def _add_again(self, node: Node, tree: NodeTree) -> None:
-        """Undo a removal: the node also gets its previous place in the order of visits."""
+        """Undo the removal of a node; also restore the order in which nodes are visited."""
         self.add_node(node)
         self.nodes.tree = tree
 
@@ -175,14 +179,14 @@ class ClusterState:
     def footprint(self, pod: Pod, *, earlier_sums: int = 0) -> Footprint:
         """Return the resources of a pod on its node; the same object for all pods with the same spec and resize status.
 
-        `earlier_sums` applies to those for which `bayplan.objects.requests.repeats_overhead` is true.
+        `earlier_sums` matters only for pods for which `bayplan.objects.requests.repeats_overhead` returns True.
         """
         if earlier_sums:
             requests, cpu_milli, memory_bytes = accounted_requests(pod, self.request_gates, earlier_sums)
         else:
             requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
         numbers = [self.register_resource(name) for name in requests]
-        # The vector is only as long as needed: there may be thousands of resources.
+        # The vector is only as long as necessary: there may be thousands of resources.
         amounts = [0] * (FIRST_RESOURCE + 1 + max(EPHEMERAL_STORAGE, max(numbers, default=0)))
         amounts[POD_COUNT], amounts[NON_ZERO_CPU], amounts[NON_ZERO_MEMORY] = 1, cpu_milli, memory_bytes
         for number, amount in zip(numbers, requests.values(), strict=True):
@@ -190,7 +194,7 @@ class ClusterState:
         return Footprint(np.array(amounts, dtype=np.int64), host_ports(pod))
 
     def pod_class(self, pod: Pod) -> PodClass:
-        """Return the class of a pod: everything that label selectors can distinguish."""
+        """Return the class of a pod, which contains all data that label selectors can distinguish."""
         metadata = pod.metadata
         terminating = metadata.deletion_timestamp is not None
         key = (metadata.namespace, tuple(sorted(metadata.labels.items())), terminating)
@@ -201,11 +205,14 @@ class ClusterState:
         return found
 
     def matching_counter(self, key: Hashable, matches: Matches) -> Counter:
-        """Return the counter of pods that a selector and its namespaces match; `key` has everything that `matches` depends on."""
+        """Return the counter of the pods for which `matches` returns True; `key` must identify what it depends on."""
         return self.counters.matching(key, matches, self._classes.values())
 
     def domain_table(self, topology_key: str, counter: Counter, eligibility: Eligibility | None = None) -> DomainTable:
-        """Return a counter's sums over the domains of a topology key, of eligible nodes; one table for all callers."""
+        """Return a counter's sums over the domains of a topology key, for eligible nodes.
+
+        All callers share the table.
+        """
         return self.counters.domain_table(topology_key, counter, self.nodes, self.node_log, eligibility)
 
     def owned_counters(self, pod: Pod) -> tuple[Counter, ...]:
@@ -213,13 +220,13 @@ class ClusterState:
         return tuple(self.counters.owned(term) for term in pod_terms(pod).all())
 
     def pod_info(self, pod: Pod) -> PodInfo:
-        """Return a record of a pod that is not on a node yet."""
+        """Return a new record of a pod, to be placed on a node."""
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         owned = self.owned_counters(pod)
         return PodInfo(key, pod, self.footprint(pod), self.pod_class(pod), pod.spec.priority or 0, owned)
 
     def place(self, info: PodInfo, row: int) -> None:
-        """Put a pod on a row. The key must be new."""
+        """Add a pod to a row. The pod's key must not be in the state yet."""
         footprint = info.footprint
         self._put_on(info, row)
         self._largest_sum += footprint.largest
@@ -233,7 +240,7 @@ class ClusterState:
             self._journal.append(partial(self._take_off, info, fresh))
 
     def _put_on(self, info: PodInfo, row: int) -> None:
-        """Add a pod to a row, except for its host ports."""
+        """Add a pod to a row, without its host ports."""
         info.row = row
         self.pods[info.key] = info
         self.pods_on[row][info.key] = info
@@ -245,7 +252,7 @@ class ClusterState:
             self.placements.append((row, info.footprint, 1))
 
     def remove_pod(self, key: str) -> PodInfo:
-        """Remove a pod from its node; return its record."""
+        """Remove a pod from its node; return the pod's record."""
         info = self.pods[key]
         row = info.row
         freed = self._take_off(info, None)
@@ -262,13 +269,13 @@ class ClusterState:
         return info
 
     def renew_pod(self, info: PodInfo, pod: Pod) -> None:
-        """Store a newer version of a pod with unchanged resources."""
+        """Replace a pod by a newer version with the same resources."""
         if info.pod.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
         info.renew(pod)
 
     def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
-        """Undo a placement. `ports` are those to free, None for all of the pod's; returns those that were freed."""
+        """Remove a pod from its row; free these `ports`, or all of the pod's if None. Return the freed ports."""
         row = info.row
         del self.pods[info.key]
         del self.pods_on[row][info.key]
@@ -292,7 +299,7 @@ class ClusterState:
     # Other objects.
 
     def put_object(self, key: str, item: Struct) -> None:
-        """Add or replace an object of the catalog, by ``namespace/name`` or ``name``."""
+        """Add or replace an object of the catalog. `key`: ``namespace/name`` or ``name``."""
         old = self.catalog.put(key, item)
         self._undo(lambda: self.catalog.put(key, old) if old is not None else self.catalog.remove(type(item), key))
 
@@ -302,15 +309,15 @@ class ClusterState:
         if old is not None:
             self._undo(lambda: self.catalog.put(key, old))
 
-    # Sizes of numbers.
+    # Magnitudes of amounts.
 
     @property
     def small(self) -> bool:
-        """Return whether all amounts and sums are from 0 to below 2^46, so that arithmetic on them stays within int64."""
+        """Return whether all amounts and sums are at least 0 and below 2^46, so that arithmetic can't overflow."""
         return self._small
 
     def admit(self, amount: int) -> None:
-        """Record an amount that a plugin is going to add to sums: `small` becomes False if sums could exceed int64."""
+        """Check an amount that a plugin will add to sums: if sums could then exceed int64, `small` becomes False."""
         if not 0 <= amount < MAX_SAFE_REQUEST:
             self._small = False
 
@@ -324,7 +331,7 @@ class ClusterState:
             self._small = False
 
     def register_resource(self, name: str) -> int:
-        """Return the number of a resource; a new one gets its row in every matrix."""
+        """Return the number of a resource; if it is new, assign one and add its row to every matrix."""
         number = self.nodes.resources.find(name)
         if number is None:
             number = self.nodes.register_resource(name)
@@ -332,7 +339,7 @@ class ClusterState:
         return number
 
     def _fit_usage(self) -> None:
-        """Resize the usage matrix to the current shape of the node table."""
+        """Grow the usage matrix and the counters to the size of the node table."""
         wanted = (FIRST_RESOURCE + len(self.nodes.allocatable), self.nodes.capacity)
         if self.usage.shape != wanted:
             grown = np.zeros(wanted, dtype=np.int64)
@@ -358,7 +365,7 @@ class ClusterState:
 
     @contextmanager
     def trial(self) -> Iterator[ClusterState]:
-        """Undo all writes of the block at its end. Trials nest."""
+        """Return a context manager that undoes all writes in its block at the end. Trials can be nested."""
         outer, self._journal = self._journal, []
         try:
             yield self
@@ -377,7 +384,7 @@ class ClusterState:
         return _state_of(self._contents())
 
     def __reduce__(self) -> tuple[Callable[[_Contents], ClusterState], tuple[_Contents]]:
-        """Pickle nodes, pods and objects, under spawn and fork; counters, logs and a trial's journal stay behind."""
+        """Pickle nodes, pods and objects, for worker processes; counters, logs and a trial's journal are left out."""
         return _state_of, (self._contents(),)
 
     def _contents(self) -> _Contents:
@@ -406,7 +413,7 @@ class ClusterState:
         self.pods_on = [{key: self.pods[key] for key in keys} for keys in contents.pods_on]
 
     def without_pods_and_images(self) -> ClusterState:
-        """Return a view of the same nodes without pods and images; read-only."""
+        """Return a read-only view of the same nodes without pods and images."""
         emptied = ClusterState(self.request_gates, account=self._account)
         emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
         emptied.counters, emptied._classes = self.counters, self._classes
@@ -422,7 +429,7 @@ class ClusterState:
         return emptied
 
     def check_invariants(self) -> None:
-        """Raise `InvariantError` if columns, pods and nodes are inconsistent."""
+        """Raise `InvariantError` if columns, pods and nodes contradict each other."""
         expected = np.zeros_like(self.usage)
         for key, info in self.pods.items():
             if info.key != key or self.pods_on[info.row].get(key) is not info:
@@ -463,7 +470,10 @@ def _state_of(contents: _Contents) -> ClusterState:
 
 
 def _schedulable_part(node: Node) -> tuple[object, ...]:
-    """Return the part of a node that decisions depend on: all except conditions and versions, which change with every heartbeat."""
+    """Return the data of a node on which decisions depend.
+
+    Conditions and versions are left out: they change with every heartbeat.
+    """
     metadata, status = node.metadata, node.status
     described = (status.allocatable, status.capacity, status.images, status.declared_features)
     return (metadata.labels, metadata.annotations, node.spec, *described)

@@ -1,6 +1,6 @@
 """The columns of the cluster for compiled rules: typed views of the arrays of the node table and the state.
 
-Uncompiled, the same attributes are NumPy arrays.
+In uncompiled code, the same attributes are NumPy arrays.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from bayplan.state.arrays import Bools, Index, Ints
 class Columns:
     """Typed views of the arrays of a cluster state.
 
-    A rule reads them by attribute on each call, so that it never holds an array that has been replaced.
+    A rule reads them as attributes on each call, so it never uses an array that has been replaced.
 
     Attributes:
         count: the number of rows in use, including freed ones.
         capacity: the length of every column.
-        bare: whether the usage of nodes is unknown.
+        bare: whether the usage of nodes is unknown, because an extender returned node objects.
         counted: the number of additions and removals of pods that any counter counts.
         version: changes when a node changes or an array is replaced; rules must then repeat cached look-ups.
         allocatable: int64[resources, capacity].
         usage: int64[3 + resources, capacity], rows as in `pod_info`.
         allowed_pods: int64[capacity].
-        taint_codes: intp[capacity].
+        taint_codes: intp[capacity], indexes in `NodeTable.taint_sets`.
         alive, unschedulable: uint8[capacity], 0 or 1.
     """
 
@@ -54,7 +54,7 @@ class Columns:
         alive: Bools,
         unschedulable: Bools,
     ) -> None:
-        """Bind to these arrays: after a node changed, or an array was replaced by a larger one."""
+        """Bind the views to these arrays, after a node changed or an array was replaced by a larger one."""
         self.count = count
         self.capacity = len(alive)
         self.allocatable = allocatable

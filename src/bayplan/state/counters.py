@@ -1,8 +1,8 @@
 """Counters: the number of matching pods on each node and in each topology domain, updated incrementally.
 
-A `Counter` counts pods per row, for two types of questions: which pods match a selector and its namespaces (for the
-incoming pod's terms), and which pods own a term (for existing pods' terms). A `DomainTable` sums a counter over the domains
-of a topology key; reading it costs time proportional to the changes since the last read.
+A `Counter` counts pods per row: those that match a selector and its namespaces (for terms of the incoming pod), or
+those that own a term (for terms of existing pods). A `DomainTable` sums a counter over the domains of a topology key;
+reading it takes time proportional to the changes since the last read.
 """
 
 from __future__ import annotations
@@ -24,20 +24,26 @@ if TYPE_CHECKING:
 FIRST_CHANGES = 64
 
 MAX_CHANGES = 1 << 16
-"""Maximum number of changes in a counter's log; beyond that, all are dropped, and tables that missed them compute new sums."""
+"""Maximum number of changes in a counter's log.
+
+When it is full, all are dropped, and tables that missed them sum anew.
+"""
 
 Matches = Callable[[PodClass], bool]
-"""Whether a selector and its namespaces match the pods of a class."""
+"""Returns whether a selector and its namespaces match the pods of a class."""
 
 
 class Counter:
     """The number of matching pods per row.
 
     Attributes:
-        values: int64[capacity].
+        values: int64[capacity], the number of matching pods per row; `counts` is the same array, typed for compiled
+            code.
         total: the sum of the values.
-        matches: the function that returns whether a class of pods matches; None if pods are counted for a term that they own.
-        start, end: the positions of the first change in the log, and after the last change.
+        matches: the function that returns whether a class of pods matches; None if pods are counted for a term that
+            they own.
+        start, end: the position of the first change in the log, and the position after the last.
+        rows, amounts: the log: the row of each change, and the number of pods added there.
     """
 
     def __init__(self, capacity: int, matches: Matches | None) -> None:
@@ -51,7 +57,7 @@ class Counter:
         self.amounts: Any = np.zeros(FIRST_CHANGES, dtype=np.int64)
 
     def add(self, row: int, count: int) -> None:
-        """Add a number of pods (or, below zero, remove them)."""
+        """Add `count` pods on a row, or remove them if it is negative."""
         self.counts[row] += count
         self.total += count
         place = self.end - self.start
@@ -82,7 +88,8 @@ class Counter:
 class Counters:
     """All counters of a state, by key.
 
-    Counters of classes are evaluated once for every class; a new counter is filled from the classes' pods per row.
+    Whether a counter counts a pod class is evaluated once per class; a new counter is filled from the classes' numbers
+    of pods per row.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -99,7 +106,7 @@ class Counters:
                 counter.grow(capacity)
 
     def matching(self, key: Hashable, matches: Matches, classes: Iterable[PodClass]) -> Counter:
-        """Return the counter of pods whose class matches; equal keys must mean equal results of `matches`."""
+        """Return the counter of the pods whose class matches; for equal keys, `matches` must return equal results."""
         counter = self._matching.get(key)
         if counter is None:
             counter = self._matching[key] = Counter(self._capacity, matches)
@@ -112,7 +119,7 @@ class Counters:
         return counter
 
     def meet(self, pod_class: PodClass) -> None:
-        """Find the counters that match a new class."""
+        """Add a new pod class to every counter that matches it."""
         pod_class.counters += [
             item for item in self._matching.values() if item.matches is not None and item.matches(pod_class)
         ]
@@ -132,7 +139,7 @@ class Counters:
         node_log: RowLog,
         eligibility: Eligibility | None,
     ) -> DomainTable:
-        """Return the sums of a counter over the domains of a topology key."""
+        """Return the table that sums a counter over the domains of a topology key."""
         key = (topology_key, id(counter), eligibility.key if eligibility is not None else None)
         table = self._tables.get(key)
         if table is None:
@@ -140,23 +147,23 @@ class Counters:
         return table
 
     def owned_keys(self) -> Iterator[Hashable]:
-        """Yield the terms that pods own or owned, in the order of their registration."""
+        """Yield the terms that pods own, or once owned, in the order in which they were registered."""
         return iter(self._owned)
 
     def owned_count(self) -> int:
-        """Return the number of terms; it never decreases."""
+        """Return the number of registered terms; it never decreases."""
         return len(self._owned)
 
     @staticmethod
     def count(info: PodInfo, row: int, count: int) -> None:
-        """Add (1) or remove (-1) one pod on a row."""
+        """Add (1) or remove (-1) a pod on a row in all counters that count it."""
         for counter in info.pod_class.counters:
             counter.add(row, count)
         for counter in info.owned_counters:
             counter.add(row, count)
 
     def check_invariants(self, infos: Iterable[PodInfo]) -> None:
-        """Raise `InvariantError` if a counter differs from the pods on rows."""
+        """Raise `InvariantError` if a counter contradicts the pods on rows."""
         expected: dict[int, Ints] = {}
         for info in infos:
             for counter in (*info.pod_class.counters, *info.owned_counters):
@@ -189,7 +196,7 @@ class Eligibility:
         self._node_position = -1
 
     def mask(self, node_position: int) -> Bools:
-        """Return bool[rows in use]; `node_position` is the end of the log of changed nodes."""
+        """Return the mask (bool[rows in use]). `node_position`: the end of the log of changed nodes."""
         if node_position != self._node_position:
             self._mask = self._make()
             self._node_position = node_position
@@ -203,16 +210,17 @@ class DomainTable:
         key: the topology key.
         counter: the counter to sum.
         nodes, node_log: the nodes and the change log of the state.
-        eligibility: the eligible nodes; None: all.
+        eligibility: the eligible nodes; None for all.
 
     Attributes:
         codes: intp[capacity], the domain of each row; -1 if the node lacks the key.
-        values: int64[domains + 1], pods per domain; the last entry, of nodes without the key, stays 0.
-        last: the index of that last place. These four are as of the last `refresh`.
+        values: int64[domains + 1], pods per domain; the last element, for nodes without the key, stays 0.
+        last: the index of that last element. `codes`, `values` and `last` are those of the last `refresh`.
         version: changes with every change of the sums.
         positive_version: changes when a domain gets its first pod or loses its last, or when nodes change.
         positive: the number of domains with pods.
-        distinct: whether every node is its own domain: then a change affects only the rows where pods were added or removed.
+        distinct: whether every node is its own domain, so that a change affects only the rows on which pods were added
+            or removed.
         node_position: the end of the log of changed nodes at the last refresh.
     """
 
@@ -242,7 +250,7 @@ class DomainTable:
         self._position = -1
 
     def refresh(self) -> None:
-        """Update the sums."""
+        """Update the sums for the changes since the last call."""
         counter = self.counter
         if self.node_position != self.node_log.end or self._position < counter.start:
             self._sum_up()
@@ -270,7 +278,8 @@ class DomainTable:
             mask = self.eligibility.mask(end)
             counted = counted * mask
             self._mask = np.ascontiguousarray(mask).view(np.uint8)
-        # Codes are shifted by one so that nodes without the key are at index 0, which is then moved to the end.
+        # Codes are shifted by one, so that nodes without the key are counted at index 0, which is then moved to the
+        # end.
         found = np.bincount(column.codes[:count] + 1, weights=counted, minlength=len(column.values) + 1)
         sums: Ints = np.roll(found, -1).astype(np.int64)
         sums[-1] = 0
@@ -285,11 +294,11 @@ class DomainTable:
         self._position = self.counter.end
 
     def sums(self) -> Ints:
-        """Return int64[domains + 1], updated; the table's own array, read-only."""
+        """Return the updated sums (int64[domains + 1]): the table's own array; don't write to it."""
         self.refresh()
         return np.asarray(self.values)
 
     def some(self) -> bool:
-        """Return whether any domain has pods."""
+        """Return whether any domain has matching pods."""
         self.refresh()
         return self.positive > 0

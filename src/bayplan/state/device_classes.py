@@ -1,4 +1,4 @@
-"""The device class of each extended resource. Source: KEP-5004 (extended resources backed by devices)."""
+"""The device class that serves each extended resource. Source: KEP-5004 (extended resources backed by devices)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 
 
 class DeviceClassResolver:
-    """The device classes of a catalog by extended resource name; updated with the catalog's version."""
+    """Looks up the device classes of a catalog by extended resource name; updated when the catalog changes."""
 
     __slots__ = ("_catalog", "_classes", "_version")
 
@@ -19,11 +19,11 @@ class DeviceClassResolver:
         self._classes: dict[str, DeviceClass] = {}
 
     def __bool__(self) -> bool:
-        """Return whether any resource has a class."""
+        """Return whether a device class serves any resource."""
         return bool(self._now())
 
     def get(self, resource: str) -> DeviceClass | None:
-        """Return the class of a resource, or None."""
+        """Return the device class that serves a resource, or None."""
         return self._now().get(resource)
 
     def _now(self) -> dict[str, DeviceClass]:
@@ -35,10 +35,10 @@ class DeviceClassResolver:
 
 
 def _by_resource(catalog: ObjectCatalog) -> dict[str, DeviceClass]:
-    """Return the classes by the names that they claim, processed in the order of their creation.
+    """Return the device classes by the names of the resources that they serve.
 
-    Of several classes with the same resource name, the newest gets it; among equally old ones, the first by name. A class that
-    does not get its name does not get its implicit name either: upstream ignores it altogether.
+    If several classes claim a resource name, the newest gets it; among equally old ones, the first by name. A class
+    that does not get the name that it claims does not get its implicit name, either: upstream ignores it altogether.
     """
     classes: dict[str, DeviceClass] = {}
     for device_class in catalog.all(DeviceClass):
@@ -61,5 +61,5 @@ def _goes_before(new: DeviceClass, holder: DeviceClass) -> bool:
 
 def _created_ns(device_class: DeviceClass) -> int:
     created = device_class.metadata.creation_timestamp
-    # A missing timestamp is the zero time, which is older than any other.
+    # A missing timestamp is Go's zero time, which is before any other.
     return parse_time_ns(created) if created is not None else -(2**63)

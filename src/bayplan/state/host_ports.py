@@ -1,4 +1,4 @@
-"""The used host ports of each node."""
+"""The host ports in use on each node."""
 
 from bayplan.objects.requests import HostPort
 
@@ -6,7 +6,10 @@ ANY_IP = "0.0.0.0"
 
 
 class HostPorts:
-    """Ports in use by row. A set, like upstream's HostPortInfo: a port of two pods becomes free when one of them leaves."""
+    """The ports in use, by row.
+
+    A set, like upstream's HostPortInfo: a port of two pods is freed when one of them leaves.
+    """
 
     __slots__ = ("_used",)
 
@@ -14,7 +17,7 @@ class HostPorts:
         self._used: dict[int, dict[HostPort, None]] = {}
 
     def add(self, row: int, ports: tuple[HostPort, ...]) -> list[HostPort]:
-        """Mark `ports` as used on a row; return those that were free before (to be released by an undo)."""
+        """Mark `ports` as used on a row; return those that were free before, which an undo must free."""
         used = self._used.setdefault(row, {})
         fresh = [port for port in ports if port not in used]
         used.update(dict.fromkeys(ports))
@@ -34,7 +37,7 @@ class HostPorts:
         return list(self._used.get(row, ()))
 
     def conflict_on(self, row: int, wanted: HostPort) -> bool:
-        """Return whether `wanted` conflicts on one row."""
+        """Return whether `wanted` conflicts with a used port on a row."""
         used = self._used.get(row)
         return used is not None and any(collide(wanted, port) for port in used)
 

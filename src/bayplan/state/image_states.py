@@ -1,4 +1,4 @@
-"""The nodes that have each image, and the single size that the scheduler stores for each image name."""
+"""The nodes that have each image, and the size that the scheduler stores for each image name."""
 
 import numpy as np
 
@@ -7,10 +7,11 @@ from bayplan.state.arrays import Bools
 
 
 class ImageState:
-    """An image name: its size on the first node that had it, and the rows that have it.
+    """An image name: its size on the first node that reported it, and the rows that have it.
 
     Attributes:
-        rows: for each row with the image, the number of rows with it when this row was added or last changed, including itself.
+        rows: the rows with the image; the value is the number of such rows when the row was added or last changed,
+            including itself.
     """
 
     __slots__ = ("_column", "rows", "size_bytes")
@@ -44,7 +45,7 @@ class ImageState:
 
 
 class ImageStates:
-    """All image names that nodes report, in the order in which they were first reported."""
+    """All image names that nodes report, in the order in which nodes first reported them."""
 
     __slots__ = ("_states",)
 
@@ -52,7 +53,7 @@ class ImageStates:
         self._states: dict[str, ImageState] = {}
 
     def get(self, name: str) -> ImageState | None:
-        """Return the state of an image name as nodes report it, or None."""
+        """Return the state of an image name, in the form in which nodes report it, or None."""
         return self._states.get(name)
 
     def add_node(self, row: int, node: Node) -> None:
@@ -65,7 +66,7 @@ class ImageStates:
                 state.add(row)
 
     def remove_node(self, row: int, node: Node) -> None:
-        """Remove the images of a node; an image without nodes is removed with its size."""
+        """Remove the images of a node; an image without any node is forgotten with its size."""
         for image in node.status.images:
             for name in image.names:
                 state = self._states.get(name)

@@ -1,4 +1,4 @@
-"""One label key as a column of value codes, so that a selector is a table look-up and a topology key a gather."""
+"""One label key as a column of value codes: a selector becomes a table look-up, a topology key an index."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from bayplan.objects.selectors import Requirement
 from bayplan.state.arrays import Bools, Index
 
 ABSENT = -1
-"""The code of a row that lacks the key. As an index it selects the last slot, which every table reserves for this purpose."""
+"""The code of a row that lacks the key. As an index it selects the last element, which tables reserve for such rows."""
 
 
 class LabelColumn:
@@ -14,8 +14,9 @@ class LabelColumn:
 
     Attributes:
         key: the label key.
-        codes: intp, one a row: position in `values`, or `ABSENT`.
-        values: the distinct values, in order of first occurrence.
+        codes: intp[capacity], by row the index in `values`, or `ABSENT`.
+        values: the distinct values, in the order of their first occurrence.
+        index: the index in `values` of each value.
     """
 
     __slots__ = ("_tables", "codes", "index", "key", "values")
@@ -45,7 +46,7 @@ class LabelColumn:
         self.codes[row] = code
 
     def table(self, requirement: Requirement) -> Bools:
-        """Return whether each value matches: bool[len(values) + 1], the last slot for nodes that lack the key."""
+        """Return which values meet a requirement: bool[len(values) + 1], the last for nodes without the key."""
         table = self._tables.get(requirement)
         if table is None or len(table) != len(self.values) + 1:
             known = 0 if table is None else len(table) - 1

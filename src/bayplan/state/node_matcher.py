@@ -1,6 +1,7 @@
-"""Node selectors for compiled rules: whether the node in a row matches.
+"""Node selectors for compiled rules: whether the node of a row matches.
 
-Each requirement is a table look-up: the node's code in the column of the label key, and whether the value of that code matches.
+Each requirement is a table look-up: the node's value code in the column of the label key, and whether the value of that
+code matches.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from bayplan.state.node_table import NodeTable
 
 
 class LabelTest:
-    """One requirement on the labels of nodes."""
+    """Tests one requirement on the labels of nodes."""
 
     def __init__(self, requirement: Requirement, nodes: NodeTable) -> None:
         self._requirement = requirement
@@ -25,7 +26,7 @@ class LabelTest:
         self._last = 0
 
     def bind(self) -> None:
-        """Bind to the current labels."""
+        """Bind the test to the current labels."""
         column = self._nodes.label_column(self._requirement.key)
         self._codes = column.codes
         self._matching = column.table(self._requirement).view(np.uint8)
@@ -34,7 +35,7 @@ class LabelTest:
     def matches(self, row: int) -> bool:
         """Return whether the node in a row meets the requirement."""
         code = self._codes[row]
-        # A node without the key uses the last entry of the table.
+        # A node without the key uses the last element of the table.
         return self._matching[code if code >= 0 else self._last] != 0
 
     def has_key(self, row: int) -> bool:
@@ -44,11 +45,11 @@ class LabelTest:
 
 
 class TermMatcher:
-    """One term of a node selector, or the labels of a ``nodeSelector``: all of its requirements must hold.
+    """Matches one term of a node selector, or a ``nodeSelector``: all requirements must hold.
 
     Args:
         labels: the requirements on labels, or None.
-        term: the term of `labels`; None for a ``nodeSelector``. An invalid term matches no node.
+        term: the term that contains `labels`; None for a ``nodeSelector``. An invalid term matches no node.
         nodes: the columns of the nodes.
     """
 
@@ -59,12 +60,12 @@ class TermMatcher:
         self._fields = () if term is None else term.fields
         self._wanted_rows: list[tuple[int, bool]] = []
         for field in self._fields:
-            # Only the name has a value; other fields are the empty string.
+            # Only metadata.name has a value; all other fields are "".
             if field.field != "metadata.name" and not field.matches(""):
                 self._never = True
 
     def bind(self) -> None:
-        """Bind to the current nodes."""
+        """Bind the tests to the current nodes."""
         for test in self._tests:
             test.bind()
         self._wanted_rows = [
@@ -88,13 +89,13 @@ class TermMatcher:
 
 
 class SelectorMatcher:
-    """A node selector: one of its terms must match."""
+    """Matches a node selector: one of its terms must match."""
 
     def __init__(self, selector: CompiledNodeSelector, nodes: NodeTable) -> None:
         self._terms = [TermMatcher(term.labels, term, nodes) for term in selector.terms]
 
     def bind(self) -> None:
-        """Bind to the current nodes."""
+        """Bind the terms to the current nodes."""
         for term in self._terms:
             term.bind()
 
@@ -108,7 +109,7 @@ class SelectorMatcher:
 
 
 def matching_rows(required: RequiredNodeAffinity, nodes: NodeTable) -> Bools:
-    """Return bool[rows in use]: which nodes meet a pod's node selector and required node affinity."""
+    """Return the rows that meet a pod's node selector and required node affinity (bool[rows in use])."""
     matched: Bools = np.ones(nodes.count, dtype=np.bool_)
     matchers: list[TermMatcher | SelectorMatcher] = []
     if required.labels is not None:

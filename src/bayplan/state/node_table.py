@@ -1,4 +1,4 @@
-"""Nodes as rows: the columns that describe nodes themselves. Their usage by pods is in cluster_state.py."""
+"""Nodes as rows: the columns that describe the nodes themselves. Their usage by pods is in cluster_state.py."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ REMEMBERED_OFFERS = 256
 
 
 class _Offer(NamedTuple):
-    """The allocatable resources of a node, as columns.
+    """The allocatable resources of a node in the form of the table.
 
     Attributes:
-        allocatable: the amounts in its status.
-        amounts: int64[resources], as in the table.
+        allocatable: the amounts in the node's status.
+        amounts: int64[resources], the same as in the table.
+        allowed_pods: the number of pods that the node allows.
     """
 
     allocatable: ResourceList
@@ -38,17 +39,17 @@ class NodeTable:
     """The columns of nodes. A node has the same row as long as it exists; freed rows are reused.
 
     Attributes:
-        count: the number of rows in use, including freed ones: columns are read up to here.
+        count: the number of rows in use, including freed ones; readers read this many elements of a column.
         names, nodes: the name and the typed node by row; None in a freed row.
         row_of: the row of each node name.
         alive: bool[capacity], False in freed rows.
         allocatable: int64[resources, capacity].
         allowed_pods: int64[capacity].
         unschedulable: bool[capacity].
-        taint_codes: intp[capacity], positions in `taint_sets`.
+        taint_codes: intp[capacity], indexes in `taint_sets`.
         taint_sets: the distinct taint lists of nodes, in the order in which they appeared.
         images: the image names on nodes.
-        tree: the order in which nodes are visited.
+        tree: determines the order in which nodes are visited.
     """
 
     def __init__(self) -> None:
@@ -70,14 +71,14 @@ class NodeTable:
         self._distinct: dict[str, tuple[int, bool]] = {}
         self.images = ImageStates()
         self.tree = NodeTree()
-        # By the identity of a node's allocatable map, which the entry references.
+        # By the address of a node's `allocatable` dict; the entry references the dict, so the address is not reused.
         self._offers: dict[int, _Offer] = {}
 
     def __len__(self) -> int:
         return len(self.row_of)
 
     def add(self, node: Node) -> int:
-        """Assign a row to a node and fill it; return the row. The name must be new."""
+        """Assign a row to a node with a new name, fill the row, and return its number."""
         row = self.free_rows.pop() if self.free_rows else self.count
         if row == self.count:
             self.count += 1
@@ -102,7 +103,7 @@ class NodeTable:
         self._fill(row, node)
 
     def remove(self, row: int) -> None:
-        """Free a row."""
+        """Remove a node; its row may then be used for another."""
         node = self.nodes[row]
         name = self.names[row]
         assert node is not None
@@ -132,7 +133,7 @@ class NodeTable:
         return column
 
     def is_distinct(self, key: str, node_position: int) -> bool:
-        """Return whether every node has a label key, with a different value on each.
+        """Return whether every node has a label key, each with a different value.
 
         `node_position` is the end of the log of changed nodes.
         """
@@ -144,7 +145,7 @@ class NodeTable:
         return known[1]
 
     def register_resource(self, name: str) -> int:
-        """Return the number of a resource; a new one gets a row of zeros."""
+        """Return the number of a resource; if it is new, assign one and add a row of zeros."""
         number = self.resources.register(name)
         rows = len(self.allocatable)
         if number >= rows:
@@ -173,7 +174,7 @@ class NodeTable:
         self.images.add_node(row, node)
 
     def _offer(self, allocatable: ResourceList) -> _Offer:
-        """Return the allocatable resources for these amounts, shared by nodes with equal amounts."""
+        """Return the table form of these allocatable amounts; nodes that share the dict share the result."""
         known = self._offers.get(id(allocatable))
         if known is not None and len(known.amounts) == len(self.allocatable):
             return known

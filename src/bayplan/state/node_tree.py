@@ -1,4 +1,4 @@
-"""The order in which nodes are visited: one of each zone in turn, as in upstream's nodeTree.
+"""The order in which nodes are visited: one node of each zone in turn, as in upstream's nodeTree.
 
 A sample of nodes taken in this order contains nodes of all zones.
 """
@@ -12,11 +12,11 @@ from bayplan.state.arrays import Index
 
 ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-"""The older label wins if a node has both."""
+"""Labels of a region, and above of a zone; the first, older label counts if a node has both."""
 
 
 def zone_key(node: Node) -> str:
-    """Return the identifier of the node's zone; "" without a zone."""
+    """Return the identifier of a node's zone and region; "" if it has neither."""
     labels = node.metadata.labels
     zone, region = (
         next((labels[name] for name in names if name in labels), "") for names in (ZONE_LABELS, REGION_LABELS)
@@ -25,7 +25,7 @@ def zone_key(node: Node) -> str:
 
 
 class NodeTree:
-    """Nodes by zone: zones in the order of their first nodes, each zone's nodes in the order of arrival."""
+    """Nodes by zone: zones in the order of their first node, a zone's nodes in the order of their addition."""
 
     def __init__(self) -> None:
         self._zones: dict[str, dict[str, None]] = {}
@@ -37,7 +37,7 @@ class NodeTree:
         self._order = None
 
     def remove(self, node: Node) -> None:
-        """Remove a node, and its zone with the last node."""
+        """Remove a node, and with the last node its zone."""
         zone = zone_key(node)
         names = self._zones[zone]
         del names[node.metadata.name]
@@ -52,7 +52,7 @@ class NodeTree:
             self.add(new)
 
     def order(self, row_of: dict[str, int]) -> Index:
-        """Return the rows in the order of visits: the first node of each zone, then the second node of each zone, and so on."""
+        """Return the rows in visiting order: the first node of each zone, then the second of each zone, and so on."""
         if self._order is None:
             rounds = [
                 (place, number, row_of[name])

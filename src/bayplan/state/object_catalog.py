@@ -13,19 +13,19 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class ObjectCatalog:
-    """Objects by type, then by ``namespace/name`` (``name`` alone for cluster-scoped ones), in the order of arrival.
+    """Objects by type, then by ``namespace/name`` (``name`` if cluster-scoped), in the order of their addition.
 
-    The `version` of a type changes with every write, so that compiled objects can be checked for changes;
-    `written` returns the keys that changed.
+    The `version` of a type changes with every write, so that users of compiled objects notice changes; `written`
+    returns the keys that changed.
 
     Attributes:
-        writes: a counter of all writes of any type; while it is unchanged, so are all versions.
+        writes: the number of all writes of any type; while it is unchanged, so are all versions.
     """
 
     __slots__ = ("_objects", "_versions", "_written", "writes")
 
     REMEMBERED = 1 << 15
-    """Minimum number of recorded writes per type; the maximum is twice that."""
+    """Minimum number of remembered writes per type; the maximum is twice as high."""
 
     def __init__(self) -> None:
         self.writes = 0
@@ -34,7 +34,7 @@ class ObjectCatalog:
         self._written: dict[type[msgspec.Struct], list[str]] = {}
 
     def put(self, key: str, item: msgspec.Struct) -> msgspec.Struct | None:
-        """Add or replace an object; return the previous one."""
+        """Add or replace an object; return the previous one, or None."""
         kind = type(item)
         objects = self._objects.setdefault(kind, {})
         old = objects.get(key)
@@ -57,18 +57,18 @@ class ObjectCatalog:
             del written[: self.REMEMBERED]
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object, or None."""
+        """Return an object of this type by its key, or None."""
         found = self._objects.get(kind, {}).get(key)
         return found if isinstance(found, kind) else None
 
     def all(self, kind: type[T]) -> Iterator[T]:
-        """Iterate over the objects of one type."""
+        """Yield the objects of one type."""
         for item in self._objects.get(kind, {}).values():
             if isinstance(item, kind):
                 yield item
 
     def everything(self) -> Iterator[KubernetesObject]:
-        """Iterate over the objects of all types."""
+        """Yield the Kubernetes objects of all types."""
         for items in self._objects.values():
             for item in items.values():
                 if isinstance(item, KubernetesObject):
@@ -79,7 +79,7 @@ class ObjectCatalog:
         return self._versions.get(kind, 0)
 
     def written(self, kind: type[msgspec.Struct], version: int) -> list[str] | None:
-        """Return the keys of the objects of one type that were written since a version, or None if that is too long ago."""
+        """Return the keys of one type's objects that were written since a version; None if that is too long ago."""
         count = self.version(kind) - version
         written = self._written.get(kind, [])
         if count > len(written):

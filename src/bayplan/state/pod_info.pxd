@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int64_t _UNKNOWN
 
 cdef class Footprint:

@@ -1,4 +1,4 @@
-"""The state's record of a pod: its footprint on a node, and its position."""
+"""The state's record of a pod: its footprint on a node, its class, and its row."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ POD_COUNT = 0
 NON_ZERO_CPU = 1
 NON_ZERO_MEMORY = 2
 FIRST_RESOURCE = 3
-"""Rows of the usage matrix: pod count, requests for scoring (with the defaults for containers without), then the resources."""
+"""Rows of the usage matrix: number of pods, requests for scoring (with defaults if absent), then one per resource."""
 
 
 JUST_STARTED_NS = (1 << 63) - 1
-"""A pod without a start time counts as started now: later than any that has one."""
+"""The start time of a pod without one: it counts as started now, later than any other."""
 
 UNKNOWN_START = -(1 << 63)
-"""A start time that has not been computed yet."""
+"""Value of a start time that has not been computed yet."""
 
 _UNKNOWN = UNKNOWN_START
 
 Change: TypeAlias = tuple[tuple[int, int], ...]
-"""Rows of the usage matrix, and the amounts to add to each."""
+"""(row of the usage matrix, amount to add to it) pairs."""
 
 
 class Footprint:
-    """The resources of a pod on its node: shared by all pods with the same spec.
+    """The resources with which a pod counts on its node; shared by all pods with the same spec.
 
     Attributes:
-        vector: int64[3 + resources], one column of the usage matrix (`POD_COUNT` and following); `column` is the same, typed.
+        vector: int64[3 + resources], the pod's column of the usage matrix (see `POD_COUNT` and the following); `column`
+            is the same array, typed for compiled code.
         host_ports: the used host ports.
-        largest: the largest amount in `vector` (see `largest_amount`); bounds the possible sums.
+        largest: the largest amount in `vector` (see `largest_amount`), which bounds sums.
     """
 
     def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
@@ -46,7 +47,7 @@ class Footprint:
         self.column: Any = vector
         self.host_ports = host_ports
         self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
-        # Scheduling does not need the data derived from the vector; simulations need it for every pod.
+        # Computed on demand: simulations need it for every pod, scheduling does not.
         self._changes: tuple[Change, Change, tuple[int, ...]] | None = None
 
     def __reduce__(self) -> tuple[type[Footprint], tuple[Ints, tuple[HostPort, ...]]]:
@@ -60,17 +61,17 @@ class Footprint:
 
     @property
     def amounts(self) -> Change:
-        """Return the rows of `vector` that are not 0, with their amounts."""
+        """Return the elements of `vector` other than 0, as (row of the usage matrix, amount) pairs."""
         return (self._changes or self._find_changes())[0]
 
     @property
     def returned(self) -> Change:
-        """Return the same rows with negative amounts."""
+        """Return the same pairs as `amounts`, with negated amounts."""
         return (self._changes or self._find_changes())[1]
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Return these rows."""
+        """Return the rows of the usage matrix in `amounts`."""
         return (self._changes or self._find_changes())[2]
 
 
@@ -79,8 +80,8 @@ class PodClass:
 
     Attributes:
         code: the number of the class, in the order of creation.
-        nodes: the number of such pods by row; new counters are initialised from it.
-        counters: the counters that such pods count for.
+        nodes: the number of such pods by row; new counters are filled from it.
+        counters: the counters that count such pods.
     """
 
     def __init__(self, code: int, namespace: str, labels: dict[str, str], terminating: bool) -> None:
@@ -97,8 +98,8 @@ class PodInfo:
 
     Attributes:
         key: ``namespace/name``.
-        row: the row of its node; -1 while it has none.
-        owned_counters: the counters of the affinity terms that it owns.
+        row: the row of the pod's node; -1 if it has none.
+        owned_counters: the counters of the pod's own affinity terms.
     """
 
     def __init__(
@@ -121,11 +122,11 @@ class PodInfo:
 
     @property
     def start_ns(self) -> int:
-        """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if it has not, or its status does not have the time."""
+        """Return when the pod started, in nanoseconds; `JUST_STARTED_NS` if its status has no start time."""
         return self.started_at()
 
     def started_at(self) -> int:
-        """Return the same value; for compiled code."""
+        """Return `start_ns`; a method, because compiled code calls it faster."""
         if self._start_ns == _UNKNOWN:
             text = self.pod.status.start_time
             self._start_ns = JUST_STARTED_NS if text is None else parse_time_ns(text)
@@ -141,13 +142,13 @@ class PodInfo:
 
 
 def takes_the_same(old: Pod, new: Pod) -> bool:
-    """Return whether two versions of a pod have equal values in all columns."""
+    """Return whether two versions of a pod count the same in all columns and counters."""
     if old.spec is not new.spec and old.spec != new.spec:
         return False
     before, after = old.metadata, new.metadata
     if before.labels != after.labels or (before.deletion_timestamp is None) != (after.deletion_timestamp is None):
         return False
-    # Container statuses show a resize in progress.
+    # Container statuses contain the resources of a resize in progress.
     return (old.status.container_statuses, old.status.init_container_statuses) == (
         new.status.container_statuses,
         new.status.init_container_statuses,

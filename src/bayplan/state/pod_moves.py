@@ -1,7 +1,7 @@
 """Hypothetical moves of pods on and off rows, in the columns and counters that rules read, and their undo.
 
-The logs of changed rows are not written, since the state is the same afterwards. The exception is rules that
-examine single pods: they may read the log to find the rows to examine again.
+The logs of changed rows are not written, because the state is the same afterwards. With `with_pods` they are: rules
+that examine single pods read the log to find the rows to examine again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 
 class PodMoves:
-    """Moves on one cluster state, undone in reverse order by `undo`.
+    """Moves of pods on one cluster state; `undo` reverts them, the last one first.
 
     Args:
         state: the cluster.
-        with_pods: whether the pods of a row (`ClusterState.pods_on`, `pods`) are moved, too: for rules that examine single pods.
+        with_pods: whether to change the lists of pods (`ClusterState.pods_on`, `pods`), too, for rules that examine
+            single pods.
     """
 
     def __init__(self, state: ClusterState, *, with_pods: bool) -> None:
@@ -31,14 +32,14 @@ class PodMoves:
         self._host_ports = state.host_ports
         self._with_pods = with_pods
         self._moved: list[PodInfo] = []
-        # For each move the row, or (-1 - row) for a pod that was removed.
+        # For each move, the row of an added pod, or (-1 - row) of a removed pod.
         self._rows: list[int] = []
-        # The ports that moves used or freed, by the number of the move.
+        # By number of the move, the host ports that it marked as used or freed.
         self._ports: dict[int, list[HostPort]] = {}
         self._pods_before: dict[int, dict[str, PodInfo]] = {}
 
     def add(self, info: PodInfo, row: int) -> None:
-        """Put a pod on a row."""
+        """Add a pod to a row."""
         self._count(info, row, 1)
         if info.footprint.host_ports:
             self._ports[len(self._moved)] = self._host_ports.add(row, info.footprint.host_ports)
@@ -78,7 +79,7 @@ class PodMoves:
                     self._state.pods[info.key] = info
                     self._state.pods_on[row][info.key] = info
         if length == 0 and self._pods_before:
-            # The order of pods on a row is that of their arrival, and decides between equals.
+            # The order of pods on a row is that of their addition, and breaks ties, so restore it, too.
             for changed, pods in self._pods_before.items():
                 self._state.pods_on[changed] = pods
             self._pods_before = {}

@@ -1,4 +1,4 @@
-"""The row of each resource in the matrices: cpu, memory and ephemeral-storage first, others as they appear."""
+"""The row of each resource in the matrices: cpu, memory and ephemeral-storage first, the others as they appear."""
 
 CPU = 0
 MEMORY = 1
@@ -6,11 +6,11 @@ EPHEMERAL_STORAGE = 2
 
 FIRST_RESOURCES = ("cpu", "memory", "ephemeral-storage")
 PODS = "pods"
-"""Counted separately from the resources: upstream's AllowedPodNumber."""
+"""Counted separately from resources, as upstream does (AllowedPodNumber)."""
 
 
 class ResourceTable:
-    """Resource names as small numbers. Amounts are milli-CPU for cpu, and the plain value for all others."""
+    """Numbers of resources by name. Amounts are in milli-CPU for cpu, and plain values for all others."""
 
     __slots__ = ("_index", "names")
 
@@ -22,11 +22,11 @@ class ResourceTable:
         return len(self.names)
 
     def find(self, name: str) -> int | None:
-        """Return the number of a resource, or None if it has none."""
+        """Return the number of a resource, or None."""
         return self._index.get(name)
 
     def register(self, name: str) -> int:
-        """Return the number of a resource; assign one if it has none."""
+        """Return the number of a resource; assign the next one if it has none."""
         number = self._index.get(name)
         if number is None:
             number = self._index[name] = len(self.names)

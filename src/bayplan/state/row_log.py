@@ -1,6 +1,6 @@
-"""Which rows changed, in order: an append-only log with any number of readers, each with its own position.
+"""Logs of changed rows: append-only, with any number of readers, each with its own position.
 
-There are no dirty flags and nothing to clear. A reader whose position is no longer in the log evaluates every row.
+There are no dirty flags, and nothing to clear. A reader whose position is no longer in the log evaluates every row.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from bayplan.state.arrays import Index
 FIRST_CAPACITY = 256
 
 LIMIT = 1 << 20
-"""Default maximum number of entries; beyond it the older half is dropped. A reader this far behind reads all rows anyway."""
+"""Default maximum number of entries; the older half is dropped then.
+
+A reader so far behind evaluates all rows anyway.
+"""
 
 
 class RowLog:
     """An append-only log of row numbers.
 
     Args:
-        limit: the most entries that it holds, an even number.
+        limit: the maximum number of entries, an even number.
 
     Attributes:
         start: the position of the oldest entry in the log.
-        end: the position after the newest entry: the position of a reader that has read everything.
+        end: the position after the newest entry, at which a reader that has read everything is.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -33,7 +36,7 @@ class RowLog:
         self.end = 0
 
     def append(self, row: int) -> None:
-        """Append `row`."""
+        """Append a row."""
         length = self.end - self.start
         if length == len(self._rows):
             self._make_room()
@@ -42,11 +45,11 @@ class RowLog:
         self.end += 1
 
     def at(self, position: int) -> int:
-        """Return the entry at a position from `start` to before `end`."""
+        """Return the entry at a position (`start` <= position < `end`)."""
         return self._rows[position - self.start]
 
     def since(self, position: int) -> list[int] | None:
-        """Return the entries from `position` on (with repetitions), or None if some of them have been dropped."""
+        """Return the entries from a position on, with repetitions, or None if some of them have been dropped."""
         if position < self.start:
             return None
         return [int(self._rows[number - self.start]) for number in range(position, self.end)]

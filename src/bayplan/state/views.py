@@ -1,6 +1,7 @@
 """Views of rows, for plugins that return arrays.
 
-A rule uses NumPy, and the view's `quotient` and `trunc` if ``//``, ``round`` or ``astype`` would differ from Go.
+A plugin uses NumPy, except where ``//``, ``round`` or ``astype`` would differ from Go: the view's `quotient` and
+`trunc` compute as Go does.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 
 class Rows:
-    """Many rows as arrays: all rows of the table, or the rows of an index.
+    """The columns of some rows as arrays: all rows in use, or the rows of an index.
 
     Args:
         state: the cluster.
-        index: the intp row numbers, or None for all rows in use (including freed ones, which the caller masks).
+        index: intp, the row numbers, or None for all rows in use. These include freed rows, which the caller must mask.
     """
 
     __slots__ = ("_all", "index", "state")
@@ -41,7 +42,7 @@ class Rows:
         return self.state.nodes.allocatable[resource, self._all]
 
     def requested(self, resource: int) -> Ints:
-        """Return the requests of the pods on each node for a resource."""
+        """Return the sums of the requests for a resource of the pods on each node."""
         return self.state.usage[FIRST_RESOURCE + resource, self._all]
 
     def pod_count(self) -> Ints:
@@ -53,23 +54,26 @@ class Rows:
         return self.state.nodes.allowed_pods[self._all]
 
     def unschedulable(self) -> Bools:
-        """Return which nodes are cordoned."""
+        """Return which nodes are cordoned (bool)."""
         return self.state.nodes.unschedulable[self._all]
 
     def taints(self) -> Index:
-        """Return each node's position in ``state.nodes.taint_sets``."""
+        """Return each node's index in ``state.nodes.taint_sets``."""
         return self.state.nodes.taint_codes[self._all]
 
     def label(self, key: str) -> Index:
         """Return each node's code in the column of a label key; -1 if it lacks the key."""
         return self.state.nodes.label_column(key).codes[self._all]
 
-    # Number functions.
+    # Arithmetic as in Go.
 
     def quotient(self, dividend: Ints, divisor: Ints | int) -> Ints:
-        """Divide integers as Go does: towards zero. The divisor must not be 0; if ``small``, both are below 2^53."""
+        """Return quotients of integers, truncated towards zero as in Go. The divisor must not be 0.
+
+        If the state is ``small``, dividend and divisor must be below 2^53.
+        """
         if self.state.small:
-            # Both are exact in float64, and so is the truncated quotient (architecture notes on small numbers).
+            # Both are exact in float64, and so is the truncated quotient.
             return np.true_divide(dividend, divisor).astype(np.int64)
         with np.errstate(over="ignore"):
             quotient: Ints = np.floor_divide(dividend, divisor)
@@ -78,18 +82,18 @@ class Rows:
         return quotient
 
     def everywhere(self, condition: bool) -> Bools:
-        """Return the same condition for every row."""
+        """Return a bool array with the same value for every row."""
         return np.full(len(self), condition, dtype=np.bool_)
 
     def verdicts(self, *cases: tuple[Bools, int]) -> Codes:
-        """Return per row the union of the verdicts whose condition holds."""
+        """Return verdicts: per row, the bitwise or of the verdicts whose condition is true there."""
         union = np.zeros(len(self), dtype=np.uint16)
         for condition, verdict in cases:
             union |= condition * np.uint16(verdict)
         return union
 
     def trunc(self, values: Floats) -> Ints:
-        """Convert float64 to integers, truncating towards zero, as Go's int64() does on amd64."""
+        """Return float64 values as integers, truncated towards zero, like Go's int64() on amd64."""
         if self.state.small:
             return values.astype(np.int64)
         fits = np.abs(values) < 2.0**63

@@ -1,7 +1,7 @@
-"""The pods with claims or disks on each row, and the number of volumes for each claim.
+"""The pods with claims or disks on each row, and the number of volumes that use each claim.
 
-The code that places pods writes nothing here: a reader uses the log of changed rows, and processes the rows that changed since
-its last call. So it is correct inside trials, too.
+Placing pods does not update this data: each reader processes the rows that changed, according to the log, since its
+last call. So the data is also correct inside trials.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ class VolumeUse:
     """The pods of a state that have volumes relevant to scheduling. Each reader has its own instance.
 
     Attributes:
-        pods_on: such pods by row; rows without any are omitted.
-        claim_users: the number of pods' volumes for each claim (``namespace/name``); ephemeral volumes do not count.
-        name_users: the same over all namespaces, by the claim's name alone.
+        pods_on: by row, its pods with such volumes; rows without any are omitted.
+        claim_users: by claim (``namespace/name``), the number of pods' volumes that use it, excluding ephemeral
+            volumes.
+        name_users: the same by the claim's name alone, over all namespaces.
     """
 
     __slots__ = ("_disk_rows", "_position", "_state", "claim_users", "name_users", "pods_on")
@@ -33,11 +34,11 @@ class VolumeUse:
         self.pods_on: dict[int, list[PodInfo]] = {}
         self.claim_users: dict[str, int] = {}
         self.name_users: dict[str, int] = {}
-        # By kind and name of a disk, the rows that use it, and the number of volumes there with its name.
+        # By kind and name of a disk, the rows that use it, with the number of volumes there that have this name.
         self._disk_rows: dict[tuple[str, str], dict[int, int]] = {}
 
     def follow(self) -> Collection[int]:
-        """Update everything; return the rows that may have changed."""
+        """Update all data; return the rows that may have changed."""
         rows = moved_rows(self._state, self._position)
         self._position = self._state.usage_log.end
         for row in rows:
@@ -45,9 +46,9 @@ class VolumeUse:
         return rows
 
     def rows_with(self, volume: Volume) -> Iterator[dict[int, int]]:
-        """Yield, by row, the number of pods' volumes with the disk of this volume; unused disks are omitted.
+        """Yield, for each disk of this volume that is in use, the number of volumes with its name, by row.
 
-        Disks with the same name can still be different: the name is only a part of their identity.
+        Disks with the same name can be different: the name is only a part of their identity.
         """
         for key in _disk_names(volume):
             rows = self._disk_rows.get(key)
@@ -93,7 +94,7 @@ class VolumeUse:
 
 
 def _disk_names(volume: Volume) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of the disks that pods of a node cannot share freely."""
+    """Yield kind and name of a volume's disks, which pods on a node can't share freely."""
     if volume.gce_persistent_disk is not None:
         yield "gce", volume.gce_persistent_disk.pd_name
     if volume.aws_elastic_block_store is not None:
@@ -105,7 +106,7 @@ def _disk_names(volume: Volume) -> Iterator[tuple[str, str]]:
 
 
 def moved_rows(state: ClusterState, position: int) -> Collection[int]:
-    """Return the rows on which pods were added or removed since a position in the log of usage; all rows for -1."""
+    """Return the rows on which pods were added or removed since a position in the usage log; all rows for -1."""
     log = state.usage_log
     if position == log.end:
         return ()
@@ -114,12 +115,12 @@ def moved_rows(state: ClusterState, position: int) -> Collection[int]:
 
 
 def pods_with_volumes(state: ClusterState, row: int) -> list[PodInfo]:
-    """Return the pods on a row that have claims or disks."""
+    """Return the pods on a row whose volumes matter to volume plugins (`has_volumes`)."""
     return [info for info in state.pods_on[row].values() if has_volumes(info.pod.spec.volumes)]
 
 
 def has_volumes(volumes: tuple[Volume, ...]) -> bool:
-    """Return whether any of a pod's volumes is a claim or a disk."""
+    """Return whether any of a pod's volumes is a claim, or a disk of a kind that affects scheduling."""
     for volume in volumes:
         if volume.persistent_volume_claim is not None or volume.ephemeral is not None:
             return True

@@ -1,4 +1,4 @@
-"""Standard base64 as decoded by Go's ``encoding/base64``."""
+"""Standard base64, decoded like Go's `encoding/base64`."""
 
 from bayplan.base.go_text.quoting import GoTextError
 
@@ -9,10 +9,10 @@ _BASE64_ALPHABET = {
 
 
 def decode_base64(text: str) -> bytes:
-    """Decode standard base64; line breaks are ignored.
+    """Decode standard base64, ignoring line breaks.
 
     Raises:
-        GoTextError: in the words of Go's ``base64.CorruptInputError``, with its byte offset.
+        GoTextError: the text is invalid; the message is that of Go's `base64.CorruptInputError`, with the byte offset.
     """
     source = text.encode("utf-8", "replace")
     out = bytearray()
@@ -26,7 +26,7 @@ def decode_base64(text: str) -> bytes:
 
 
 def _decode_quantum(source: bytes, index: int) -> tuple[int, bytes, bool]:
-    """Decode up to four characters from ``index``; return the next index, the bytes, and whether padding ended the data."""
+    """Decode up to four characters from `index`; return the next index, the bytes, and whether the data ends here."""
     values: list[int] = []
     while len(values) < 4:
         if index == len(source):
@@ -48,7 +48,7 @@ def _decode_quantum(source: bytes, index: int) -> tuple[int, bytes, bool]:
 
 
 def _end_padding(source: bytes, index: int, values: list[int]) -> tuple[int, bytes, bool]:
-    """Check what follows the first padding character of a quantum of two or three characters."""
+    """Check what follows the first padding character after two or three characters, and decode those."""
     if len(values) == 2:
         index = _skip_breaks(source, index)
         if index == len(source):

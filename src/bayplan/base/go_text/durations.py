@@ -1,4 +1,4 @@
-"""Durations as Go's ``time`` package reads and writes them: ``90s``, ``1h30m``, ``1.5ms``."""
+"""Durations as Go's `time` package reads and writes them: `90s`, `1h30m`, `1.5ms`."""
 
 import re
 
@@ -22,12 +22,12 @@ _UNIT = re.compile(r"[^0-9.]+", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of a duration in the format of Go's ``time.ParseDuration``: ``1h30m``, ``-1.5s``, ``.5us``.
+    """Return the nanoseconds of a duration in the format of Go's `time.ParseDuration`: `1h30m`, `-1.5s`, `.5us`.
 
-    Fractions below a nanosecond are truncated; ``0`` needs no unit.
+    Fractions of a nanosecond are truncated; `0` needs no unit.
 
     Raises:
-        GoTextError: the text is not a duration, or exceeds 64 bits; in the words of ``time.ParseDuration``.
+        GoTextError: the text is not a duration, or exceeds 64 bits; the message is that of `time.ParseDuration`.
     """
     rest = text
     negative = rest.startswith("-")
@@ -51,10 +51,10 @@ def parse_duration(text: str) -> int:
 
 
 def read_duration(text: str, what: str = "duration") -> int:
-    """Return the nanoseconds of a duration in an option or an annotation of a user.
+    """Return the nanoseconds of a duration that a user gave in an option or an annotation.
 
     Raises:
-        InputError: `parse_duration` rejects the text; with an example of a valid duration.
+        InputError: `parse_duration` rejects the text; the message has an example of a valid duration.
     """
     try:
         return parse_duration(text)
@@ -63,7 +63,7 @@ def read_duration(text: str, what: str = "duration") -> int:
 
 
 def _duration_part(rest: str, whole: str) -> tuple[int, str]:
-    """Parse one number with its unit; return nanoseconds and the remaining text."""
+    """Parse a number with its unit; return the nanoseconds and the remaining text."""
     match = _NUMBER.match(rest)
     assert match is not None
     integer, fraction = match[1], match[2] or ""
@@ -92,7 +92,7 @@ def _duration_part(rest: str, whole: str) -> tuple[int, str]:
 
 
 def _leading_fraction(fraction: str) -> tuple[int, float]:
-    """Read as many digits as fit into 63 bits; Go drops further digits without rounding."""
+    """Read as many digits as fit into 63 bits, and return them with a power of ten; Go ignores further digits."""
     value, scale = 0, 1.0
     for digit in fraction:
         following = value * 10 + int(digit)
@@ -120,7 +120,7 @@ def _duration_quote(text: str) -> str:
 
 
 def format_duration(duration_ns: int) -> str:
-    """Write nanoseconds as Go's ``Duration.String`` does: ``10m0s``, ``1.5s``, ``500ms``."""
+    """Format nanoseconds like Go's `Duration.String`: `10m0s`, `1.5s`, `500ms`."""
     amount = abs(duration_ns)
     sign = "-" if duration_ns < 0 else ""
     if amount == 0:

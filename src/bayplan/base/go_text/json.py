@@ -1,4 +1,4 @@
-"""JSON as Go's ``encoding/json`` encodes it, and its decoding errors."""
+"""JSON as Go's `encoding/json` writes it, and the errors of its decoder."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from decimal import Decimal
 
 import msgspec
 
-# Map keys are sorted, fields of structs are not: so does Go.
+# Sorts map keys, but not the fields of structs, like Go.
 _ENCODER = msgspec.json.Encoder(order="deterministic")
-# Characters special to HTML, or line breaks in JavaScript. They occur only in strings, so a text can be searched as a whole.
+# Characters that are special in HTML, or line breaks in JavaScript. They occur only within strings, so one search of
+# the whole text finds them.
 _ESCAPED = re.compile("[<>&\u2028\u2029]")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _HEX = frozenset("0123456789abcdefABCDEF")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 MAX_DEPTH = 10_000
-"""Maximum nesting of arrays and objects."""
+"""Maximum nesting depth of arrays and objects."""
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
 def go_json(value: object) -> str:
-    """Return compact JSON: map keys sorted by bytes, ``<``, ``>``, ``&`` and two line separators escaped, other text raw.
+    """Return compact JSON: map keys sorted, `<`, `>`, `&` and two line separators escaped, other text as it is.
 
     Args:
         value: a value that msgspec can encode (plain data, structs), without floats: their digits may differ from Go's;
-            `json_text` has Go's.
+            `json_text` writes Go's.
     """
     return _ESCAPED.sub(_escape, _ENCODER.encode(value).decode())
 
@@ -40,12 +41,12 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def json_string(text: str) -> str:
-    """Return a string as ``json.Marshal`` writes it; see `go_json`."""
+    """Return a string as `json.Marshal` writes it."""
     return _ESCAPED.sub(_escape, json.dumps(text, ensure_ascii=False))
 
 
 def json_text(value: object) -> str:
-    """Write plain data (None, bool, int, float, str, list, tuple, dict) as compact JSON, in the given order of keys."""
+    """Write plain data (None, bool, int, float, str, list, tuple, dict) as compact JSON; keys keep their order."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -64,22 +65,23 @@ def json_text(value: object) -> str:
 
 
 def json_float(value: float) -> str:
-    """Write a finite float64 as ``json.Marshal`` does: shortest digits, exponents only beyond 1e-6 and 1e21."""
+    """Format a finite float64 like `json.Marshal`: shortest digits, and an exponent only below 1e-6 or from 1e21."""
     if value == 0:
         return "-0" if str(value).startswith("-") else "0"
     if 1e-6 <= abs(value) < 1e21:
         return _positional(value)
     mantissa, _, exponent = _scientific(value).partition("e")
-    # json.Marshal writes e-9 where strconv writes e-09.
+    # json.Marshal writes e-9 for the e-09 of strconv.
     if exponent[0] == "-" and exponent[1] == "0":
         exponent = "-" + exponent[2:]
     return f"{mantissa}e{exponent}"
 
 
 def yaml_number(value: float) -> str:
-    """Write a finite float64 like go-yaml after a round trip through ``json.Marshal``: whole numbers as integers, others with %g.
+    """Format a finite float64 like go-yaml after a round trip through `json.Marshal`: integers as such, others with %g.
 
-    Shortest digits. Numbers below 1e-4 have an exponent; so do numbers from 1e6 on with a fraction or an exponent in JSON.
+    It has as few digits as possible. It has an exponent below 1e-4; and from 1e6 on, unless JSON writes it as an
+    integer.
     """
     text = json_float(value)
     if text.lstrip("-").isdigit():
@@ -89,15 +91,15 @@ def yaml_number(value: float) -> str:
 
 
 def float32(value: float) -> float:
-    """Round to a float32 and return the float64 whose shortest digits are those of the float32.
+    """Round to a float32; return the float64 that is written with the digits of that float32.
 
     Raises:
-        OverflowError: the value is beyond a float32.
+        OverflowError: the value is out of the range of float32.
     """
     exact = _nearest_float32(value)
     for digits in range(1, 10):
         candidate = float(f"{exact:.{digits}g}")
-        # Few digits of a large number may lie beyond all of float32.
+        # Rounding a large number to few digits may leave the range of float32.
         with suppress(OverflowError):
             if _nearest_float32(candidate) == exact:
                 return candidate
@@ -126,11 +128,11 @@ def _scientific(value: float) -> str:
 
 
 class GoJsonError(ValueError):
-    """An error in the words of Go's decoder."""
+    """Invalid JSON; the message is that of Go's decoder."""
 
 
 def decode_first(data: bytes) -> object:
-    """Return the first value of a text as plain data; the rest is ignored.
+    """Return the first value in a text as plain data; what follows is ignored.
 
     Raises:
         GoJsonError: the text does not begin with a JSON value.
@@ -143,13 +145,13 @@ def decode_first(data: bytes) -> object:
     try:
         found: object = json.loads(text[start:end])
     except RecursionError:
-        # Go allows deeper nesting than Python; neither is needed.
+        # Python allows less nesting than Go, but more than anyone needs.
         raise GoJsonError("exceeded max depth") from None
     return found
 
 
 def json_problem(text: str) -> str:
-    """Return the error of Go's ``json.Unmarshal`` for a text, or an empty string if it accepts the text."""
+    """Return the error of Go's `json.Unmarshal` for a text, or `""` if the text is valid."""
     scanner = _Scanner(text, is_whole=True)
     try:
         place = _space(text, scanner.value_end(0))
@@ -167,15 +169,18 @@ def _space(text: str, place: int) -> int:
 
 
 class _Scanner:
-    """Finds the end of a value, or the error in it."""
+    """Finds the end of a value, or the first error in it."""
 
     def __init__(self, text: str, *, is_whole: bool) -> None:
         self._text = text
-        # Stream decoders and whole-text decoders report a truncated text differently.
+        # Go's decoders of streams and of complete texts report a truncated text differently.
         self._is_whole = is_whole
 
     def value_end(self, place: int) -> int:
-        """Return the end of the value that starts at a position. Containers are in a list, because responses may nest deeply."""
+        """Return the end of the value that starts at a position.
+
+        Open containers are in a list, not on the stack: they may nest deeply.
+        """
         open_containers: list[str] = []
         expecting = "value"
         while True:
@@ -294,7 +299,7 @@ class _Scanner:
         return self._text[place]
 
     def _inside(self, place: int) -> str:
-        """Return the next character in a number, a literal or an escape; a space at the end of a complete text."""
+        """Return the next character of a number, literal or escape; after the end of a complete text, a space."""
         return " " if self._is_whole and place >= len(self._text) else self._at(place)
 
 
@@ -303,7 +308,7 @@ def _wrong(char: str, context: str) -> GoJsonError:
 
 
 def _quoted(char: str) -> str:
-    """Quote a character as Go does. Go works on bytes: of a multi-byte character, it quotes the first byte as a character."""
+    """Quote a character as Go does: Go quotes the first byte of a multi-byte character, as if it were a character."""
     first = chr(char.encode("utf-8", "surrogateescape")[0])
     if first == "'":
         return "'\\''"

@@ -9,7 +9,7 @@ _ESCAPES = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t
 
 
 def quote(text: str) -> str:
-    """Quote a text as Go's %q does."""
+    """Quote a text like Go's %q."""
     parts = []
     for char in text:
         if char in '"\\':

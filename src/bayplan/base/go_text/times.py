@@ -1,7 +1,7 @@
-"""Times as the API writes and reads them: RFC 3339, ``metav1.Time`` in whole seconds and ``metav1.MicroTime``.
+"""Times as the API writes and reads them: RFC 3339, `metav1.Time` in whole seconds, and `metav1.MicroTime`.
 
-Kubernetes truncates ``metav1.Time`` to seconds when an object passes the API server; so does the virtual cluster.
-Timers (run times, delays, back-off) count in nanoseconds.
+Kubernetes truncates every `metav1.Time` to seconds when an object passes through the API server, and so does the
+virtual cluster. Timers (run times, delays, backoffs) count nanoseconds.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _DAY_SECONDS = 86_400
 _EPOCH = datetime(1970, 1, 1)
 _DIGITS = [f"{number:02}" for number in range(60)]
 
-# An instant of a simulation is formatted several times in a row, and rarely later.
+# Simulations format the same instant several times in a row, and rarely again later.
 _known: dict[int, str] = {}
 _MAX_KNOWN = 256
 
 
 def format_time(time_ns: int) -> str:
-    """Return the timestamp of a time in nanoseconds since 1970, truncated to seconds: ``2026-01-31T12:00:00Z``."""
+    """Return the timestamp of a time in nanoseconds since 1970, truncated to seconds: `2026-01-31T12:00:00Z`."""
     second = time_ns // SECOND_NS
     text = _known.get(second)
     if text is None:
@@ -48,17 +48,17 @@ def _format_day(day: int) -> str:
 
 
 def format_micro_time(time_ns: int) -> str:
-    """Return a ``metav1.MicroTime``, truncated to microseconds: ``2026-01-31T12:00:00.000000Z``."""
+    """Return a `metav1.MicroTime`, truncated to microseconds: `2026-01-31T12:00:00.000000Z`."""
     return f"{format_time(time_ns)[:-1]}.{time_ns % SECOND_NS // 1000:06d}Z"
 
 
 def format_instant(time_ns: int) -> str:
-    """Return a time truncated to milliseconds, as in Bayplan's own API: ``2026-11-21T12:03:01.204Z``."""
+    """Return a timestamp truncated to milliseconds, as in Bayplan's own API: `2026-11-21T12:03:01.204Z`."""
     return f"{format_time(time_ns)[:-1]}.{time_ns % SECOND_NS // MILLISECOND_NS:03d}Z"
 
 
 def format_time_in(time_ns: int, zone: tzinfo) -> str:
-    """Return the timestamp in a zone, with its offset (``Z`` for zero), as Go's RFC3339 layout writes it."""
+    """Return the timestamp in a time zone, with its offset (`Z` for zero), like Go's RFC3339 layout."""
     local = datetime.fromtimestamp(time_ns // SECOND_NS, zone)
     text = local.isoformat(timespec="seconds")
     return text.replace("+00:00", "Z") if text.endswith("+00:00") else text
@@ -77,10 +77,10 @@ _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:
 
 @lru_cache(maxsize=65536)
 def parse_time_ns(text: str) -> int:
-    """Return the nanoseconds since 1970 (UTC) of an RFC 3339 timestamp; further digits are truncated.
+    """Return the nanoseconds since 1970 of an RFC 3339 timestamp; digits beyond nanoseconds are ignored.
 
     Raises:
-        InputError: the text is not an RFC 3339 timestamp, or names a day or time that does not exist.
+        InputError: the text is not an RFC 3339 timestamp, or its day or time does not exist.
     """
     match = _TIME.fullmatch(text)
     if match is None:
@@ -102,7 +102,7 @@ def parse_time_ns(text: str) -> int:
 
 @lru_cache(maxsize=4096)
 def parse_instant(text: str | None) -> int | None:
-    """Return an RFC 3339 time as nanoseconds since 1970; None for None and for invalid times."""
+    """Return an RFC 3339 timestamp as nanoseconds since 1970, or None if it is None or invalid."""
     try:
         return parse_time_ns(text) if text else None
     except InputError:
@@ -111,14 +111,14 @@ def parse_instant(text: str | None) -> int | None:
 
 @lru_cache(maxsize=4096)
 def utc_time(text: str, *, micro: bool) -> str:
-    """Return a time in UTC as the API server stores it: truncated to seconds, or with exactly six digits of a second.
+    """Return a timestamp in UTC as the API server stores it: truncated to seconds, or with six digits of a second.
 
     Args:
-        text: a JSON string of a ``metav1.Time``, or of a ``metav1.MicroTime``.
-        micro: whether it is a ``metav1.MicroTime``, which has exactly six digits.
+        text: the JSON string.
+        micro: whether it is a `metav1.MicroTime`, which has exactly six digits, instead of a `metav1.Time`.
 
     Raises:
-        GoTextError: in the words of ``time.Parse``.
+        GoTextError: the text is invalid; the message is that of `time.Parse`.
     """
     match = _API_TIME.fullmatch(text)
     fraction = match[7] if match else None

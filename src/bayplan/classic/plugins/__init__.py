@@ -1,1 +1,1 @@
-"""The rules of the classic scheduler (Kubernetes 1.16): predicates and priorities under their old names, one rule per file."""
+"""The rules of the classic scheduler (Kubernetes 1.16): predicates and priorities, one rule per file."""

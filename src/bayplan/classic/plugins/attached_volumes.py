@@ -1,4 +1,4 @@
-"""The volumes of pods of each type of disk, and how many of them a node may attach."""
+"""The volumes of pods by type of disk, and the number of them that a node may attach."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ MAX_EBS_VOLUMES = 39
 MAX_EBS_NITRO_VOLUMES = 25
 NO_NAME = "PersistentVolumeClaim had no name"
 NOT_BOUND = "\0"
-"""Prefix of the names of volumes that do not exist yet; upstream uses 32 random letters."""
+"""Prefix of the names of volumes that don't exist yet; upstream uses 32 random letters."""
 
 
 class VolumeKind(msgspec.Struct, frozen=True):
     """One type of disk.
 
     Attributes:
-        plugin: the name of the in-tree plugin that provisions it.
+        plugin: the name of the in-tree plugin that provisions such disks.
         limit_key: the resource in which a node declares its limit.
-        limit: the default limit, for nodes that declare none.
-        identify: the function that returns the name of a volume in a pod or in a persistent volume, None if it is of another kind.
+        limit: the function that returns the limit of a node that declares none.
+        identify: the function that returns the name of the disk of a pod's volume or of a persistent volume; None if it
+            is of another type.
     """
 
     plugin: str
@@ -74,7 +75,7 @@ VOLUME_KINDS: Mapping[str, VolumeKind] = MappingProxyType(
         "MaxCinderVolumeCount": VolumeKind(CINDER, "attachable-volumes-cinder", lambda node: 256, _cinder),
     }
 )
-"""The types by the name of the predicate that counts them, in the order of predicates."""
+"""The types by the name of the predicate that counts them, in the order of the predicates."""
 
 
 class UnnamedClaim(Exception):
@@ -82,10 +83,12 @@ class UnnamedClaim(Exception):
 
 
 def names_of(kind: VolumeKind, volumes: PodVolumes, catalog: ObjectCatalog) -> Iterable[str]:
-    """Return the names of a pod's volumes of one type, including those of unresolved claims whose class provisions this type.
+    """Return the names of a pod's volumes of one type.
+
+    They include unresolved claims whose storage class provisions this type.
 
     Raises:
-        UnnamedClaim: a claim has no name.
+        UnnamedClaim: a volume refers to a claim without a name.
     """
     found: dict[str, None] = {}
     for volume in volumes.volumes:
@@ -114,13 +117,13 @@ def _name_by_claim(kind: VolumeKind, key: str, catalog: ObjectCatalog) -> str | 
 
 
 def limit_of(kind: VolumeKind, node: Node, *, attach_volume_limit: bool) -> int:
-    """Return a node's limit for a type of volumes; a declared limit counts only with the gate AttachVolumeLimit."""
+    """Return a node's limit for a type of disk. A limit that the node declares counts only with AttachVolumeLimit."""
     reported = node.status.allocatable.get(kind.limit_key)
     return value(reported) if attach_volume_limit and reported is not None else kind.limit(node)
 
 
 def reported_limits(node: Node) -> dict[str, int]:
-    """Return the limits that a node declares, by the name of the resource."""
+    """Return the limits that a node declares, by resource name."""
     return {
         name: value(amount) for name, amount in node.status.allocatable.items() if name.startswith(ATTACHABLE_VOLUMES)
     }

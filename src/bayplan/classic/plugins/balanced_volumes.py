@@ -1,4 +1,4 @@
-"""BalancedResourceAllocation with the gate BalanceAttachedNodeVolumes: disks that a node can attach are a third resource."""
+"""BalancedResourceAllocation with the gate BalanceAttachedNodeVolumes: attachable disks are a third resource."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AllocationAndVolumes(AllocationSpec, frozen=True):
 class BalancedVolumes(BalancedResourceAllocation):
     """Scores nodes by the variance of the used fractions of CPU, memory and attachable disks; less is better.
 
-    Disks count if a configured predicate counts the pod's disks; if several do, the last in order decides.
+    Disks count if a configured predicate counts the pod's type of disks; of several, the last in order counts.
     """
 
     name = "BalancedResourceAllocation"
@@ -33,17 +33,17 @@ class BalancedVolumes(BalancedResourceAllocation):
         self._room = VolumeRoom(handle.cluster, attach_volume_limit=self._arguments.gates.attach_volume_limit)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> AllocationAndVolumes:
-        """Compute the requests of the pod, and store its volumes."""
+        """Return the requests and the volumes of the pod."""
         return AllocationAndVolumes(super().compile(pod, cluster).key, pod_volumes(pod))
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for three fractions, or for CPU and memory for pods without volumes."""
+        """Return the rule for CPU, memory and disks; for pods without volumes, that for CPU and memory."""
         if not isinstance(spec, AllocationAndVolumes) or not spec.volumes.volumes:
             return Balance(spec.key, cluster)
         return BalanceWithVolumes(spec, self, cluster)
 
     def room_on(self, volumes: PodVolumes, row: int, cluster: ClusterState) -> tuple[int, int] | None:
-        """Return the number of disks to attach, and the remaining room of the node; None if disks do not count."""
+        """Return the number of disks to attach, and how many more the node can attach; None if disks don't count."""
         found = None
         for predicate, kind in VOLUME_KINDS.items():
             if predicate not in self._arguments.predicates:
@@ -54,13 +54,13 @@ class BalancedVolumes(BalancedResourceAllocation):
                     attached, missing, limit = self._room.on_row(kind, wanted, row)
                     found = (missing, limit - attached)
             except UnnamedClaim:
-                # The predicate has already ended the cycle.
+                # The predicate has already ended the cycle with an error.
                 return None
         return found if found is not None and found[1] > 0 else None
 
 
 class BalanceWithVolumes(Balance):
-    """``int((1 - variance) * 10)`` of the three fractions, or that of CPU and memory if no disks count."""
+    """Scores ``int((1 - variance) * 10)`` of the three used fractions; without disks that count, like `Balance`."""
 
     def __init__(self, spec: AllocationAndVolumes, plugin: BalancedVolumes, cluster: ClusterState) -> None:
         super().__init__(spec.key, cluster)
@@ -69,7 +69,7 @@ class BalanceWithVolumes(Balance):
         self._cluster = cluster
 
     def score(self, row: int) -> int:
-        """Count the disks, if the node can attach any."""
+        """Return the score of a node; disks count if it can attach any."""
         node = self._cluster.nodes.nodes[row]
         room = self._plugin.room_on(self._volumes, row, self._cluster) if node is not None else None
         if room is None:

@@ -1,6 +1,7 @@
-"""CheckVolumeBinding: the pod's volumes must be accessible from the node, or can be bound or provisioned there.
+"""CheckVolumeBinding: the pod's volumes must be accessible on the node, or can be bound or provisioned there.
 
-The choice of volumes is that of VolumeBinding; the preceding checks, and some errors instead of rejections, are those of 1.16.
+Volumes are chosen as by VolumeBinding. The preceding checks, and that some problems are errors instead of rejections,
+follow 1.16.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ REASONS = {NODE_CONFLICT: VOLUME_NODE_CONFLICT, BIND_CONFLICT: VOLUME_BIND_CONFL
 
 
 class CheckVolumeBinding(VolumeBinding):
-    """Rejects nodes on which the pod's volumes cannot be bound, and reserves the volumes of the chosen node.
+    """Rejects nodes on which the pod's volumes can't be bound, and reserves volumes on the chosen node.
 
-    Params: the params of VolumeBinding, or the text of an error with which every node fails.
+    Params: those of VolumeBinding, or the text of an error that every node gets.
     """
 
     name = "CheckVolumeBinding"
     migration = False
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Sort the claims; SKIP pods without."""
+        """Return the pod's needs, or an error, as params; SKIP for pods without claims."""
         self._pre_filters = True
         if not spec.has_claims:
             return SKIP
@@ -47,11 +48,11 @@ class CheckVolumeBinding(VolumeBinding):
         return PreFilterResult((needs,))
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the volumes."""
+        """Return the rule that looks up the plugin's verdicts."""
         return ReachableVolumes(self, cluster)
 
     def codes(self, params: Params) -> Codes | int:
-        """Return the conflicts of each node as flags, or the number of the error that all fail with."""
+        """Return the verdict on each node, or one error verdict for all nodes."""
         self._filters = True
         claims = params[0]
         if isinstance(claims, str):
@@ -66,7 +67,7 @@ class CheckVolumeBinding(VolumeBinding):
         return verdicts
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the volume conflicts on a node."""
+        """Return the reasons for a verdict: volume conflicts, or an error."""
         if verdict & ERROR_BIT:
             return super().reasons(spec, params, verdict)
         flags = verdict & ~UNRESOLVABLE_BIT
@@ -74,7 +75,7 @@ class CheckVolumeBinding(VolumeBinding):
 
 
 class ReachableVolumes(FilterRule):
-    """The results of `CheckVolumeBinding.codes` for the params of this cycle: the volume of a node depends on all nodes."""
+    """Looks up the results of `CheckVolumeBinding.codes`: a node's volumes depend on all nodes."""
 
     def __init__(self, plugin: CheckVolumeBinding, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -82,11 +83,11 @@ class ReachableVolumes(FilterRule):
         self._codes: Codes | int = 0
 
     def refresh(self) -> bool:
-        """Compute the results again."""
+        """Compute the results for the params of this cycle."""
         assert self.params is not None
         self._codes = self._plugin.codes(self.params)
         return True
 
     def filter(self, row: int) -> int:
-        """Look up the verdict."""
+        """Return the verdict on a node."""
         return self._codes if isinstance(self._codes, int) else int(self._codes[row])

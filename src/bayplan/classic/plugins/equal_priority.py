@@ -17,16 +17,16 @@ class EqualPriority(ScorePlugin[NoSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
-        """Use no data."""
+        """Return an empty spec."""
         return NO_SPEC
 
     def score_rule(self, spec: NoSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule."""
+        """Return the rule that scores every node 1."""
         return Equal(cluster.columns)
 
 
 class Equal(ScoreRule):
-    """1 for every node."""
+    """Scores every node 1."""
 
     def score(self, row: int) -> int:
         """Return 1."""

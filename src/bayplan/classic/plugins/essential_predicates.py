@@ -25,7 +25,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class HostNameSpec(msgspec.Struct, frozen=True):
-    """The node that the pod names, or the empty string."""
+    """The node name in the pod's spec, or ""."""
 
     key: str
 
@@ -45,12 +45,12 @@ class NodeSelectorSpec:
 
 
 def compile_host_ports(pod: Pod) -> HostPortsSpec:
-    """Return the host ports that the pod requests, each once, in an order independent of its containers'."""
+    """Return the host ports that the pod requests, sorted and without duplicates."""
     return HostPortsSpec(tuple(sorted(set(host_ports(pod)))))
 
 
 def compile_node_selector_spec(pod: Pod) -> NodeSelectorSpec:
-    """Compile node selector and required affinity; a node selector with an invalid label selects every node, as upstream."""
+    """Compile node selector and required affinity. As upstream, an invalid node selector selects every node."""
     required = compile_required_node_affinity(pod)
     if pod.spec.node_selector:
         required = RequiredNodeAffinity(selector_from_set(pod.spec.node_selector), required.node_selector)
@@ -65,20 +65,20 @@ class HostName(FilterPlugin[HostNameSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> HostNameSpec:
-        """Store the name."""
+        """Return the node name as the spec."""
         return HostNameSpec(pod.spec.node_name)
 
     def filter_rule(self, spec: HostNameSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule of today's NodeName."""
+        """Return the rule of the current plugin NodeName."""
         return NamedNode(spec.key, cluster)
 
     def reasons(self, spec: HostNameSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (POD_NOT_MATCH_HOST_NAME,)
 
 
 class PodFitsHostPorts(FilterPlugin[HostPortsSpec]):
-    """Rejects nodes on which a requested port is in use."""
+    """Rejects nodes on which a requested host port is in use."""
 
     name = "PodFitsHostPorts"
     reads = Reads.PORTS
@@ -89,11 +89,11 @@ class PodFitsHostPorts(FilterPlugin[HostPortsSpec]):
         return compile_host_ports(pod)
 
     def filter_rule(self, spec: HostPortsSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule of today's NodePorts."""
+        """Return the rule of the current plugin NodePorts."""
         return FreePorts(spec.key, cluster)
 
     def reasons(self, spec: HostPortsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (POD_NOT_FITS_HOST_PORTS,)
 
 
@@ -109,9 +109,9 @@ class MatchNodeSelector(FilterPlugin[NodeSelectorSpec]):
         return compile_node_selector_spec(pod)
 
     def filter_rule(self, spec: NodeSelectorSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule of today's NodeAffinity."""
+        """Return the rule of the current plugin NodeAffinity."""
         return RequiredAffinity(spec.required, None, cluster)
 
     def reasons(self, spec: NodeSelectorSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (NODE_SELECTOR_NOT_MATCH,)

@@ -1,7 +1,7 @@
-"""EvenPodsSpread and EvenPodsSpreadPriority (a gate): the first version of topology spread constraints.
+"""EvenPodsSpread and EvenPodsSpreadPriority (behind a gate): the first version of topology spread constraints.
 
-The predicate counts pods of the pod's namespace, the priority pods of all namespaces; both count pods that are being deleted.
-Constraints over one topology key share their counts.
+The predicate counts pods of the pod's namespace, the priority pods of all namespaces; both also count pods that are
+being deleted. Constraints with the same topology key share their counts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOWHERE = -1
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """One constraint: the maximum skew, the topology key, the matching pods, and whether the pod itself matches."""
+    """One constraint: maximum skew, topology key, selector of the counted pods, and whether the pod itself matches."""
 
     max_skew: int
     topology_key: str
@@ -50,13 +50,14 @@ class Constraint(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class EvenSpec:
-    """The constraints of one kind.
+    """The hard, or the soft constraints of a pod.
 
     Attributes:
+        key: identifies all other attributes.
         namespace: the namespace of the pods to count; None for all.
-        constraints: the constraints in the order of the pod.
-        error: the error of an invalid constraint, or the empty string.
-        node_selector: the selector of the nodes that count.
+        constraints: the constraints, in the order of the pod.
+        error: the error of an invalid constraint, or "".
+        node_selector: selects the nodes whose pods count.
     """
 
     key: Hashable
@@ -67,12 +68,12 @@ class EvenSpec:
 
     @property
     def topology_keys(self) -> tuple[str, ...]:
-        """Return the keys, each once."""
+        """Return the distinct topology keys."""
         return tuple(dict.fromkeys(item.topology_key for item in self.constraints))
 
 
 def compile_constraints(pod: Pod, action: str, *, all_namespaces: bool) -> EvenSpec:
-    """Compile the hard or the soft constraints of a pod."""
+    """Compile the constraints of a pod with an action, `HARD` or `SOFT`."""
     constraints, error = [], ""
     for item in pod.spec.topology_spread_constraints:
         if item.when_unsatisfiable != action:
@@ -99,7 +100,7 @@ class _Selects(msgspec.Struct, frozen=True):
 
 
 def _counts(spec: EvenSpec, constraint: Constraint, cluster: ClusterState) -> Ints:
-    """Return int64[rows in use]: the number of pods on each node that a constraint counts."""
+    """Return the number of pods on each node that a constraint counts (int64[rows in use])."""
     key = ("even", spec.namespace, repr(constraint.selector))
     counter = cluster.matching_counter(key, _Selects(spec.namespace, constraint.selector))
     return counter.values[: cluster.nodes.count]
@@ -113,7 +114,7 @@ def _has_all_keys(spec: EvenSpec, rows: Rows) -> Bools:
 
 
 def _eligible(spec: EvenSpec, cluster: ClusterState) -> Bools:
-    """Return bool[rows in use]: the nodes whose pods count."""
+    """Return the nodes whose pods count (bool[rows in use])."""
     rows = Rows(cluster)
     alive: Bools = cluster.nodes.alive[: cluster.nodes.count]
     return alive & matching_rows(spec.node_selector.required, cluster.nodes) & _has_all_keys(spec, rows)
@@ -122,7 +123,8 @@ def _eligible(spec: EvenSpec, cluster: ClusterState) -> Bools:
 class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):
     """Rejects nodes whose domain would exceed the emptiest domain by more than ``maxSkew`` pods.
 
-    Params: per topology key (key, int64 bytes of pods per domain, bool bytes of domains that exist); empty if no node counts.
+    Params: per topology key (key, bytes of int64[domains]: the pods, bytes of bool[domains]: whether the domain
+    exists); empty if no node counts.
     """
 
     name = "EvenPodsSpread"
@@ -134,11 +136,11 @@ class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):
         return compile_constraints(pod, HARD, all_namespaces=False)
 
     def pre_filter_reads(self, spec: EvenSpec) -> Reads:
-        """Skip pods without constraints."""
+        """Return NOTHING for pods without constraints, else OBJECTS."""
         return Reads.OBJECTS if spec.constraints else Reads.NOTHING
 
     def pre_filter(self, spec: EvenSpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Sum the pods per domain."""
+        """Return the number of pods per domain as params."""
         if not spec.constraints or spec.error:
             return PreFilterResult(())
         eligible = _eligible(spec, cluster)
@@ -156,32 +158,32 @@ class EvenPodsSpread(PreFilterPlugin[EvenSpec], FilterPlugin[EvenSpec]):
         return PreFilterResult(tuple(found))
 
     def filter_rule(self, spec: EvenSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for domains."""
+        """Return the rule that checks the hard constraints."""
         return EvenDomains(spec, cluster)
 
     def reasons(self, spec: EvenSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason, or the error."""
+        """Return the only reason, or the error."""
         return (NO_METADATA_TEXT,) if verdict == NO_METADATA else (TOPOLOGY_SPREAD_CONSTRAINTS_NOT_MATCH,)
 
 
 class ConstraintTest:
-    """One constraint, with the pods in each domain.
+    """Tests whether nodes violate one constraint.
 
     Args:
         constraint: the constraint.
-        sums: int64[domains].
-        exists: bool[domains].
+        sums: int64[domains], the number of pods.
+        exists: bool[domains], whether the domain has a node that counts.
         column: the column of the topology key.
     """
 
     def __init__(self, constraint: Constraint, sums: Ints, exists: Bools, column: LabelColumn) -> None:
         self._codes: Any = column.codes
         self._sums: Any = sums.copy()
-        # A node whose count is larger violates the constraint.
+        # A node whose domain has more pods violates the constraint.
         self._most = constraint.max_skew + int(sums[exists].min()) - int(constraint.matches_itself)
 
     def broken(self, row: int) -> bool:
-        """Return whether a node's domain has too many pods, or the node lacks the key."""
+        """Return whether the node's domain has too many pods, or the node lacks the topology key."""
         code = self._codes[row]
         if code < 0:
             return True
@@ -189,7 +191,7 @@ class ConstraintTest:
 
 
 class EvenDomains(CountingRule):
-    """`NOT_SPREAD` if a constraint is violated or a key is missing."""
+    """Returns `NOT_SPREAD` for nodes that violate a constraint or lack a topology key."""
 
     def __init__(self, spec: EvenSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -201,11 +203,11 @@ class EvenDomains(CountingRule):
         self._tests: list[ConstraintTest] = []
 
     def bind(self) -> None:
-        """Look up the labels of the nodes again."""
+        """Drop references to the labels of nodes."""
         self._seen = None
 
     def refresh(self) -> bool:
-        """Use the sums of PreFilter; other params cause every row to be evaluated again."""
+        """Read the sums of PreFilter. If the params changed, every row is evaluated again in any case."""
         if self.params is not self._seen:
             self._seen = self.params
             self._domains = dict(_domains(self.params))
@@ -219,7 +221,7 @@ class EvenDomains(CountingRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Check each constraint."""
+        """Check each constraint for a node."""
         if self._error:
             return self._error
         for number in range(len(self._tests)):
@@ -229,7 +231,7 @@ class EvenDomains(CountingRule):
         return 0
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
-        """Return the verdict on one row after changes."""
+        """Return the verdict on a row whose pods a trial has moved."""
         spec, nodes, domains = self._spec, self._cluster.nodes, self._domains
         if self._error:
             return NO_METADATA
@@ -256,7 +258,7 @@ class EvenDomains(CountingRule):
                 others[code] = False
             least = [int(sums[others].min())] if others.any() else []
             if is_domain or key in touched:
-                # A domain without counted nodes exists once a pod is added to it.
+                # A domain that has no counted node exists once a pod is added to it.
                 least.append(own)
             if own + int(constraint.matches_itself) - min(least) > constraint.max_skew:
                 return NOT_SPREAD
@@ -271,7 +273,7 @@ def _domains(params: Params | None) -> Iterator[tuple[str, tuple[Ints, Bools]]]:
 
 
 def _change(spec: EvenSpec, constraint: Constraint, changes: PodChanges) -> tuple[int, bool]:
-    """Return the change of a constraint's count on the row, and whether any pod that counts was moved."""
+    """Return how a trial changes a constraint's count on the row, and whether it moved any pod that counts."""
 
     def number(infos: Sequence[PodInfo]) -> int:
         selects = _Selects(spec.namespace, constraint.selector)
@@ -282,7 +284,7 @@ def _change(spec: EvenSpec, constraint: Constraint, changes: PodChanges) -> tupl
 
 
 class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], FailingPriority[EvenSpec]):
-    """Prefers nodes in domains with few pods that the soft constraints count; without constraints, all nodes get 0."""
+    """Prefers nodes in domains with few pods that the soft constraints count. Without constraints all nodes score 0."""
 
     name = "EvenPodsSpreadPriority"
     reads = Reads.NODES
@@ -293,15 +295,15 @@ class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], Fa
         return compile_constraints(pod, SOFT, all_namespaces=True)
 
     def map_error(self, spec: EvenSpec) -> str:
-        """Return why no node can be scored, or the empty string."""
+        """Return why no node can be scored, or ""."""
         return spec.error
 
     def pre_score_reads(self, spec: EvenSpec) -> Reads:
-        """Skip pods without constraints."""
+        """Return NOTHING for pods without constraints, else OBJECTS."""
         return Reads.OBJECTS if spec.constraints else Reads.NOTHING
 
     def pre_score(self, spec: EvenSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Sum the pods per domain, for domains with a feasible node."""
+        """Return the number of pods per domain as params, for domains with a feasible node."""
         if not spec.constraints:
             return ()
         eligible = _eligible(spec, cluster)
@@ -319,12 +321,12 @@ class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], Fa
         return tuple(found)
 
     def score_rule(self, spec: EvenSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for domains."""
+        """Return the rule that sums the pods in a node's domains."""
         return PodsInDomains(spec, cluster)
 
 
 class PodsInDomains(ScoreRule):
-    """The sum of the counts of all constraints; `NOWHERE` if a key is missing."""
+    """Scores the sum of the counts of all constraints; `NOWHERE` if the node lacks a topology key."""
 
     def __init__(self, spec: EvenSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -336,11 +338,11 @@ class PodsInDomains(ScoreRule):
         self._sums: list[Any] = []
 
     def bind(self) -> None:
-        """Look up the labels of the nodes again."""
+        """Drop references to the labels of nodes."""
         self._seen = None
 
     def refresh(self) -> bool:
-        """Use the sums of PreScore; other params cause every row to be evaluated again."""
+        """Read the sums of PreScore. If the params changed, every row is evaluated again in any case."""
         if self.params is not self._seen:
             self._seen = self.params
             tables = {}
@@ -353,7 +355,7 @@ class PodsInDomains(ScoreRule):
         return False
 
     def score(self, row: int) -> int:
-        """Sum the pods in the node's domains."""
+        """Return the number of pods in the node's domains."""
         total = 0
         for number in range(len(self._codes)):
             code = self._codes[number][row]
@@ -363,7 +365,7 @@ class PodsInDomains(ScoreRule):
         return total
 
     def score_all(self, raw: Ints) -> None:
-        """Compute all rows, constraint by constraint."""
+        """Score all rows, constraint by constraint."""
         count = self.columns.count
         total = np.zeros(count, dtype=np.int64)
         has_keys = np.ones(count, dtype=np.bool_)
@@ -373,7 +375,7 @@ class PodsInDomains(ScoreRule):
         np.asarray(raw)[:count] = np.where(has_keys, total, NOWHERE)
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the sum of all counts and the smallest; empty if nothing is to be scaled."""
+        """Return the sum of all counts, and the smallest; empty if there is nothing to normalise."""
         values = np.asarray(raw)[np.asarray(feasible) != 0]
         counted = values[values != NOWHERE]
         if not self._count or not len(counted):
@@ -381,7 +383,10 @@ class PodsInDomains(ScoreRule):
         return (int(counted.sum()), int(counted.min()))
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return 10 for the fewest pods; 10 for all if all pods are in one domain or none, 0 for nodes without a key."""
+        """Return 10 for the fewest pods, less for more, and 0 for nodes without a topology key.
+
+        All nodes with the keys get 10 if one node has all pods, or there are none.
+        """
         if not scale or raw == NOWHERE:
             return 0
         total, smallest = scale
@@ -390,7 +395,7 @@ class PodsInDomains(ScoreRule):
         return int(float(MAX_PRIORITY) * (float(total - raw) / float(total - smallest)))
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Compute all rows."""
+        """Write the normalised scores of all rows."""
         count = self.columns.count
         values, scores = np.asarray(raw)[:count], np.asarray(normalized)
         if not scale:

@@ -1,6 +1,6 @@
-"""The reasons of predicates, and which of them no eviction can resolve.
+"""The reasons of predicates, and which of them evicting pods can't resolve.
 
-Upstream's names of predicate errors are used as their text in events; they are those of v1.16.
+The texts are those of upstream's predicate errors in events, in v1.16.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ UNRESOLVABLE = frozenset(
         VOLUME_BIND_CONFLICT,
     )
 )
-"""If a node has one of these reasons, preemption skips it."""
+"""Preemption skips a node that has one of these reasons."""
 
 
 def verdict_of(flag: int, reason: str) -> int:
-    """Return the verdict for a reason: its flag, and whether evictions cannot help."""
+    """Return the verdict for a reason: its flag, and `UNRESOLVABLE_BIT` if evicting pods can't help."""
     return flag | (UNRESOLVABLE_BIT if reason in UNRESOLVABLE else 0)

@@ -1,4 +1,4 @@
-"""GeneralPredicates: resources, host name, ports and node selector as one predicate that reports the reasons of all four."""
+"""GeneralPredicates: resources, host name, ports and node selector in one predicate that reports all four's reasons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOST_NAME = 0x200
 PORTS = 0x400
 SELECTOR = 0x800
 RESOURCES = 0x1FF
-"""Bits of a verdict: those of `Shortages`, and one for each of the others."""
+"""The bits of a verdict that belong to `Shortages`; each of the other predicates has one bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class GeneralSpec:
 
 
 class GeneralPredicates(FilterPlugin[GeneralSpec]):
-    """Rejects nodes without room, with a different name, with a port in use, or that are not selected."""
+    """Rejects nodes that lack resources, have another name or a used port, or don't match the node selector."""
 
     name = "GeneralPredicates"
     reads = Reads.NODES | Reads.USAGE | Reads.PORTS
@@ -59,7 +59,7 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
         self._shortages = Shortages()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GeneralSpec:
-        """Compile all four."""
+        """Return the specs of the four predicates."""
         fit = compile_fit(pod, cluster, self._arguments)
         name = HostNameSpec(pod.spec.node_name)
         ports = compile_host_ports(pod)
@@ -67,11 +67,11 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
         return GeneralSpec((fit.key, name.key, ports.key, selector.key), fit, name, ports, selector)
 
     def filter_rule(self, spec: GeneralSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that runs all four."""
+        """Return the rule that runs the rules of the four predicates."""
         return General(spec, self._shortages.rule(spec.fit, cluster), cluster)
 
     def reasons(self, spec: GeneralSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reasons of all four."""
+        """Return the reasons of the four predicates."""
         found = list(self._shortages.reasons(spec.fit, verdict & RESOURCES))
         for flag, reason in (
             (HOST_NAME, POD_NOT_MATCH_HOST_NAME),
@@ -84,7 +84,7 @@ class GeneralPredicates(FilterPlugin[GeneralSpec]):
 
 
 class General(FilterRule):
-    """The union of the verdicts of the four rules.
+    """Runs the four rules, and combines their verdicts.
 
     Args:
         spec: the spec of the pod.
@@ -108,13 +108,13 @@ class General(FilterRule):
             self._flags.append(SELECTOR | UNRESOLVABLE_BIT)
 
     def bind(self) -> None:
-        """Bind to the current nodes."""
+        """Bind the four rules to the current nodes."""
         self._room.bind()
         for rule in self._rules:
             rule.bind()
 
     def filter(self, row: int) -> int:
-        """Run each rule."""
+        """Return the combined verdicts of the four rules."""
         verdict = self._room.filter(row)
         for number in range(len(self._rules)):
             rule = self._rules[number]

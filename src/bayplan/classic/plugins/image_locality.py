@@ -1,7 +1,7 @@
-"""ImageLocalityPriority: prefers nodes that have the images of a pod's containers.
+"""ImageLocalityPriority: prefers nodes that already have the images of a pod's containers.
 
-An image counts with its size times the share of nodes that have it. The number of nodes is that when the node was added:
-of two nodes with the same image the later one gets a higher score.
+An image counts with its size times the share of nodes that have it. As upstream, the number of these nodes is that of
+the time when the node was added: of two nodes with the same image, the later one scores higher.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ MAX_THRESHOLD_BYTES = 1000 * 1024 * 1024
 
 
 class ImagesSpec(msgspec.Struct, frozen=True):
-    """The normalized names of the images of all containers, including repeats; init containers do not count."""
+    """The normalized image names of all containers, with repetitions; init containers don't count."""
 
     key: tuple[str, ...]
 
 
 class ImageLocalityPriority(ScorePlugin[ImagesSpec]):
-    """Scores nodes by the images that they have."""
+    """Scores nodes by the sizes of the pod's images that are already on them."""
 
     name = "ImageLocalityPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ImagesSpec:
-        """Store the names."""
+        """Return the image names as the spec."""
         return ImagesSpec(tuple(normalized_image_name(container.image) for container in pod.spec.containers))
 
     def observe(self, spec: ImagesSpec, cluster: ClusterState) -> Params:
-        """Return the number of nodes."""
+        """Return the number of nodes as params."""
         return (len(cluster.nodes),)
 
     def score_rule(self, spec: ImagesSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the images."""
+        """Return the rule that scores the images on a node."""
         return ImagesOnNode(spec.key, cluster)
 
 
 class ImagesOnNode(ScoreRule):
-    """Scores from 0 (23 MiB of the pod's images) to 10 (1000 MiB); sizes are scaled by the share of nodes with the image."""
+    """Scores the scaled size of the pod's images on a node: 0 up to 23 MiB, 10 from 1000 MiB on."""
 
     def __init__(self, names: tuple[str, ...], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -55,7 +55,7 @@ class ImagesOnNode(ScoreRule):
         self._nodes = cluster.nodes
 
     def score(self, row: int) -> int:
-        """Sum the scaled sizes of the pod's images on the node."""
+        """Return the score for the sum of the scaled image sizes."""
         total, whole = 0, float(len(self._nodes))
         for name in self._names:
             image = self._nodes.images.get(name)

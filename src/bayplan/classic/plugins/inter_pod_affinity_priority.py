@@ -1,4 +1,4 @@
-"""InterPodAffinityPriority: prefers nodes near pods that the pod prefers, or that prefer the pod; avoids the opposite."""
+"""InterPodAffinityPriority: prefers nodes near pods that the pod prefers or that prefer it, and avoids the opposite."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = float(MAX_PRIORITY)
 
 
 class InterPodAffinityPriority(RowPriority[TermsSpec]):
-    """Sums weights per domain, then scales them from 0 for the minimum to 10 for the maximum; both start at 0.
+    """Sums weights per domain, and maps the range of the sums, extended to include 0, to scores from 0 to 10.
 
     Required affinity of running pods counts with hardPodAffinitySymmetricWeight.
     """
@@ -40,11 +40,11 @@ class InterPodAffinityPriority(RowPriority[TermsSpec]):
         return compile_terms(pod)
 
     def score_rule(self, spec: TermsSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for weighted terms."""
+        """Return the rule that sums the weights of the scored terms."""
         return StretchedTerms(self, spec, cluster)
 
     def weighed(self, spec: TermsSpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
-        """Return weight, topology key and pods of all scored terms; the same list as long as there are no new terms."""
+        """Return weight, topology key and pods of each scored term: the same list until new terms are registered."""
         owned = spec.owned
         owned.follow(spec.namespace, spec.labels, cluster)
         if owned.weighed is None:
@@ -66,14 +66,14 @@ class InterPodAffinityPriority(RowPriority[TermsSpec]):
 
 
 class StretchedTerms(WeighedTerms):
-    """The sum of weights in the domains of a node; 0 for the smallest to 10 for the largest, 0 for all if they are equal."""
+    """Scores the sum of weights in a node's domains: 0 for the smallest to 10 for the largest; 0 if all are equal."""
 
     def __init__(self, plugin: InterPodAffinityPriority, spec: TermsSpec, cluster: ClusterState) -> None:
-        # The base only uses `weighed` of the plugin and the spec.
+        # Of the plugin and the spec, the base class uses only `weighed`.
         super().__init__(cast(Any, plugin), cast(Any, spec), cluster)
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the smallest sum, at most 0, and the largest, at least 0."""
+        """Return the smallest sum, but at most 0, and the largest, but at least 0."""
         smallest, largest = 0, 0
         for row in range(self.columns.count):
             if feasible[row]:
@@ -81,7 +81,7 @@ class StretchedTerms(WeighedTerms):
         return (int(smallest), int(largest))
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return the position between the smallest and the largest sum."""
+        """Return the position of a sum between the smallest (0) and the largest (10), truncated."""
         smallest, largest = scale[0], scale[1]
         if largest == smallest:
             return 0

@@ -1,4 +1,4 @@
-"""Pod affinity terms for both inter-pod rules of the classic scheduler: sums of pods per domain of a topology key."""
+"""Pod affinity terms for both inter-pod rules of the classic scheduler: counts of pods per topology domain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.state.pod_info import PodClass
 
 
 class OwnedTerms:
-    """The terms of running pods that match a spec's pod, by kind; extended as terms are added."""
+    """The terms of running pods that match a spec's pod, by kind; extended when terms are registered."""
 
     __slots__ = ("by_kind", "seen", "version", "weighed")
 
@@ -24,7 +24,7 @@ class OwnedTerms:
         self.by_kind: dict[TermKind, list[tuple[AffinityTerm, DomainTable]]] = {}
 
     def follow(self, namespace: str, labels: dict[str, str], cluster: ClusterState) -> None:
-        """Add the new terms since the last call."""
+        """Add the terms that were registered since the last call."""
         if self.seen == cluster.counters.owned_count():
             return
         terms = [term for term in cluster.counters.owned_keys() if isinstance(term, AffinityTerm)]
@@ -55,7 +55,7 @@ def compile_terms(pod: Pod) -> TermsSpec:
 
 
 def matches(term: AffinityTerm, namespace: str, labels: dict[str, str]) -> bool:
-    """Return whether a term matches a pod. There are no namespace selectors in this release."""
+    """Return whether a term matches a pod. This release has no namespace selectors."""
     return namespace in term.namespaces and term.selector.matches(labels)
 
 
@@ -65,12 +65,12 @@ def all_match(terms: Sequence[AffinityTerm], namespace: str, labels: dict[str, s
 
 
 def table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
-    """Return the number of pods that a term matches in each domain of its topology key."""
+    """Return the table of the pods that a term matches, per domain of its topology key."""
     return tables_of_all((term,), cluster)[0][1]
 
 
 def tables_of_all(terms: Sequence[AffinityTerm], cluster: ClusterState) -> list[tuple[str, DomainTable]]:
-    """Return each topology key of the terms, with the number of pods per domain that match all terms."""
+    """Return, for each topology key of the terms, the table of the pods that match all terms."""
     if not terms:
         return []
     key = ("classic terms", tuple(sorted({(tuple(sorted(term.namespaces)), repr(term.selector)) for term in terms})))

@@ -12,7 +12,7 @@ _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
 
 def selector_from_set(labels: Mapping[str, str] | None) -> Selector:
-    """Compile a plain map of labels; one invalid label makes it match everything, as in upstream."""
+    """Compile a map of labels. As upstream, one invalid label makes the selector match everything."""
     requirements = []
     for key, value in (labels or {}).items():
         if requirement_error(key, "In", (value,)):
@@ -22,7 +22,7 @@ def selector_from_set(labels: Mapping[str, str] | None) -> Selector:
 
 
 def requirement_error(key: str, operator: str, values: Sequence[str]) -> str:
-    """Return upstream's error for a requirement, or the empty string."""
+    """Return upstream's error about a requirement, or ""."""
     if complaints := check_qualified_name(key):
         return f"invalid label key {quote(key)}: {'; '.join(complaints)}"
     if operator in ("In", "NotIn") and not values:
@@ -41,7 +41,7 @@ def requirement_error(key: str, operator: str, values: Sequence[str]) -> str:
 
 
 def node_requirement_error(key: str, operator: str, values: Sequence[str]) -> str:
-    """Return the same for a requirement of a node selector."""
+    """Return upstream's error about a requirement of a node selector, or ""."""
     if operator not in _NODE_OPERATORS:
         return f"{quote(operator)} is not a valid node selector operator"
     return requirement_error(key, operator, values)

@@ -1,7 +1,7 @@
-"""MatchInterPodAffinity: required pod affinity and anti-affinity, of the pod and of running pods.
+"""MatchInterPodAffinity: required pod affinity and anti-affinity, both of the pod and of running pods.
 
-When pods are added in a trial, upstream counts them differently from existing ones: one that matches any anti-affinity
-term counts for all of them, and one without a node (a nominated one) counts for no term of the pod at all.
+Upstream counts pods that a trial adds differently from existing ones: a pod that matches any anti-affinity term counts
+for all of them, and a pod without a node (a nominated one) counts for none of the pod's terms.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REASONS = {
 
 
 class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
-    """Rejects nodes whose domains have pods that conflict with the pod's terms, or whose terms conflict with the pod."""
+    """Rejects nodes in domains with pods that conflict with the pod's terms, or whose terms conflict with the pod."""
 
     name = "MatchInterPodAffinity"
     reads = Reads.NODES | Reads.USAGE
@@ -55,19 +55,19 @@ class MatchInterPodAffinity(FilterPlugin[TermsSpec]):
         return compile_terms(pod)
 
     def filter_rule(self, spec: TermsSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for required terms."""
+        """Return the rule that checks the required terms."""
         return RequiredTerms(spec, cluster)
 
     def reasons(self, spec: TermsSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the common reason of affinity, then the reason of the violated rule."""
+        """Return the reason that all three rules share, then that of the violated rule."""
         return (POD_AFFINITY_NOT_MATCH, REASONS[verdict])
 
 
 class RequiredTerms(CountingRule):
-    """The first of three rules that a node violates: anti-affinity of running pods, the pod's affinity, its anti-affinity.
+    """Checks three rules in order: anti-affinity of running pods, the pod's affinity, the pod's anti-affinity.
 
-    The tables are pods that match all affinity terms, pods for each anti-affinity term, and owners of each anti-affinity term that
-    matches the pod.
+    The tables count the pods that match all affinity terms, those that match each anti-affinity term, and the owners of
+    each anti-affinity term that matches the pod.
     """
 
     def __init__(self, spec: TermsSpec, cluster: ClusterState) -> None:
@@ -82,7 +82,7 @@ class RequiredTerms(CountingRule):
         self._version = self._stamp = -1
 
     def refresh(self) -> bool:
-        """Update the tables; return whether a domain of several nodes got its first pod or lost its last."""
+        """Update the tables; return whether a domain of several nodes got its first matching pod or lost its last."""
         spec, owned, moved = self._spec, self._spec.owned, False
         owned.follow(spec.namespace, spec.labels, self._cluster)
         if owned.version != self._version:
@@ -104,13 +104,13 @@ class RequiredTerms(CountingRule):
         return moved
 
     def filter(self, row: int) -> int:
-        """Look up the domains of the node."""
+        """Return the verdict from the counts in the node's domains."""
         for number in range(len(self._owned)):
             table = self._owned[number]
             code = table.codes[row]
             if code >= 0 and table.values[code] > 0:
                 return _EXISTING
-        # The first pod of a group with affinity to itself fits on any node.
+        # The first pod of a group with affinity to itself may run on any node.
         if not self._first_of_group:
             for number in range(len(self._wanted)):
                 table = self._wanted[number]
@@ -125,7 +125,7 @@ class RequiredTerms(CountingRule):
         return 0
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
-        """Return the verdict on one row after changes."""
+        """Return the verdict on a row whose pods a trial has moved."""
         if self._is_disliked(row, changes):
             return EXISTING
         if self._is_lonely(row, changes):
@@ -151,7 +151,7 @@ class RequiredTerms(CountingRule):
         if not terms:
             return False
         moved = [(info, 1) for info in changes.restored.values()] + [(info, -1) for info in changes.removed.values()]
-        # Pods without a node do not count.
+        # Only removed and restored pods count: nominated pods have no node.
         change = sum(
             [sign for info, sign in moved if all_match(terms, info.pod.metadata.namespace, info.pod.metadata.labels)]
         )
@@ -175,7 +175,7 @@ class RequiredTerms(CountingRule):
 
 
 def _pods_in(table: DomainTable, row: int) -> int:
-    """Return the pods in the domain of a row, as of the last refresh; 0 for nodes without the key."""
+    """Return the number of pods in the domain of a row at the last refresh; 0 for nodes without the key."""
     code = int(table.codes[row])
     return int(table.values[code]) if code >= 0 else 0
 

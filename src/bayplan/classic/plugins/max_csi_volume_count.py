@@ -1,4 +1,4 @@
-"""MaxCSIVolumeCountPred: limits the volumes of a CSI driver per node, by the node's or its CSINode's limit."""
+"""MaxCSIVolumeCountPred: limits the volumes of a CSI driver on a node, by the limit in its status or its CSINode."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ UNNAMED = 2 | ERROR_BIT
 LIMIT_PREFIX = "attachable-volumes-csi-"
 MAX_KEY_LENGTH = 63
 MIGRATABLE = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, AZURE_FILE, CINDER))
-"""In-tree provisioners that CSI drivers could replace; the gate for that is off."""
+"""In-tree provisioners that CSI drivers could replace; the feature gate for that is disabled."""
 
 
 class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes that would have to attach more volumes of a driver than their limit."""
+    """Rejects nodes that would exceed their limit for the volumes of a driver."""
 
     name = "MaxCSIVolumeCountPred"
     reads = Reads.EVERYTHING
@@ -46,7 +46,7 @@ class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes
         return pod_volumes(pod)
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Skip pods without claims."""
+        """Return SKIP for pods without claims."""
         return PROCEED if spec.has_named_claims and self._attach_volume_limit else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
@@ -54,7 +54,7 @@ class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes
         return TooManyCsiVolumes(self, spec, self._use, cluster)
 
     def verdict(self, wanted: dict[str, str], node: Node, row: int, catalog: ObjectCatalog) -> int:
-        """Return `EXCEEDED` if a node would have too many volumes of a driver, `UNNAMED` if a claim on it has no name."""
+        """Return `EXCEEDED` if the node would exceed a driver's limit, `UNNAMED` if a claim on it has no name, or 0."""
         limits = reported_limits(node)
         csi_node = catalog.get(CSINode, node.metadata.name)
         for driver in csi_node.spec.drivers if csi_node is not None else ():
@@ -75,12 +75,12 @@ class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes
         return 0
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason, or the error."""
+        """Return the only reason, or the error."""
         return (NO_NAME,) if verdict == UNNAMED else (MAX_VOLUME_COUNT_EXCEEDED,)
 
 
 class TooManyCsiVolumes(FilterRule):
-    """`EXCEEDED` if there would be too many volumes of a driver, `UNNAMED` if a claim has no name."""
+    """Returns `EXCEEDED` if the node would exceed a driver's limit, `UNNAMED` if a claim has no name."""
 
     def __init__(self, plugin: MaxCSIVolumeCountPred, spec: PodVolumes, use: VolumeUse, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -88,7 +88,7 @@ class TooManyCsiVolumes(FilterRule):
         self._wanted: dict[str, str] | None = {}
 
     def refresh(self) -> bool:
-        """Find the pod's volumes again, which depend on claims and classes, and process added and removed pods."""
+        """Look up the pod's volumes, which depend on claims and classes, and process added and removed pods."""
         try:
             self._wanted = csi_volumes(self._spec, self._cluster.catalog)
         except UnnamedClaim:
@@ -137,7 +137,7 @@ def _driver_and_handle(claim: PersistentVolumeClaim, catalog: ObjectCatalog) -> 
 
 
 def limit_key(driver: str) -> str:
-    """Return the resource that limits the volumes of a driver; long names are shortened by a hash."""
+    """Return the name of the resource that limits a driver's volumes; long driver names are shortened with a hash."""
     if len(LIMIT_PREFIX) + len(driver) < MAX_KEY_LENGTH:
         return LIMIT_PREFIX + driver
     return LIMIT_PREFIX + driver[:23] + sha1(driver.encode(), usedforsecurity=False).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount, MaxCinderVolumeCount: limit the disks per node."""
+"""MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount, MaxCinderVolumeCount: limit a node's disks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNNAMED = 2 | ERROR_BIT
 
 
 class VolumeRoom:
-    """The number of volumes of a type on each node, and the number of further volumes that fit."""
+    """Counts the attached disks of a type on a node, and those that a pod would add."""
 
     def __init__(self, cluster: ClusterState, *, attach_volume_limit: bool) -> None:
         self._cluster = cluster
@@ -34,10 +34,10 @@ class VolumeRoom:
         self._attach_volume_limit = attach_volume_limit
 
     def on_row(self, kind: VolumeKind, wanted: frozenset[str], row: int) -> tuple[int, int, int]:
-        """Return the number of attached volumes of a node, of requested ones that are not attached, and its limit.
+        """Return the number of disks attached to a node, the number of `wanted` ones that are not, and the limit.
 
         Raises:
-            UnnamedClaim: a claim of a pod there has no name.
+            UnnamedClaim: a claim of a pod on the node has no name.
         """
         self._use.follow()
         catalog = self._cluster.catalog
@@ -51,7 +51,7 @@ class VolumeRoom:
 
 
 class MaxVolumeCount(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Base of the predicates: rejects nodes that would have to attach more disks of a type than their limit.
+    """Base of the predicates: rejects nodes that would exceed their limit for one type of disk.
 
     Class attributes:
         kind: the type of the disks.
@@ -71,20 +71,20 @@ class MaxVolumeCount(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod)
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Skip pods without a volume that could be of the type."""
+        """Return SKIP for pods without volumes that could be of the type."""
         return PROCEED if spec.volumes else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the resulting number."""
+        """Return the rule that compares the number of disks with the node's limit."""
         return TooManyVolumes(self.kind, spec, self._room, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason, or the error."""
+        """Return the only reason, or the error."""
         return (NO_NAME,) if verdict == UNNAMED else (MAX_VOLUME_COUNT_EXCEEDED,)
 
 
 class TooManyVolumes(FilterRule):
-    """`EXCEEDED` if there would be too many volumes of a kind, `UNNAMED` if a claim has no name."""
+    """Returns `EXCEEDED` if the node would exceed its limit, `UNNAMED` if a claim has no name."""
 
     def __init__(self, kind: VolumeKind, spec: PodVolumes, room: VolumeRoom, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -92,7 +92,7 @@ class TooManyVolumes(FilterRule):
         self._wanted: frozenset[str] | None = frozenset()
 
     def refresh(self) -> bool:
-        """Find the names of the pod's volumes again, which depend on claims and classes."""
+        """Look up the names of the pod's disks, which depend on claims and classes."""
         try:
             self._wanted = frozenset(names_of(self._kind, self._spec, self._cluster.catalog))
         except UnnamedClaim:
@@ -100,7 +100,7 @@ class TooManyVolumes(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Count the volumes on the node."""
+        """Compare the number of disks with the node's limit."""
         if self._wanted is None:
             return UNNAMED
         if not self._wanted or self._cluster.nodes.nodes[row] is None:

@@ -1,4 +1,4 @@
-"""NoDiskConflict: pods of one node must not have conflicting mounts of the same disk."""
+"""NoDiskConflict: pods on a node can't share a disk if one of them writes to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFLICT = verdict_of(1, DISK_CONFLICT)
 
 
 class NoDiskConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes on which a disk of the pod is in use in a conflicting way."""
+    """Rejects nodes on which a pod's use of a disk conflicts with that by the pod."""
 
     name = "NoDiskConflict"
     reads = Reads.EVERYTHING
@@ -32,20 +32,20 @@ class NoDiskConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod)
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Skip pods without disks."""
+        """Return SKIP for pods without disks."""
         return PROCEED if any(is_disk(volume.source) for volume in spec.volumes) else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for disks."""
+        """Return the rule that checks the disks on a node."""
         return DiskInUse(spec, self._use, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (DISK_CONFLICT,)
 
 
 class DiskInUse(FilterRule):
-    """`CONFLICT` if a disk is in use in a conflicting way."""
+    """Returns `CONFLICT` for nodes on which the use of a disk conflicts."""
 
     def __init__(self, spec: PodVolumes, use: VolumeUse, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -58,6 +58,6 @@ class DiskInUse(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Compare with the disks of the pods on the node."""
+        """Compare the pod's disks with those of the pods on the node."""
         infos = self._use.pods_on.get(row, ())
         return CONFLICT if any(disks_conflict(self._disks, info.pod.spec.volumes) for info in infos) else 0

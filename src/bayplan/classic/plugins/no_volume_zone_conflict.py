@@ -1,4 +1,4 @@
-"""NoVolumeZoneConflict: a node in a zone or region must be in one of those of the pod's bound volumes."""
+"""NoVolumeZoneConflict: a node with zone or region labels must be in a zone or region of the pod's bound volumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST_ERROR = 2
 
 
 class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes outside the zones and regions of bound volumes. Nodes without a zone pass, regardless of the volumes."""
+    """Rejects nodes outside the zones and regions of bound volumes. Nodes without these labels pass in any case."""
 
     name = "NoVolumeZoneConflict"
     reads = Reads.EVERYTHING
@@ -44,11 +44,11 @@ class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]
         return pod_volumes(pod)
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Skip pods without claims."""
+        """Return SKIP for pods without claims."""
         return PROCEED if spec.has_named_claims else SKIP
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for zones."""
+        """Return the rule that checks a node's zone and region labels."""
         return NodeVerdict(lambda node: self._verdict(spec, node, cluster.catalog), cluster)
 
     def _verdict(self, spec: PodVolumes, node: Node, catalog: ObjectCatalog) -> int:
@@ -70,14 +70,17 @@ class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]
         return FIRST_ERROR + self._errors.index(text) | ERROR_BIT
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason, or an error."""
+        """Return the only reason, or the error."""
         if verdict & ERROR_BIT:
             return (self._errors[(verdict & ~ERROR_BIT) - FIRST_ERROR],)
         return (VOLUME_ZONE_CONFLICT,)
 
 
 def _bound_volume(namespace: str, name: str, catalog: ObjectCatalog) -> PersistentVolume | str | None:
-    """Return the volume of a claim; None if the claim waits for its pod, an error message if upstream fails."""
+    """Return the volume of a claim; None if the claim waits for its first consumer.
+
+    Upstream's error text if it fails.
+    """
     if not name:
         return NO_NAME
     claim = catalog.get(PersistentVolumeClaim, f"{namespace}/{name}")
@@ -97,7 +100,7 @@ def _bound_volume(namespace: str, name: str, catalog: ObjectCatalog) -> Persiste
 
 
 def _holds(volume: PersistentVolume, node: Node) -> bool:
-    """Return whether a node is in the zone and region in a volume's labels."""
+    """Return whether a node is in the zone and region of a volume's labels."""
     labels = node.metadata.labels
     return all(
         labels.get(key, "") in values for key, values in volume_topologies(volume) if key in (BETA_ZONE, BETA_REGION)

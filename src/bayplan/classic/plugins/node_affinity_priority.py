@@ -1,4 +1,4 @@
-"""NodeAffinityPriority: prefers nodes that match a pod's preferred node affinity, by the weights of the terms."""
+"""NodeAffinityPriority: prefers nodes that match the terms of a pod's preferred node affinity, by their weights."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class PreferredSpec:
     """The preferred terms.
 
     Attributes:
-        terms: the weight and labels of terms with label requirements; field requirements are ignored.
-        error: upstream's error for the first invalid term, with which every node then fails.
+        terms: weight and label selector of each term with label requirements; field requirements are ignored.
+        error: upstream's error about the first invalid term, with which every node fails, or "".
     """
 
     key: Hashable
@@ -36,7 +36,7 @@ class PreferredSpec:
 
 
 class NodeAffinityPriority(FailingPriority[PreferredSpec]):
-    """Sums the weights of the preferred terms that match."""
+    """Scores the sum of the weights of the preferred terms that match."""
 
     name = "NodeAffinityPriority"
     reads = Reads.NODES
@@ -55,22 +55,22 @@ class NodeAffinityPriority(FailingPriority[PreferredSpec]):
                 break
             expressions = term.preference.match_expressions
             if expressions:
-                # Validated above: the type of the field allows more.
+                # The operator is valid: `_error` has checked it.
                 found = [Requirement(item.key, item.operator, item.values or ()) for item in expressions]  # type: ignore[arg-type]
                 terms.append((wrap_int64(term.weight), Selector(found)))
         return PreferredSpec((tuple((weight, terms_of.key) for weight, terms_of in terms), error), tuple(terms), error)
 
     def map_error(self, spec: PreferredSpec) -> str:
-        """Return why no node can be scored, or the empty string."""
+        """Return why no node can be scored, or ""."""
         return spec.error
 
     def score_rule(self, spec: PreferredSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the preferred terms."""
+        """Return the rule that sums the weights of the preferred terms."""
         return PreferredTerms(spec.terms, cluster)
 
 
 class PreferredTerms(ReducedScoreRule):
-    """The sum of the weights of the terms that match."""
+    """Scores the sum of the weights of the terms that match."""
 
     def __init__(self, terms: tuple[tuple[int, Selector], ...], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -78,12 +78,12 @@ class PreferredTerms(ReducedScoreRule):
         self._terms = [TermMatcher(selector, None, cluster.nodes) for _, selector in terms]
 
     def bind(self) -> None:
-        """Bind to the current nodes."""
+        """Bind the terms to the current nodes."""
         for term in self._terms:
             term.bind()
 
     def score(self, row: int) -> int:
-        """Sum the weights."""
+        """Return the sum of the weights of the matching terms."""
         total = 0
         for number in range(len(self._terms)):
             term = self._terms[number]

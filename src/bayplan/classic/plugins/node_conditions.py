@@ -1,4 +1,4 @@
-"""CheckNodeUnschedulable, and the predicates over node conditions that a gate (TaintNodesByCondition) replaced by taints."""
+"""CheckNodeUnschedulable, and the predicates on node conditions, which taints replace (TaintNodesByCondition)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CORDONED = verdict_of(1, NODE_UNSCHEDULABLE)
 PRESSED = verdict_of(1, NODE_UNDER_MEMORY_PRESSURE)
 
 NOT_READY_SHIFT, NETWORK_SHIFT, MAX_REPEATS = 1, 5, 15
-"""A condition that occurs several times in a node's status repeats its reason: counts of four bits each."""
+"""Upstream repeats the reason for each repetition of a condition: a verdict has counts of four bits each."""
 
 
 class FlagSpec(msgspec.Struct, frozen=True):
@@ -46,31 +46,31 @@ class CheckNodeUnschedulable(FilterPlugin[FlagSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Return a spec that skips the check for pods that tolerate the taint of cordoned nodes."""
+        """Return whether to check nodes: not for pods that tolerate the taint of cordoned nodes."""
         found = any(tolerates(item, UNSCHEDULABLE_TAINT, comparison_operators=False) for item in pod.spec.tolerations)
         return FlagSpec(not found)
 
     def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for cordons."""
+        """Return the rule that rejects cordoned nodes."""
         return Cordoned(spec.key, cluster)
 
     def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (NODE_UNSCHEDULABLE,)
 
 
 class ConditionPredicate(FilterPlugin[FlagSpec]):
-    """Base of the predicates over conditions. No log records their changes: every node is evaluated in every cycle."""
+    """Base of the predicates on conditions. No log shows their changes, so every node is evaluated in every cycle."""
 
     reads = Reads.EVERYTHING
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Return a spec that checks every pod."""
+        """Return that nodes are checked for every pod."""
         return FlagSpec(True)
 
     def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for conditions."""
+        """Return the rule that checks a node's conditions."""
         return NodeVerdict(self.verdict if spec.key else None, cluster)
 
     def verdict(self, node: Node) -> int:
@@ -79,12 +79,12 @@ class ConditionPredicate(FilterPlugin[FlagSpec]):
 
 
 class CheckNodeCondition(ConditionPredicate):
-    """Rejects nodes that are not ready, without network, or cordoned."""
+    """Rejects nodes that are not ready, have no network, or are cordoned."""
 
     name = "CheckNodeCondition"
 
     def verdict(self, node: Node) -> int:
-        """Count the failed conditions."""
+        """Return the number of failed conditions, packed into a verdict."""
         not_ready = unavailable = 0
         for condition in node.status.conditions:
             if condition.type == "Ready" and condition.status != "True":
@@ -96,7 +96,7 @@ class CheckNodeCondition(ConditionPredicate):
         return verdict_of(packed, NODE_NOT_READY) if packed else 0
 
     def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason of each failing condition; a reason repeats if its condition does."""
+        """Return the reason of each failed condition, repeated if the condition is."""
         return (
             *(NODE_NOT_READY,) * (verdict >> NOT_READY_SHIFT & MAX_REPEATS),
             *(NODE_NETWORK_UNAVAILABLE,) * (verdict >> NETWORK_SHIFT & MAX_REPEATS),
@@ -105,30 +105,30 @@ class CheckNodeCondition(ConditionPredicate):
 
 
 class PressurePredicate(ConditionPredicate):
-    """Base of the predicates about pressure conditions; the last condition of a type counts."""
+    """Base of the predicates on pressure conditions; of several conditions of a type, the last counts."""
 
     condition = ""
     reason = ""
 
     def verdict(self, node: Node) -> int:
-        """Return whether the node is under pressure."""
+        """Return `PRESSED` if the node is under pressure, else 0."""
         states = [item.status for item in node.status.conditions if item.type == self.condition]
         return PRESSED if states and states[-1] == "True" else 0
 
     def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (self.reason,)
 
 
 class CheckNodeMemoryPressure(PressurePredicate):
-    """Keeps pods without any request or limit away from nodes with memory pressure."""
+    """Rejects nodes with memory pressure for pods of the class BestEffort."""
 
     name = "CheckNodeMemoryPressure"
     condition = "MemoryPressure"
     reason = NODE_UNDER_MEMORY_PRESSURE
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Check only pods of the class BestEffort."""
+        """Return whether to check nodes: only for pods of the class BestEffort."""
         return FlagSpec(is_best_effort(pod))
 
 
@@ -149,7 +149,7 @@ class CheckNodePIDPressure(PressurePredicate):
 
 
 class Cordoned(FilterRule):
-    """`CORDONED` if the node is."""
+    """Returns `CORDONED` for cordoned nodes, if the pod needs the check."""
 
     def __init__(self, asks: bool, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -161,7 +161,7 @@ class Cordoned(FilterRule):
 
 
 class NodeVerdict(FilterRule):
-    """The verdict of a function of the node; None: every node passes."""
+    """Returns the verdict of a function of the node; with None, every node passes."""
 
     def __init__(self, verdict: Callable[[Node], int] | None, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -175,7 +175,7 @@ class NodeVerdict(FilterRule):
 
 
 def is_best_effort(pod: Pod) -> bool:
-    """Return whether no container has a request or limit for CPU or memory."""
+    """Return whether no container has a request or limit above 0 for CPU or memory."""
     for container in (*pod.spec.containers, *pod.spec.init_containers):
         for amounts in (container.resources.requests, container.resources.limits):
             if any(nano_value(amounts[name]) > 0 for name in (CPU, MEMORY) if name in amounts):

@@ -1,4 +1,4 @@
-"""CheckNodeLabelPresence and NodeLabelPriority: rules of a Policy about the label keys of nodes. They ignore the pod."""
+"""CheckNodeLabelPresence and NodeLabelPriority: rules of a Policy on the label keys of nodes. They ignore the pod."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VIOLATED = verdict_of(1, NODE_LABEL_PRESENCE_VIOLATED)
 
 
 class NoSpec(msgspec.Struct, frozen=True):
-    """No data of the pod is needed."""
+    """The spec of rules that need no data of the pod."""
 
     key: tuple[()] = ()
 
@@ -26,7 +26,10 @@ NO_SPEC = NoSpec()
 
 
 class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
-    """Rejects nodes that lack any of some labels or, inverted, nodes that have any of them. Argument: `LabelsPresence`."""
+    """Rejects nodes that lack one of its labels, or with `presence` False, nodes that have one.
+
+    Argument: `LabelsPresence`.
+    """
 
     name = "CheckNodeLabelPresence"
     reads = Reads.NODES
@@ -37,20 +40,23 @@ class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
         self._argument = classic_arguments(arguments).argument.labels_presence or LabelsPresence()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
-        """Use no data."""
+        """Return the empty spec."""
         return NO_SPEC
 
     def filter_rule(self, spec: NoSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the labels."""
+        """Return the rule that checks the labels of a node."""
         return WrongLabels(self._argument, cluster)
 
     def reasons(self, spec: NoSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (NODE_LABEL_PRESENCE_VIOLATED,)
 
 
 class NodeLabelPriority(ScorePlugin[NoSpec]):
-    """Scores 10 for nodes that have a label, or for nodes that lack it. Argument: `LabelPreference`."""
+    """Scores 10 for nodes that have a label, or with `presence` False, for nodes that lack it, else 0.
+
+    Argument: `LabelPreference`.
+    """
 
     name = "NodeLabelPriority"
     reads = Reads.NODES
@@ -61,16 +67,16 @@ class NodeLabelPriority(ScorePlugin[NoSpec]):
         self._argument = classic_arguments(arguments).argument.label_preference or LabelPreference()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
-        """Use no data."""
+        """Return the empty spec."""
         return NO_SPEC
 
     def score_rule(self, spec: NoSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the label."""
+        """Return the rule that checks the label of a node."""
         return HasLabel(self._argument, cluster)
 
 
 class WrongLabels(FilterRule):
-    """`VIOLATED` if a label's presence is not as required."""
+    """Returns `VIOLATED` for nodes that have or lack a label contrary to `presence`."""
 
     def __init__(self, argument: LabelsPresence, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -78,7 +84,7 @@ class WrongLabels(FilterRule):
         self._columns = [cluster.nodes.label_column(label) for label in argument.labels]
 
     def filter(self, row: int) -> int:
-        """Check each label."""
+        """Check each label of the node."""
         for column in self._columns:
             if (column.codes[row] >= 0) != self._argument.presence:
                 return VIOLATED
@@ -86,7 +92,7 @@ class WrongLabels(FilterRule):
 
 
 class HasLabel(ScoreRule):
-    """10 if the label's presence is as preferred."""
+    """Scores 10 if the node has or lacks the label as preferred, else 0."""
 
     def __init__(self, argument: LabelPreference, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -94,5 +100,5 @@ class HasLabel(ScoreRule):
         self._column = cluster.nodes.label_column(argument.label)
 
     def score(self, row: int) -> int:
-        """Check the label."""
+        """Return the score of a node."""
         return MAX_PRIORITY if (self._column.codes[row] >= 0) == self._presence else 0

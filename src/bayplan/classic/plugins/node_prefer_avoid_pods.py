@@ -1,4 +1,4 @@
-"""NodePreferAvoidPodsPriority: a node may request, by an annotation, not to get the pods of some controllers."""
+"""NodePreferAvoidPodsPriority: a node can ask, by an annotation, not to get the pods of certain controllers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ KINDS = ("ReplicationController", "ReplicaSet")
 
 
 class ControllerSpec(msgspec.Struct, frozen=True):
-    """Kind and uid of the pod's controller, or None if it has none of the kinds that nodes can avoid."""
+    """Kind and uid of the pod's controller, or None if it is of no kind that nodes can avoid."""
 
     key: tuple[str, str] | None
 
 
 class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
-    """Scores 0 for nodes that request to avoid the pod's controller, 10 for all others. Its weight is 10,000."""
+    """Scores 0 for nodes that ask to avoid the pod's controller, else 10. Its weight is 10,000."""
 
     name = "NodePreferAvoidPodsPriority"
     reads = Reads.NODES
@@ -39,15 +39,15 @@ class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
         return _controller(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ControllerSpec:
-        """Store the controller."""
+        """Return the controller as the spec."""
         return ControllerSpec(_controller(pod))
 
     def score_rule(self, spec: ControllerSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the annotation."""
+        """Return the rule that reads the annotation of a node."""
         return NotAvoided(spec.key, self.avoided_by, cluster)
 
     def avoided_by(self, text: str) -> frozenset[tuple[str, str]]:
-        """Return the controllers that an annotation names."""
+        """Return the controllers (kind, uid) that an annotation names."""
         known = self._avoided.get(text)
         if known is None:
             known = self._avoided[text] = frozenset(avoided_controllers(text))
@@ -55,7 +55,7 @@ class NodePreferAvoidPodsPriority(ScorePlugin[ControllerSpec]):
 
 
 class NotAvoided(ScoreRule):
-    """0 if the node requests to avoid the controller, else 10."""
+    """Scores 0 if the node's annotation says that it avoids the pod's controller, else 10."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class NotAvoided(ScoreRule):
         self._nodes = cluster.nodes
 
     def score(self, row: int) -> int:
-        """Read the annotation."""
+        """Return the score of a node."""
         node = self._nodes.nodes[row] if self._controller is not None else None
         text = node.metadata.annotations.get(ANNOTATION) if node is not None else None
         return 0 if text and self._controller in self._avoided_by(text) else MAX_PRIORITY
@@ -81,7 +81,7 @@ def _controller(pod: Pod) -> tuple[str, str] | None:
 
 
 def avoided_controllers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and uid of the controllers in an annotation; nothing if it is invalid."""
+    """Yield kind and uid of each controller in an annotation; nothing if the annotation is invalid."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -100,7 +100,7 @@ def avoided_controllers(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _field(value: object, name: str) -> object:
-    """Return a field like Go's decoder: by its name, or else ignoring case."""
+    """Return a field as Go's decoder finds it: by its exact name, or else ignoring case."""
     if not isinstance(value, dict):
         return None
     if name in value:

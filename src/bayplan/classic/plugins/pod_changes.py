@@ -1,8 +1,8 @@
-"""The changes of a trial to one node, and the predicates that depend on them.
+"""The pods that a trial moves on one node, and the base of rules that need to know them.
 
-Upstream computes the cluster-wide data of predicates once for each pod (predicate metadata), and then adds and removes pods
-of one node: nominated ones, and potential victims. Added pods are not always counted like existing ones, so
-these predicates get the changes themselves instead of a state to which they were applied.
+Upstream computes the cluster-wide data of predicates once per pod (predicate metadata), and then adds and removes pods
+of one node: nominated pods, and potential victims. It does not always count added pods like existing ones, so these
+predicates get the moves themselves, and not a state to which the moves have been applied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class PodChanges(msgspec.Struct):
     """The pods that a trial moved on one row.
 
     Attributes:
-        removed: the pods that ran there and were removed, by key; including those that were added back.
+        removed: the removed pods of the node, by key, including those that were added back.
         restored: the removed pods that were added back.
         nominated: the pods that were added because they are nominated to the node.
     """
@@ -28,13 +28,13 @@ class PodChanges(msgspec.Struct):
 
     @property
     def added(self) -> list[PodInfo]:
-        """Return all pods that were added."""
+        """Return all pods that were added: restored and nominated ones."""
         return [*self.restored.values(), *self.nominated.values()]
 
 
 class CountingRule(FilterRule):
-    """The rule of a predicate that counts pods beyond the node itself. It is not refreshed while pods are moved in a trial."""
+    """Base of rules that count pods on other nodes, too. They are not refreshed while a trial moves pods."""
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
-        """Return the verdict on a row whose pods a trial has moved. Every subclass implements it."""
+        """Return the verdict on a row whose pods a trial has moved."""
         raise TypeError(f"{type(self).__name__} lacks filter_changed()")

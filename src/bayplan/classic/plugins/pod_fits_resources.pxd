@@ -5,7 +5,7 @@ from bayplan.base cimport go
 from bayplan.framework.rule cimport FilterRule
 from bayplan.state.columns cimport Columns
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE
 
 cdef class ResourceShortage(FilterRule):

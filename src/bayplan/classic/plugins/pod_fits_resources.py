@@ -1,4 +1,4 @@
-"""PodFitsResources: a node must have room for the pod's requests, and for one more pod."""
+"""PodFitsResources: rejects nodes without room for the pod's requests, or for one more pod."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 PODS_REASON = "Insufficient pods"
 MAX_FLAGS = 8
-"""Up to this many resources have a bit each in a verdict; larger sets are numbered."""
+"""Up to this many resources have their own bit in a verdict; with more, sets of resources are numbered."""
 
 MAX_SETS = 0x1FF
 
@@ -37,14 +37,14 @@ class ResourceRequest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FitSpec:
-    """The requests of a pod; empty if it requests nothing: then it fits on every node that allows one more pod."""
+    """The requests of a pod. Empty if it requests nothing: then it fits every node that allows one more pod."""
 
     key: tuple[tuple[int, int], ...]
     requests: tuple[ResourceRequest, ...] = field(compare=False)
 
 
 def compile_fit(pod: Pod, cluster: ClusterState, arguments: ClassicArguments) -> FitSpec:
-    """Return the compared requests. CPU, memory and ephemeral storage are compared if the pod requests anything."""
+    """Return the requests to compare; CPU, memory and ephemeral storage are included if the pod requests anything."""
     amounts = resource_request(pod, pod_overhead=arguments.gates.pod_overhead)
     basic = {CPU, MEMORY, EPHEMERAL_STORAGE}
     if not any(amounts[name] for name in basic) and amounts.keys() == basic:
@@ -58,20 +58,20 @@ def compile_fit(pod: Pod, cluster: ClusterState, arguments: ClassicArguments) ->
 
 
 class Shortages:
-    """Explains missing resources of nodes by numbers below 0x200: bits, or numbers of sets if there are too many for bits."""
+    """Encodes which resources a node lacks as numbers below 0x200: bits, or numbers of sets if there are too many."""
 
     def __init__(self) -> None:
         self._sets: dict[FitSpec, list[tuple[bool, ...]]] = {}
 
     def rule(self, spec: FitSpec, cluster: ClusterState) -> ResourceShortage:
-        """Return the rule for a pod's requests."""
+        """Return the rule that compares a pod's requests with free resources."""
         return ResourceShortage(spec.requests, self._known(spec), cluster)
 
     def _known(self, spec: FitSpec) -> list[tuple[bool, ...]]:
         return self._sets.setdefault(spec, [(False,) * (len(spec.requests) + 1)])
 
     def reasons(self, spec: FitSpec, code: int) -> tuple[str, ...]:
-        """Return the reasons of a code."""
+        """Return the reasons that a code stands for."""
         names = (PODS_REASON, *(f"Insufficient {request.name}" for request in spec.requests))
         if len(spec.requests) <= MAX_FLAGS:
             found = tuple(bool(code >> place & 1) for place in range(len(names)))
@@ -81,7 +81,7 @@ class Shortages:
 
 
 class PodFitsResources(FilterPlugin[FitSpec]):
-    """Rejects nodes without room for the pod. Evictions may always help, even for more than the node's capacity."""
+    """Rejects nodes without room for the pod. Evicting pods may help even if a request exceeds the node's capacity."""
 
     name = "PodFitsResources"
     reads = Reads.NODES | Reads.USAGE
@@ -93,11 +93,11 @@ class PodFitsResources(FilterPlugin[FitSpec]):
         self._shortages = Shortages()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FitSpec:
-        """Compute the requests of the pod."""
+        """Return the requests of the pod."""
         return compile_fit(pod, cluster, self._arguments)
 
     def filter_rule(self, spec: FitSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for room."""
+        """Return the rule that compares the pod's requests with free resources."""
         return self._shortages.rule(spec, cluster)
 
     def reasons(self, spec: FitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class PodFitsResources(FilterPlugin[FitSpec]):
 
 
 class ResourceShortage(FilterRule):
-    """The resources that a node lacks: a bit for pods and one for each request, or the number of such a set.
+    """Returns the resources that a node lacks: a bit for pods and one for each request, or the number of a set.
 
     Args:
         requests: the requests of the pod.
@@ -125,7 +125,7 @@ class ResourceShortage(FilterRule):
         self._short: Any = np.zeros(len(requests) + 1, dtype=np.uint8)
 
     def filter(self, row: int) -> int:
-        """Compare each request with the free amount; evictions may help even beyond the node's capacity."""
+        """Compare each request with the free amount on the node."""
         columns, short, verdict = self.columns, self._short, 0
         short[0] = columns.usage[POD_COUNT, row] >= columns.allowed_pods[row]
         if short[0]:

@@ -18,12 +18,15 @@ K = TypeVar("K", bound=KubernetesObject)
 
 
 def owners_version(catalog: ObjectCatalog) -> tuple[int, ...]:
-    """Return a version that changes when any object with a selector is written."""
+    """Return a value that changes when a Service or controller is written."""
     return tuple(catalog.version(kind) for kind in OWNER_KINDS)
 
 
 def services_of(namespace: str, labels: Labels, catalog: ObjectCatalog) -> list[Service]:
-    """Return the services that select a pod. A service without a selector selects no pods, with an empty selector all pods."""
+    """Return the services that select a pod.
+
+    A service without a selector selects no pods, one with an empty selector all pods.
+    """
     return [
         service
         for service in _by_name(Service, namespace, catalog)
@@ -32,7 +35,7 @@ def services_of(namespace: str, labels: Labels, catalog: ObjectCatalog) -> list[
 
 
 def first_service_selector(namespace: str, labels: Labels, catalog: ObjectCatalog) -> Selector | None:
-    """Return the selector of a pod's first service, or None if it has none."""
+    """Return the selector of a pod's first service by name, or None if it has no service."""
     services = services_of(namespace, labels, catalog)
     return selector_from_set(services[0].spec.selector) if services else None
 
@@ -53,7 +56,10 @@ def selectors_of(namespace: str, labels: Labels, catalog: ObjectCatalog) -> tupl
 
 
 def _matching(written: Sequence[LabelSelector | None], labels: Labels) -> list[Selector]:
-    """Return the selectors that match and are not empty; an invalid one invalidates all of its kind, as in upstream."""
+    """Return the selectors that match and are not empty.
+
+    As upstream, an invalid one invalidates all of the same kind.
+    """
     try:
         compiled = [compile_label_selector(selector) for selector in written]
     except SelectorError:

@@ -1,7 +1,7 @@
-"""The common parts of all priorities: the range, the shared reduce functions, and errors of single cells.
+"""The common parts of all priorities: the range of scores, shared reduce functions, and errors of single cells.
 
-A priority is a score plugin. Its map phase is `ScoreRule.score`, cell by cell; its reduce phase is `scale` and `normalize`, over
-the row of a priority. Scores range from 0 to 10, which is not checked.
+A priority is a score plugin. Its map phase is `ScoreRule.score`, for single nodes; its reduce phase is `scale` and
+`normalize`, over all nodes. Scores range from 0 to 10, which is not checked.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ S = TypeVar("S")
 
 
 class RowPriority(NormalizePlugin[S]):
-    """A priority that upstream computes over all nodes in one function instead of mapping and reducing."""
+    """A priority that upstream computes for all nodes in one function, without map and reduce."""
 
 
 class FailingPriority(NormalizePlugin[S]):
-    """A priority that cannot score some pods."""
+    """A priority that can't score some pods."""
 
     def map_error(self, spec: S) -> str:
-        """Return why no node can be scored for the pod of a spec, or the empty string."""
+        """Return why no node can be scored for a spec's pod, or ""."""
         return ""
 
 
 class ReducedScoreRule(ScoreRule):
-    """A rule with upstream's NormalizeReduce: the largest count becomes 10, or 0 if fewer is better.
+    """Base of rules with upstream's NormalizeReduce: the largest count becomes 10, or 0 if lower is better.
 
     Args:
         columns: the columns of the cluster.
-        reverse: whether fewer is better.
+        reverse: whether lower counts are better.
     """
 
     def __init__(self, columns: Columns, *, reverse: bool = False) -> None:
@@ -46,7 +46,7 @@ class ReducedScoreRule(ScoreRule):
         self.reverse = reverse
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the largest count of a feasible node, at least 0."""
+        """Return the largest count of the feasible nodes, at least 0."""
         largest = 0
         for row in range(self.columns.count):
             if feasible[row] and raw[row] > largest:
@@ -54,7 +54,7 @@ class ReducedScoreRule(ScoreRule):
         return (int(largest),)
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Return the count as a fraction of the largest, truncated."""
+        """Return 10 times the count divided by the largest, truncated; with `reverse`, 10 minus that."""
         largest = scale[0]
         if largest == 0:
             return _MOST if self.reverse else raw

@@ -1,7 +1,7 @@
-"""The priorities over requests and capacity: LeastRequested, MostRequested, BalancedResourceAllocation, RequestedToCapacityRatio.
+"""The priorities on requests and capacity: least and most requested, balanced, and requested-to-capacity ratio.
 
-All integer arithmetic is truncating int64, all float arithmetic in Go's order of operations. Pods count with the larger of the sum
-of their containers and their largest init container; a container without requests counts 100 milli-CPU and 200 MiB.
+Integer arithmetic is int64, truncating; float arithmetic has Go's order of operations. A pod counts with the larger of
+the sum of its containers and its largest init container; a container without requests counts 100 milli-CPU and 200 MiB.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MAX_AS_FLOAT = float(MAX_PRIORITY)
 
 
 class WeighedResource(msgspec.Struct, frozen=True):
-    """A weighted resource of a score.
+    """A resource of a score, with its weight.
 
     Attributes:
         number: the number of the resource in the cluster's arrays; None if this release does not count it.
         basic: whether containers without a request count with a default (CPU and memory).
-        request: the pod's request, in millicores, bytes, or pieces.
+        request: the pod's request, in milli-CPU, bytes or units.
         weight: the weight of the resource in the mean.
     """
 
@@ -49,13 +49,13 @@ class WeighedResource(msgspec.Struct, frozen=True):
 
 
 class AllocationSpec(msgspec.Struct, frozen=True):
-    """The scored resources, each with the pod's request and its weight."""
+    """The scored resources, each with its weight and the pod's request."""
 
     key: tuple[WeighedResource, ...]
 
 
 class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
-    """Base of the priorities over requests and capacity."""
+    """Base of the priorities on requests and capacity."""
 
     reads = Reads.NODES | Reads.USAGE
     pre_reads = Reads.NOTHING
@@ -66,7 +66,7 @@ class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
         self._weights: tuple[tuple[str, int], ...] = ((CPU, 1), (MEMORY, 1))
 
     def compile(self, pod: Pod, cluster: ClusterState) -> AllocationSpec:
-        """Compute the requests of the pod."""
+        """Return the scored resources with the pod's requests."""
         return AllocationSpec(tuple(self._weighed(pod, cluster, name, weight) for name, weight in self._weights))
 
     def _weighed(self, pod: Pod, cluster: ClusterState, name: str, weight: int) -> WeighedResource:
@@ -78,32 +78,32 @@ class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
 
 
 class LeastRequestedPriority(ResourceAllocationPriority):
-    """Prefers nodes with many free resources: the mean of the scores of CPU and memory."""
+    """Prefers nodes with a large free share: the mean of the scores of CPU and memory."""
 
     name = "LeastRequestedPriority"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for free resources."""
+        """Return the rule that scores free shares."""
         return LeastRequested(spec.key, cluster)
 
 
 class MostRequestedPriority(ResourceAllocationPriority):
-    """Prefers nodes with few free resources: the mean of the scores of CPU and memory."""
+    """Prefers nodes with a small free share: the mean of the scores of CPU and memory."""
 
     name = "MostRequestedPriority"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for used resources."""
+        """Return the rule that scores requested shares."""
         return MostRequested(spec.key, cluster)
 
 
 class BalancedResourceAllocation(ResourceAllocationPriority):
-    """Prefers nodes with equal used fractions of CPU and memory; 0 if either would be full."""
+    """Prefers nodes with equal requested shares of CPU and memory; scores 0 if either would be full."""
 
     name = "BalancedResourceAllocation"
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the difference of the fractions."""
+        """Return the rule that scores the difference of the shares."""
         return Balance(spec.key, cluster)
 
 
@@ -120,15 +120,15 @@ class RequestedToCapacityRatioPriority(ResourceAllocationPriority):
             self._weights = tuple({name: weight or 1 for name, weight in given.resources}.items())
 
     def score_rule(self, spec: AllocationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for the shape."""
+        """Return the rule that scores by the shape."""
         return CapacityRatio(spec.key, self._shape, cluster)
 
 
 def checked_shape(given: RatioArguments) -> tuple[tuple[int, int], ...]:
-    """Return the points of a shape.
+    """Return the points of a shape after checking it.
 
     Raises:
-        ConfigurationError: in upstream's words.
+        ConfigurationError: the shape is invalid; the message is upstream's.
     """
     problem = _shape_problem(given.shape)
     if problem:
@@ -151,18 +151,18 @@ def _shape_problem(shape: tuple[tuple[int, int], ...]) -> str:
         if score < 0:
             return f"score values must not be less than 0. Score[{number}]=={score}"
         if score > MAX_PRIORITY:
-            # Upstream's spelling.
+            # The typo is upstream's.
             return f"score valuses not be greater than 10. Score[{number}]=={score}"
     return ""
 
 
 class ResourceAmounts(ScoreRule):
-    """Base of the rules: the requested amount of each resource including the pod, and the capacity.
+    """Base of the rules: provides the requested amount of each resource, including the pod, and the capacity.
 
     Both are 0 for resources that nodes do not count.
 
     Args:
-        resources: the resources that are weighed.
+        resources: the scored resources.
         cluster: the state.
     """
 
@@ -180,26 +180,29 @@ class ResourceAmounts(ScoreRule):
         self.weights: Any = np.array([item.weight for item in resources], dtype=np.int64)
 
     def requested(self, place: int, row: int) -> int:
-        """Return the requested amount of a resource including the pod."""
+        """Return the requested amount of a resource, including the pod."""
         if self.numbers[place] < 0:
             return 0
         return go.add(self.columns.usage[self.usage_rows[place], row], self.requests[place])
 
     def capacity(self, place: int, row: int) -> int:
-        """Return how much of a resource the node has."""
+        """Return the node's amount of a resource."""
         return 0 if self.numbers[place] < 0 else self.columns.allocatable[self.numbers[place], row]
 
     def fraction(self, place: int, row: int) -> float:
-        """Return the requested fraction of a resource; 1 without capacity."""
+        """Return the requested share of a resource, including the pod; 1 if the node has none of it."""
         capacity = self.capacity(place, row)
         return 1.0 if capacity == 0 else go.divide(float(self.requested(place, row)), float(capacity))
 
 
 class LeastRequested(ResourceAmounts):
-    """The weighted mean of ``(capacity - requested) * 10 / capacity``; 0 without capacity, or if more is requested."""
+    """Scores the weighted mean of ``(capacity - requested) * 10 / capacity``.
+
+    A resource scores 0 if the node has none of it, or if the requests exceed its capacity.
+    """
 
     def score(self, row: int) -> int:
-        """Score each resource."""
+        """Return the weighted mean of the resources' scores."""
         total, weights = 0, 0
         for place in range(self.count):
             requested, capacity = self.requested(place, row), self.capacity(place, row)
@@ -211,10 +214,13 @@ class LeastRequested(ResourceAmounts):
 
 
 class MostRequested(ResourceAmounts):
-    """The weighted mean of ``requested * 10 / capacity``; 0 for a resource without capacity, or if more is requested."""
+    """Scores the weighted mean of ``requested * 10 / capacity``.
+
+    A resource scores 0 if the node has none of it, or if the requests exceed its capacity.
+    """
 
     def score(self, row: int) -> int:
-        """Score each resource."""
+        """Return the weighted mean of the resources' scores."""
         total, weights = 0, 0
         for place in range(self.count):
             requested, capacity = self.requested(place, row), self.capacity(place, row)
@@ -226,10 +232,10 @@ class MostRequested(ResourceAmounts):
 
 
 class Balance(ResourceAmounts):
-    """``int((1 - |cpu - memory|) * 10)`` of the requested fractions; 0 if either would be full."""
+    """Scores ``int((1 - |cpu - memory|) * 10)`` of the requested shares; 0 if either would be full."""
 
     def score(self, row: int) -> int:
-        """Compare the fractions."""
+        """Return the score of a node."""
         cpu, memory = self.fraction(0, row), self.fraction(1, row)
         if cpu >= 1.0 or memory >= 1.0:
             return 0
@@ -237,7 +243,9 @@ class Balance(ResourceAmounts):
 
 
 class CapacityRatio(ResourceAmounts):
-    """The weighted mean of a shape's score of each utilization, rounded half up; a resource that scores 0 does not count.
+    """Scores the weighted mean of the shape's values at each utilization, rounded half up.
+
+    Resources that score 0 are left out of the mean.
 
     Args:
         resources, cluster: as for the base.
@@ -253,12 +261,12 @@ class CapacityRatio(ResourceAmounts):
         self._scores: Any = np.array([score for _, score in shape], dtype=np.int64)
 
     def score(self, row: int) -> int:
-        """Score each resource."""
+        """Return the weighted mean of the resources' scores."""
         total, weights = 0, 0
         for place in range(self.count):
             requested, capacity = self.requested(place, row), self.capacity(place, row)
             utilization = _FULL
-            # No capacity is treated as full.
+            # A resource without capacity counts as full.
             if capacity != 0 and requested <= capacity:
                 utilization = _FULL - go.quotient(go.mul(go.sub(capacity, requested), _FULL), capacity)
             score = self.shaped(utilization)
@@ -268,7 +276,7 @@ class CapacityRatio(ResourceAmounts):
         return go.quotient(go.add(go.mul(2, total), weights), go.mul(2, weights)) if weights != 0 else 0
 
     def shaped(self, utilization: int) -> int:
-        """Return the piecewise linear function: constant before the first point and after the last, truncated towards zero."""
+        """Return the value of the shape, constant before its first point and after its last, truncated towards zero."""
         if utilization <= self._utilizations[0]:
             return self._scores[0]
         for point in range(1, self._points):

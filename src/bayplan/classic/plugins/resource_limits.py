@@ -1,4 +1,4 @@
-"""ResourceLimitsPriority (a gate): slightly prefers nodes whose capacity satisfies the pod's limits of CPU or memory."""
+"""ResourceLimitsPriority (behind a gate): slightly prefers nodes whose capacity satisfies the pod's limits."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class LimitsSpec(msgspec.Struct, frozen=True):
 
 
 class ResourceLimitsPriority(ScorePlugin[LimitsSpec]):
-    """Scores 1 if a limit is set and the node has that much, else 0."""
+    """Scores 1 if the pod sets a limit that the node's capacity satisfies, else 0."""
 
     name = "ResourceLimitsPriority"
     reads = Reads.NODES
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> LimitsSpec:
-        """Compute the limits."""
+        """Return the pod's limits."""
         limits = resource_limits(pod)
         return LimitsSpec((limits[CPU], limits[MEMORY]))
 
     def score_rule(self, spec: LimitsSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule that compares limits with the node's capacity."""
+        """Return the rule that compares the limits with the node's capacity."""
         return HoldsLimits(spec.key, cluster)
 
 
 class HoldsLimits(ScoreRule):
-    """1 if a limit is set and the node has that much."""
+    """Scores 1 if the pod sets a limit that the node's capacity satisfies, else 0."""
 
     def __init__(self, limits: tuple[int, int], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -45,7 +45,7 @@ class HoldsLimits(ScoreRule):
         self._limits = [(number, limit) for number, limit in zip(numbers, limits, strict=True) if limit]
 
     def score(self, row: int) -> int:
-        """Compare each limit."""
+        """Compare each limit with the node's capacity."""
         for number, limit in self._limits:
             capacity = self.columns.allocatable[number, row]
             if capacity != 0 and limit <= capacity:

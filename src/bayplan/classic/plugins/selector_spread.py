@@ -1,6 +1,7 @@
-"""SelectorSpreadPriority, ServiceSpreadingPriority and ServiceAntiAffinity: spread the pods of one service or controller.
+"""SelectorSpreadPriority, ServiceSpreadingPriority, ServiceAntiAffinity: spread the pods of a service or controller.
 
-A running pod counts if it is in the pod's namespace, is not being deleted, and matches all selectors that match the pod.
+A running pod counts if it is in the pod's namespace, is not being deleted, and matches all selectors that match the
+pod.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ZONE_WEIGHTING = ZONE_WEIGHTING
 
 
 class OwnerPods:
-    """The counter of the pods that count for a spec's pod; looked up again when services or controllers change."""
+    """The counter of the pods that count for a spec's pod; replaced when services or controllers change."""
 
     __slots__ = ("counter", "key", "version")
 
@@ -48,7 +49,7 @@ class OwnerPods:
 
 @dataclass(frozen=True, slots=True)
 class SpreadSpec:
-    """Namespace and labels of the pod, which determine its services and controllers."""
+    """The namespace and labels of the pod, which determine its services and controllers."""
 
     key: tuple[str, tuple[tuple[str, str], ...]]
     namespace: str = field(compare=False)
@@ -64,16 +65,16 @@ class SpreadPriority(PreScorePlugin[SpreadSpec], NormalizePlugin[SpreadSpec]):
     reads_feasible = False
 
     def compile(self, pod: Pod, cluster: ClusterState) -> SpreadSpec:
-        """Store namespace and labels."""
+        """Return namespace and labels as the spec."""
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         return SpreadSpec((namespace, tuple(sorted(labels.items()))), namespace, labels, OwnerPods())
 
     def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
-        """Return the selectors that counted pods must all match; without any selector no pod counts."""
+        """Return the selectors that counted pods must all match. If there are none, no pod counts."""
         raise TypeError(f"{type(self).__name__} lacks selectors()")
 
     def pre_score(self, spec: SpreadSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Find the counter; the params identify the pods that it counts."""
+        """Look up the counter; the params identify the pods that it counts."""
         pods, version = spec.pods, owners_version(cluster.catalog)
         if pods.version != version:
             pods.version = version
@@ -100,27 +101,27 @@ class _Matcher(msgspec.Struct, frozen=True):
 
 
 class SelectorSpreadPriority(SpreadPriority):
-    """Prefers nodes, and even more zones, with few pods of the same services and controllers."""
+    """Prefers nodes with few pods of the same services and controllers, and even more so zones."""
 
     name = "SelectorSpreadPriority"
 
     def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
-        """Return the selectors of all services and controllers."""
+        """Return the selectors of all services and controllers of the pod."""
         return selectors_of(spec.namespace, spec.labels, cluster.catalog)
 
     def score_rule(self, spec: SpreadSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for nodes and zones."""
+        """Return the rule that scores nodes and zones."""
         return SpreadByZone(spec.pods, cluster)
 
 
 class ServiceSpreadingPriority(SelectorSpreadPriority):
-    """The older name. Upstream passes it the selectors of all services and controllers, too, so it is the same."""
+    """The former name of SelectorSpreadPriority. As upstream, the same: it also gets all services and controllers."""
 
     name = "ServiceSpreadingPriority"
 
 
 class ServiceAntiAffinity(SpreadPriority):
-    """Prefers nodes whose value of a label has few pods of the pod's first Service. Argument: the label."""
+    """Prefers nodes with a label value on which few pods of the pod's first Service run. Argument: the label."""
 
     name = "ServiceAntiAffinity"
 
@@ -129,21 +130,21 @@ class ServiceAntiAffinity(SpreadPriority):
         self._label = classic_arguments(arguments).argument.service_anti_affinity or ""
 
     def selectors(self, spec: SpreadSpec, cluster: ClusterState) -> Sequence[Selector]:
-        """Return the selector of the first service by name."""
+        """Return the selector of the pod's first service by name."""
         selector = first_service_selector(spec.namespace, spec.labels, cluster.catalog)
         return () if selector is None else (selector,)
 
     def score_rule(self, spec: SpreadSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for values of the label."""
+        """Return the rule that scores values of the label."""
         return SpreadByLabel(spec.pods, self._label, cluster)
 
 
 class OwnedPods(ScoreRule):
-    """Base of the rules: the number of counted pods on a node.
+    """Base of the rules: counts the pods on a node that belong to the same owners.
 
     Attributes:
-        domains: intp[capacity], a number for the zone or the label's value of each node; 0 for nodes without one.
-        count_of_domains: the largest number plus one.
+        domains: intp[capacity], the number of each node's zone or label value; 0 for nodes without one.
+        count_of_domains: the largest such number plus one.
     """
 
     def __init__(self, pods: OwnerPods, cluster: ClusterState) -> None:
@@ -158,17 +159,17 @@ class OwnedPods(ScoreRule):
         self._seen: object = None
 
     def refresh(self) -> bool:
-        """Use the counter of PreScore; other params cause every row to be evaluated again."""
+        """Look up the counter of PreScore. If the params changed, every row is evaluated again in any case."""
         self.counter = self._pods.counter
         return False
 
     def score(self, row: int) -> int:
-        """Return the count."""
+        """Return the number of counted pods on the node."""
         counter = self.counter
         return 0 if counter is None else counter.counts[row]
 
     def sums(self, raw: Ints, feasible: Flags) -> bytes:
-        """Return int64[domains] as bytes: the counts of the feasible nodes in each domain."""
+        """Return the number of pods on the feasible nodes of each domain, as bytes of int64[domains]."""
         sums = np.zeros(self.count_of_domains, dtype=np.int64)
         found = sums
         for row in range(self.columns.count):
@@ -177,14 +178,14 @@ class OwnedPods(ScoreRule):
         return sums.tobytes()
 
     def take(self, scale: Scale) -> None:
-        """Decode the sums of a scale."""
+        """Decode the sums in a scale."""
         if scale is not self._seen:
             self._seen = scale
             self.by_domain = np.frombuffer(scale[1], dtype=np.int64).copy()
 
 
 class SpreadByZone(OwnedPods):
-    """Scores 10 for the fewest pods: one third by node and two thirds by zone, if the node is in a zone."""
+    """Scores 10 for the fewest pods: one third by node and two thirds by zone, or only by node without a zone."""
 
     def bind(self) -> None:
         """Number the zones of the nodes."""
@@ -193,7 +194,7 @@ class SpreadByZone(OwnedPods):
         self.count_of_domains = int(codes.max(initial=0)) + 1
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the largest count of a node, and the counts of all zones; empty if no feasible node is in a zone."""
+        """Return the largest count of a node, and the counts per zone, empty if no feasible node is in a zone."""
         most, zoned = 0, False
         for row in range(self.columns.count):
             if feasible[row]:
@@ -220,7 +221,7 @@ class SpreadByZone(OwnedPods):
 
 
 class SpreadByLabel(OwnedPods):
-    """Scores 10 if no pod has the node's label value, 0 if all pods have it, and 0 for nodes without the label."""
+    """Scores by the share of pods on other values of the label: 10 if all are; 0 if none are, or without the label."""
 
     def __init__(self, pods: OwnerPods, label: str, cluster: ClusterState) -> None:
         super().__init__(pods, cluster)
@@ -233,7 +234,7 @@ class SpreadByLabel(OwnedPods):
         self.count_of_domains = len(column.values) + 1
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the number of pods on feasible nodes, and the number for each value of the label."""
+        """Return the number of pods on feasible nodes, in total and for each value of the label."""
         pods = 0
         for row in range(self.columns.count):
             if feasible[row]:
@@ -252,7 +253,7 @@ class SpreadByLabel(OwnedPods):
 
 
 def zone_codes(nodes: NodeTable) -> Index:
-    """Return intp[capacity], a number for the zone of each row, region and zone together; `NO_ZONE` for nodes without one."""
+    """Return a number for the zone (region and zone) of each row (intp[capacity]); `NO_ZONE` without one."""
     region, zone = nodes.label_column(BETA_REGION), nodes.label_column(BETA_ZONE)
     regions, zones = _without_empty(region), _without_empty(zone)
     codes: Index = (regions + 1) * (len(zone.values) + 1) + zones + 1
@@ -260,6 +261,6 @@ def zone_codes(nodes: NodeTable) -> Index:
 
 
 def _without_empty(column: LabelColumn) -> Index:
-    """Return the codes of a column with the empty value treated as absent."""
+    """Return the codes of a column, with the empty value treated as absent."""
     empty = column.index.get("")
     return column.codes if empty is None else np.where(column.codes == empty, -1, column.codes)

@@ -1,6 +1,7 @@
-"""CheckServiceAffinity: pods of a service must be on nodes with the same values of some labels. Argument: the labels.
+"""CheckServiceAffinity: the pods of a service must run on nodes with the same values of certain labels.
 
-The first pod of a service is placed freely; the others must match its node, unless their node selector has the labels.
+Argument: the labels. The first pod of a service may run on any node; the others must match its node, unless their node
+selector sets the labels.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ NOWHERE_TEXT = 'node "" not found'
 
 @dataclass(frozen=True, slots=True)
 class ServiceAffinitySpec:
-    """Namespace and labels of the pod, and the values of the rule's labels in its node selector.
+    """The namespace and labels of the pod, and the rule's labels that its node selector sets.
 
     Attributes:
-        same: the selector of the pods with all labels of this pod.
-        selected: the labels of the rule that are in the node selector.
+        same: the selector of pods with all labels of this pod.
+        selected: the labels of the rule that the node selector sets, with their values.
     """
 
     key: tuple[object, ...]
@@ -46,9 +47,9 @@ class ServiceAffinitySpec:
 
 
 class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[ServiceAffinitySpec]):
-    """Rejects nodes whose values of the labels differ from those of the node of another pod of the Service.
+    """Rejects nodes whose values of the labels differ from those on the node of another pod of the Service.
 
-    Upstream uses any such pod; this rule uses the first by namespace and name. Params: (label, value) pairs.
+    Upstream takes any such pod; this rule takes the first by namespace and name. Params: (label, value) pairs.
     """
 
     name = "CheckServiceAffinity"
@@ -60,7 +61,7 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
         self._labels = classic_arguments(arguments).argument.service_affinity or ()
 
     def compile(self, pod: Pod, cluster: ClusterState) -> ServiceAffinitySpec:
-        """Store the data by which other pods of the service are found."""
+        """Return the data by which the other pods of the service are found."""
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         wanted = pod.spec.node_selector or {}
         selected = {label: wanted[label] for label in self._labels if label in wanted}
@@ -71,7 +72,7 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
     def pre_filter(
         self, spec: ServiceAffinitySpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Return the required labels of the node."""
+        """Return the labels that the node must have as params."""
         node = None
         if self.follows_others(spec, cluster):
             first = min((info for info in cluster.pods.values() if _counts(spec, info)), key=_key, default=None)
@@ -79,13 +80,13 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
         return PreFilterResult(tuple(self.wanted(spec, node).items()))
 
     def follows_others(self, spec: ServiceAffinitySpec, cluster: ClusterState) -> bool:
-        """Return whether other pods of a service determine the labels."""
+        """Return whether the node of another pod of the service determines the labels."""
         if len(self._labels) <= len(spec.selected):
             return False
         return bool(services_of(spec.namespace, spec.labels, cluster.catalog))
 
     def wanted(self, spec: ServiceAffinitySpec, node: Node | None) -> dict[str, str]:
-        """Return the labels in the node selector, and the labels of the other pod's node."""
+        """Return the labels that the node selector sets, and those of the other pod's node."""
         wanted = dict(spec.selected)
         if node is not None:
             for label in self._labels:
@@ -94,16 +95,16 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
         return wanted
 
     def filter_rule(self, spec: ServiceAffinitySpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the labels."""
+        """Return the rule that compares the labels of a node."""
         return SameLabels(self, spec, cluster)
 
     def reasons(self, spec: ServiceAffinitySpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason, or the error."""
+        """Return the only reason, or the error."""
         return (NOWHERE_TEXT,) if verdict == NOWHERE else (SERVICE_AFFINITY_VIOLATED,)
 
 
 class SameLabels(CountingRule):
-    """`VIOLATED` if a label has a different value."""
+    """Returns `VIOLATED` for nodes on which a label has a different value."""
 
     def __init__(self, plugin: CheckServiceAffinity, spec: ServiceAffinitySpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -113,11 +114,11 @@ class SameLabels(CountingRule):
         self._matcher = TermMatcher(selector_from_set({}), None, cluster.nodes)
 
     def bind(self) -> None:
-        """Bind to the current nodes."""
+        """Bind the matcher to the current nodes."""
         self._matcher.bind()
 
     def refresh(self) -> bool:
-        """Use the labels of PreFilter; other params cause every row to be evaluated again."""
+        """Read the labels of PreFilter. If the params changed, every row is evaluated again in any case."""
         if self.params is not self._seen:
             self._seen = self.params
             wanted = {}
@@ -129,11 +130,14 @@ class SameLabels(CountingRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Compare the labels."""
+        """Compare the labels of the node."""
         return 0 if self._matcher.matches(row) else VIOLATED
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
-        """Return the verdict on one row after changes; a nominated pod that comes first has no node to match."""
+        """Return the verdict on a row whose pods a trial has moved.
+
+        An error if only a nominated pod could be followed.
+        """
         plugin, spec, cluster = self._plugin, self._spec, self._cluster
         node = None
         if plugin.follows_others(spec, cluster):

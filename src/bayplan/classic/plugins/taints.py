@@ -1,4 +1,4 @@
-"""PodToleratesNodeTaints and TaintTolerationPriority: keep pods away from nodes with taints that they do not tolerate."""
+"""PodToleratesNodeTaints and TaintTolerationPriority: reject or avoid nodes with taints that pods don't tolerate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _key(pod: Pod) -> tuple[tuple[str, str, str, str], ...]:
 
 
 def _spec(pod: Pod, number_of: Callable[[tuple[Taint, ...]], int]) -> TaintTolerationSpec:
-    """Return the pod's tolerations with a result for each taint set: a verdict, or a count."""
+    """Return the pod's tolerations with a table that has a number, a verdict or a count, for each taint set."""
     table = TaintTable(number_of)
     return TaintTolerationSpec(_key(pod), table, table)
 
@@ -37,7 +37,7 @@ class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
-        """Store the tolerations and create an empty table."""
+        """Return the tolerations with an empty table."""
         tolerations = pod.spec.tolerations
 
         def verdict(taints: tuple[Taint, ...]) -> int:
@@ -52,11 +52,11 @@ class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
         return _spec(pod, verdict)
 
     def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
-        """Return TaintToleration's rule; the spec's table holds the verdicts of Kubernetes 1.16."""
+        """Return the rule of the current TaintToleration; the spec's table contains the verdicts of Kubernetes 1.16."""
         return TaintFilter(spec, cluster)
 
     def reasons(self, spec: TaintTolerationSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the one reason."""
+        """Return the only reason."""
         return (TAINTS_TOLERATIONS_NOT_MATCH,)
 
 
@@ -68,7 +68,7 @@ class TaintTolerationPriority(NormalizePlugin[TaintTolerationSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> TaintTolerationSpec:
-        """Store the relevant tolerations and create an empty table."""
+        """Return the tolerations that apply to PreferNoSchedule, with an empty table."""
         tolerations = [item for item in pod.spec.tolerations if item.effect in ("", PREFER_NO_SCHEDULE)]
 
         def count(taints: tuple[Taint, ...]) -> int:
@@ -81,12 +81,12 @@ class TaintTolerationPriority(NormalizePlugin[TaintTolerationSpec]):
         return _spec(pod, count)
 
     def score_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for soft taints."""
+        """Return the rule that counts untolerated PreferNoSchedule taints."""
         return UntoleratedTaints(spec, cluster)
 
 
 class UntoleratedTaints(ReducedScoreRule):
-    """The number of taints of a node that are not tolerated; fewer is better."""
+    """Counts the PreferNoSchedule taints that are not tolerated; fewer is better."""
 
     def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns, reverse=True)
@@ -95,9 +95,9 @@ class UntoleratedTaints(ReducedScoreRule):
         self._counts: Any = self._table.of(self._taint_sets)
 
     def bind(self) -> None:
-        """Evaluate the new taint sets."""
+        """Evaluate new taint sets."""
         self._counts = self._table.of(self._taint_sets)
 
     def score(self, row: int) -> int:
-        """Look up the count of the node's taint set."""
+        """Return the count for the node's taint set."""
         return self._counts[self.columns.taint_codes[row]]

@@ -1,4 +1,4 @@
-"""Dry-run preemption: remove all pods of lower priority from a node, run the filters, and put back the pods that can stay."""
+"""Dry-run preemption: remove all pods of lower priority from a node, run the filters, and reprieve pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayplan.state.pod_info import PodInfo
 from bayplan.state.row_log import RowLog
 
 _NO_VICTIMS = -2
-"""Stands for the status of a row without potential victims."""
+"""Value of `DryRun._found` for a row without potential victims."""
 
 _PASSES = PASSES
 _CANDIDATE, _REFUSED = 1, 2
@@ -31,8 +31,8 @@ _CANDIDATE, _REFUSED = 1, 2
 class DryRun:
     """Dry-run preemption by the pods of one plan, node by node.
 
-    The result of a row is valid until that row, its nominations or a budget change. (PreemptionBasic with 5,000 nodes: a preemptor
-    needs 1,650 rows, and 1,648 of them were cached.)
+    The result of a row is valid until that row, its nominations or a budget change. (PreemptionBasic with 5,000 nodes:
+    a preemptor needs 1,650 rows, and 1,648 of them were cached.)
 
     Args:
         plan: the plan of the preemptors.
@@ -47,8 +47,8 @@ class DryRun:
         self._plan = plan
         self._priority = plan.priority
         self._changed_rows = ChangedRows(plan, nominations)
-        # The victims of each row, or why it is not a candidate (an int: the failure of a filter, or `_NO_VICTIMS`); and what is
-        # cached for it: nothing (0), its victims (1), or why it is not a candidate (2).
+        # `_found`: per row, its victims, or why it is not a candidate (an int: the failure of a filter, or
+        # `_NO_VICTIMS`). `_known`: per row, 0 if nothing is cached, else `_CANDIDATE` or `_REFUSED`.
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
         self.table = new_table(0)
@@ -67,11 +67,12 @@ class DryRun:
     ) -> Shortlist:
         """Dry-run rows until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
-        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the others.
+        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the
+        others.
 
         Args:
             rows: intp.
-            start: the place in `rows` to start at; the first follows the last.
+            start: the index in `rows` to start at; the search wraps around.
             wanted: number of candidates to find.
             nominated: the nominated pods that count.
             budgets: the disruption budgets.
@@ -134,7 +135,7 @@ class DryRun:
         return list(refused.items())
 
     def _play(self, row: int) -> None:
-        """Find the pods to remove from a node so that the pod fits, most important first, or why removing pods does not help.
+        """Find the victims on a row, most important first, or why removing pods would not help.
 
         All pods of lower priority are removed, and put back one by one if the pod still fits: first those that a budget
         protects, each group starting with the most important pod. Nominated pods count as if they ran on the node.
@@ -204,7 +205,10 @@ class DryRun:
         self._known[row] = _CANDIDATE
 
     def _first_failure(self, row: int, nominated: list[PodInfo] | None) -> int:
-        """Return why the pod does not fit the node in its current state, with and without nominated pods."""
+        """Return the first failure on a row in its current state, with its nominated pods and without.
+
+        Else `PASSES`.
+        """
         assert self._trial is not None
         if nominated:
             failure = self._trial.first_failure_with(row, nominated)
@@ -213,7 +217,10 @@ class DryRun:
         return self._trial.first_failure(row)
 
     def _status_of(self, reason: Any) -> Status:
-        """Return the status of a row that is not a candidate; an Error has the message with which it would end a cycle."""
+        """Return the status of a row that is not a candidate.
+
+        An Error has the message with which it would end a cycle.
+        """
         if isinstance(reason, Status):
             return reason
         if reason == _NO_VICTIMS:

@@ -24,7 +24,7 @@ PLAN = "Plan"
 class DryRunner:
     """Dry-runs preemption on the columns of the cluster (`bayplan.framework.preemption.dry_runs.DryRuns`).
 
-    It is created before the plugins that use it; `connect` passes what is created after them.
+    Created before the plugins that use it; `connect` sets what is created after them.
 
     Args:
         cluster: the state.
@@ -80,7 +80,7 @@ class DryRunner:
     def find_candidates(
         self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int, start: int = 0
     ) -> Shortlist:
-        """Dry-run preemption by a pod on rows, in this order from place `start` round, until `wanted` candidates are found."""
+        """Dry-run preemption by a pod on `rows` from index `start` (wrapping) until `wanted` candidates are found."""
         plan = state.read(PLAN, Plan)
         if plan is None or self._nominated_pods is None:
             raise TypeError("preemption outside of a cycle of this scheduler")

@@ -1,1 +1,1 @@
-"""The configuration of the scheduler: reading, defaulting, validation, and the resulting profiles."""
+"""The scheduler's configuration: reading, defaulting, validation, and the profiles built from it."""

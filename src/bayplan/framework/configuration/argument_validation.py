@@ -1,6 +1,6 @@
 """Validate the arguments of the in-tree plugins, in upstream's order and words.
 
-All but those of NodeResourcesFit are validated with the configuration; that plugin validates its own when it is built.
+The arguments of NodeResourcesFit are validated when the plugin is created, all others with the configuration.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ def validate_arguments(path: Path, args: PluginArguments, feature_gates: Feature
         case InterPodAffinityArgs():
             errors = _in_range(path["hardPodAffinityWeight"], args.hard_pod_affinity_weight, 100)
         case NodeAffinityArgs():
-            # Upstream does not drop duplicates here.
+            # Upstream repeats equal messages only for this plugin.
             return list(_node_affinity(path["addedAffinity"], args.added_affinity))
         case NodeResourcesBalancedAllocationArgs():
             errors = _balanced_allocation(path["resources"], args)

@@ -1,4 +1,4 @@
-"""The result of converting a configuration of an older release: a v1 document, and notes about changes and omissions."""
+"""The result of converting a configuration of an older release: a v1 document, and notes about changed settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayplan.framework.configuration.json_tree import JsonValue
 Document: TypeAlias = "dict[str, JsonValue]"
 
 Note: TypeAlias = Callable[[str, str], None]
-"""Called with a path in the old document and the note about it."""
+"""Called with a path in the old document and a note about the setting there."""
 
 KIND = "KubeSchedulerConfiguration"
 
@@ -22,9 +22,9 @@ class Conversion:
     """A document being converted to v1.
 
     Attributes:
-        source: the original version: ``kubescheduler.config.k8s.io/v1beta2``, ``Policy``.
-        document: the document in version v1.
-        notes: the changes and omissions: path in the old document, and the note.
+        source: the original version, for example ``kubescheduler.config.k8s.io/v1beta2`` or ``Policy``.
+        document: the converted document.
+        notes: one per changed or dropped setting: its path in the old document, and the text.
     """
 
     source: str
@@ -32,13 +32,13 @@ class Conversion:
     notes: list[tuple[str, str]] = field(default_factory=list)
 
     def note(self, path: str, text: str) -> None:
-        """Add a note, unless there is an equal one already."""
+        """Add a note, unless there already is an equal one."""
         if (path, text) not in self.notes:
             self.notes.append((path, text))
 
 
 def convert_extender(old: Document, path: str, note: Note) -> Document:
-    """Return an extender in v1 form. `path`: its position, for notes."""
+    """Return an extender in v1 form; call `note` for each change. `path`: its path in the old document."""
     new: Document = {("enableHTTPS" if name == "enableHttps" else name): value for name, value in old.items()}
     timeout = new.get("httpTimeout")
     if isinstance(timeout, int):

@@ -1,7 +1,7 @@
-"""Convert a configuration of an older release to v1: keep what still has a meaning, and report what has none.
+"""Convert a configuration of an older release to v1: translate the settings that v1 supports, and report the others.
 
-kube-scheduler itself rejects older versions. This module reads KubeSchedulerConfiguration v1alpha1 to v1beta3, Policy files, and
-ConfigMaps that hold one of these. The result is a v1 document that is validated like any other.
+kube-scheduler itself rejects older versions. This module reads KubeSchedulerConfiguration v1alpha1 to v1beta3, Policy
+files, and ConfigMaps that contain one of these. The result is a v1 document that is validated like any other.
 """
 
 from __future__ import annotations
@@ -34,14 +34,17 @@ _DROPPED = {
     "apiVersion": "",
     "kind": "",
 }
-"""Fields that v1 does not have or that are handled by name; with the note to add, if a fixed one is enough."""
+"""Fields that are not copied, because v1 lacks them or other code handles them.
+
+The value is the note to add, if any.
+"""
 
 
 def convert_text(text: str, *, where: str = "") -> Conversion:
-    """Convert a YAML or JSON text.
+    """Convert the YAML or JSON text of a configuration. `where`: its name in errors.
 
     Raises:
-        ConfigurationError: the text can't be read, or can't be converted.
+        ConfigurationError: the text can't be parsed, or is not a configuration that can be converted.
     """
     document = _parse(text, where)
     if document.get("kind") == "ConfigMap":
@@ -67,7 +70,7 @@ def _parse(text: str, where: str) -> Document:
 
 
 def _embedded(document: Document, where: str) -> tuple[str, Document]:
-    """Return the configuration in a ConfigMap, with the name of its entry."""
+    """Return the name and the content of the ConfigMap entry that holds a configuration."""
     data = document.get("data")
     for name, text in data.items() if isinstance(data, dict) else ():
         if isinstance(text, str) and ("KubeSchedulerConfiguration" in text or '"Policy"' in text or "Policy" in text):
@@ -178,7 +181,7 @@ def _most_allocated(plugins: JsonValue) -> JsonValue:
 
 
 def _with_old_settings(profile: Document, old: Document, found: Conversion) -> Document:
-    """Return a profile with the settings that older versions had at the top level for all profiles."""
+    """Return a profile with the settings that older versions had at the top level, for all profiles."""
     profile = dict(profile)
     entries = profile.get("pluginConfig")
     configured = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []

@@ -1,7 +1,8 @@
 """Decode a JSON tree into a struct, strictly: report unknown and duplicate fields, reject wrong types.
 
-Texts and precedence are those of sigs.k8s.io/json, which kube-scheduler reads its configuration with: a type error takes
-precedence over all remarks about fields, the first type error counts, and an invalid duration ends decoding.
+Texts and precedence are those of sigs.k8s.io/json, with which kube-scheduler reads its configuration: a type error
+takes precedence over all remarks about fields, only the first type error is reported, and an invalid duration ends
+decoding.
 """
 
 import math
@@ -46,9 +47,9 @@ class Remark(NamedTuple):
     """One problem found while decoding.
 
     Attributes:
-        text: upstream's.
+        text: upstream's text.
         steps: the path of the field.
-        message: the text without the path, if that is shorter.
+        message: the text without the path, or "" to show `text`.
         of_key: whether the name of the field is wrong, not its value.
     """
 
@@ -59,7 +60,7 @@ class Remark(NamedTuple):
 
 
 class DecodeError(ValueError):
-    """Reject a text: it can't be decoded into the struct.
+    """A text that can't be decoded into the struct.
 
     Attributes:
         remarks: the individual problems.
@@ -76,7 +77,7 @@ def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) ->
     Args:
         node: the tree; null leaves every field as if it were absent.
         struct: the dataclass to create.
-        internal: whether the tree uses the internal version's names and types, which has no defaults.
+        internal: whether the tree is in the internal version, which has other names and types, and no defaults.
 
     Raises:
         DecodeError: a value has the wrong type.
@@ -90,7 +91,7 @@ def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) ->
 
 
 class _StructReader:
-    """One decoding: the current position (for messages), and the problems so far."""
+    """The state of one decoding: the current position, for messages, and the problems found so far."""
 
     def __init__(self, internal: bool) -> None:
         self.internal = internal
@@ -101,7 +102,7 @@ class _StructReader:
         self.fields: tuple[str, ...] = ()
 
     def read(self, node: JsonNode, go_type: GoType, absent: object, *, root: bool = False) -> object:
-        """Decode a value of a type; ``absent`` is the result if there is no usable value."""
+        """Decode a value of a type. `absent`: the result if there is no usable value."""
         match go_type:
             case Pointer():
                 if node is None:
@@ -110,7 +111,8 @@ class _StructReader:
             case Duration():
                 return self.duration(node)
             case Arguments():
-                # In the internal version an interface with methods: nothing but null can be read into it.
+                # In the internal version, arguments are a Go interface with methods: nothing but null can be decoded
+                # into it.
                 return self.refused(node, go_type, None) if self.internal or node is None else RawArguments(node)
             case Nested():
                 return self.nested(node, go_type, absent, root=root)
@@ -151,7 +153,7 @@ class _StructReader:
 
     @contextmanager
     def inside(self, struct: str, field: StructField, key: str) -> Iterator[None]:
-        """Enter a field of a struct while it is decoded."""
+        """Set the current position to a field of a struct while the field is decoded."""
         before = self.steps, self.struct, self.fields
         embedded = (field.embedded,) if field.embedded else ()
         self.steps, self.struct, self.fields = (*self.steps, key), struct, (*self.fields, *embedded, key)
@@ -193,7 +195,7 @@ class _StructReader:
         return self.refused(node, go_type, absent)
 
     def duration(self, node: JsonNode) -> int:
-        # null is read as the empty text, which is not a duration.
+        # null is decoded as the empty text, which is not a duration.
         if node is not None and not isinstance(node, str):
             raise self.mismatch(node, Scalar("string", "string"), "")
         try:
@@ -223,7 +225,7 @@ class _StructReader:
             self.remarks.setdefault(text, Remark(text, steps, f"{what} field", of_key=True))
 
     def refused(self, node: JsonNode, go_type: GoType, absent: object, *, literal: str = "") -> object:
-        """Record a value of the wrong type, unless it is null; return the value to use instead."""
+        """Record a value of the wrong type, unless it is null; return `absent`, the value to use instead."""
         if node is not None:
             self.type_error = self.type_error or self.mismatch(node, go_type, literal)
         return absent
@@ -232,13 +234,13 @@ class _StructReader:
         found = f"number {literal}" if literal else kind_of(node)
         target = f"Go struct field {self.struct}.{'.'.join(self.fields)}" if self.fields else "Go value"
         name = type_name(go_type, internal=self.internal)
-        # The position is that of the list if an element is wrong, as in upstream's paths.
+        # If an element of a list is wrong, the position is that of the list, as in upstream's paths.
         steps = self.steps[:-1] if self.steps and isinstance(self.steps[-1], int) else self.steps
         return DecodeError(f"json: cannot unmarshal {found} into {target} of type {name}", steps=steps)
 
 
 def _number(literal: str, go_type: Scalar) -> int | float | None:
-    """Parse digits as a Go integer or float of this size; None if they don't fit."""
+    """Parse a number as a Go integer or float of this type; return None if it does not fit."""
     if go_type.kind == "float":
         try:
             value = float32(float(literal))

@@ -62,7 +62,7 @@ _BINDING_TIMEOUT_NS: Final = 600 * SECOND_NS
 
 
 def default_plugins(feature_gates: FeatureGates) -> tuple[Plugin, ...]:
-    """Return the plugins of the default profile in order; all are enabled through ``multiPoint``."""
+    """Return the plugins of the default profile, in order; all are enabled through ``multiPoint``."""
     plugins = list(_DEFAULT_MULTI_POINT)
     if feature_gates.enabled("NodeDeclaredFeatures"):
         plugins.append(Plugin("NodeDeclaredFeatures"))
@@ -77,7 +77,7 @@ def default_plugins(feature_gates: FeatureGates) -> tuple[Plugin, ...]:
 
 
 def default_document(document: KubeSchedulerConfiguration, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
-    """Fill in the defaults of a configuration of version v1."""
+    """Return a configuration of version v1 with its defaults filled in."""
     profiles = document.profiles or (KubeSchedulerProfile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
@@ -117,7 +117,7 @@ def _plugin_names(plugins: Plugins) -> set[str]:
 
 
 def _merged_plugins(default_multi_point: PluginSet, declared: Plugins) -> Plugins:
-    """Merge every declared set with the default set, which is empty except for ``multi_point``."""
+    """Merge each declared plugin set with the default set, which is empty except for ``multi_point``."""
     merged = {
         point: _merged_set(default_multi_point if point == "multi_point" else PluginSet(), getattr(declared, point))
         for point in declared.__struct_fields__
@@ -126,7 +126,11 @@ def _merged_plugins(default_multi_point: PluginSet, declared: Plugins) -> Plugin
 
 
 def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
-    """Merge two sets: defaults keep their positions, declared entries replace defaults of the same name, others are appended."""
+    """Merge two plugin sets.
+
+    Defaults keep their positions, declared entries replace defaults of the same name, other declared entries are
+    appended.
+    """
     disabled = tuple(Plugin(plugin.name) for plugin in declared.disabled)
     names = {plugin.name for plugin in disabled}
     # If several entries have the same name, the last one replaces the default; validation rejects the others later.
@@ -148,7 +152,7 @@ def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
 
 
 def default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> PluginArguments:
-    """Fill in those defaults of a plugin's arguments that are not constants."""
+    """Return a plugin's arguments with those defaults filled in that are not constants."""
     match args:
         case NodeResourcesFitArgs():
             strategy = args.scoring_strategy or ScoringStrategy(LEAST_ALLOCATED)
@@ -176,5 +180,5 @@ def _default_dynamic_resources(args: DynamicResourcesArgs, feature_gates: Featur
 
 
 def binding_conditions_enabled(feature_gates: FeatureGates) -> bool:
-    """Return whether devices can have binding conditions, so that the wait for them has a limit."""
+    """Return whether devices can have binding conditions; only then does waiting for them have a timeout."""
     return feature_gates.enabled("DRADeviceBindingConditions") and feature_gates.enabled("DRAResourceClaimDeviceStatus")

@@ -15,13 +15,13 @@ from bayplan.objects.meta import Int32, Int64
 
 
 class RawArguments(msgspec.Struct, frozen=True):
-    """Arguments of a plugin with an unknown argument type, unchanged."""
+    """The undecoded arguments of a plugin whose argument type is unknown."""
 
     tree: JsonNode
 
 
 class Plugin(Struct, frozen=True):
-    """A plugin in a list, with its score weight; 0 if none was given."""
+    """An entry of a plugin list: the plugin, and its score weight, 0 if not set."""
 
     name: Annotated[str, ALWAYS] = ""
     weight: Annotated[Int32, Wire(nil=0)] = 0
@@ -58,7 +58,10 @@ class Plugins(Struct, frozen=True):
 
 
 class PluginConfig(Struct, frozen=True):
-    """Arguments for one plugin. ``defaulted`` is False for arguments of the internal version, which get no defaults."""
+    """The arguments of one plugin.
+
+    `defaulted` is False for arguments in the internal version, which gets no defaults.
+    """
 
     name: Annotated[str, ALWAYS] = ""
     args: Annotated[PluginArguments | RawArguments | None, Arguments(), ALWAYS] = None
@@ -66,7 +69,7 @@ class PluginConfig(Struct, frozen=True):
 
 
 class KubeSchedulerProfile(Struct, frozen=True):
-    """A profile as declared. ``scheduler_name`` is None if it is missing; defaulting sets it."""
+    """A profile as declared. `scheduler_name` is None if the file does not set it; defaulting fills it in."""
 
     scheduler_name: Annotated[str | None, Wire(v1_pointer=True)] = None
     percentage_of_nodes_to_score: Int32 | None = None
@@ -75,7 +78,7 @@ class KubeSchedulerProfile(Struct, frozen=True):
 
 
 class LeaderElectionConfiguration(Struct, frozen=True):
-    """Leader election among replicas of the scheduler."""
+    """The settings of leader election among replicas of the scheduler."""
 
     go_package: ClassVar[str] = "v1alpha1"
 
@@ -89,7 +92,7 @@ class LeaderElectionConfiguration(Struct, frozen=True):
 
 
 class ClientConnectionConfiguration(Struct, frozen=True):
-    """The client connection to the API server."""
+    """The settings of the connection to the API server."""
 
     go_package: ClassVar[str] = "v1alpha1"
 
@@ -101,7 +104,7 @@ class ClientConnectionConfiguration(Struct, frozen=True):
 
 
 class ExtenderManagedResource(Struct, frozen=True):
-    """An extended resource that an extender manages."""
+    """An extended resource that an extender manages; if `ignored_by_scheduler`, NodeResourcesFit does not check it."""
 
     name: Annotated[str, ALWAYS] = ""
     ignored_by_scheduler: bool = False
@@ -121,7 +124,7 @@ class ExtenderTLSConfig(Struct, frozen=True):
 
 
 class Extender(Struct, frozen=True):
-    """An HTTP extender; an empty verb is not called."""
+    """The settings of an HTTP extender; a verb that is "" is not called."""
 
     url_prefix: Annotated[str, Wire(go_name="URLPrefix", always=True)] = ""
     filter_verb: str = ""
@@ -138,7 +141,7 @@ class Extender(Struct, frozen=True):
 
 
 class KubeSchedulerConfiguration(Struct, frozen=True):
-    """A configuration file. ``api_version`` is the version it was written in."""
+    """A configuration file. `api_version` is the version in which it was written."""
 
     api_version: Annotated[str, Wire(json="-")] = ""
     parallelism: Annotated[Int32, Wire(nil=16)] = 0

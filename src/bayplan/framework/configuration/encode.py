@@ -1,4 +1,4 @@
-"""Write a struct as JSON-able data, with the names of v1."""
+"""Write a struct as plain JSON data, with the names of v1."""
 
 import base64
 
@@ -24,12 +24,12 @@ API_VERSION = "kubescheduler.config.k8s.io/v1"
 
 
 def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue]:
-    """Write a struct as a dict in upstream's order of fields.
+    """Return a struct as a dict, with the fields in upstream's order.
 
     Args:
         struct: one of the structs of the configuration, defaulted.
-        names: ``json`` for the names of v1; ``go`` for those of the internal version, as error texts show it (which then omits
-            nothing).
+        names: ``json`` for the names of v1; ``go`` for those of the internal version, which error texts show with all
+            its fields, even empty ones.
     """
     out: dict[str, JsonValue] = {}
     for field in fields_of(type(struct)):
@@ -42,7 +42,10 @@ def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue
 
 
 def encode_arguments(args: Struct | RawArguments | None, *, names: str = "json") -> JsonValue:
-    """Encode the arguments of a plugin: typed ones with kind and version (except in error texts), others unchanged."""
+    """Return the arguments of a plugin as JSON data.
+
+    Typed arguments get their kind and version (except with `names` ``go``, for error texts); others are unchanged.
+    """
     if args is None:
         return None
     if isinstance(args, RawArguments):
@@ -53,7 +56,7 @@ def encode_arguments(args: Struct | RawArguments | None, *, names: str = "json")
 
 
 def encode_list(items: tuple[object, ...], *, names: str = "json") -> JsonValue:
-    """Encode a list; None if it was not given."""
+    """Return a list as JSON data; None if the list was not given."""
     if not items and items is not EMPTY_LIST:
         return None
     return [item if isinstance(item, str) else encode_struct(item, names=names) for item in items]

@@ -11,14 +11,17 @@ from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArg
 from bayplan.framework.configuration.profiles import BuildError
 
 CheckTls: TypeAlias = Callable[[ExtenderTLSConfig], str | None]
-"""Load the certificates of an extender; return what is wrong with them, or None. Reads files, so the host provides it."""
+"""Loads the certificates of an extender; returns what is wrong with them, or None.
+
+Reads files, so the host provides it.
+"""
 
 _DEFAULT_TIMEOUT_NS = 5 * SECOND_NS
 _FIT = "NodeResourcesFit"
 
 
 def build_extenders(extenders: Sequence[Extender], check_tls: CheckTls | None) -> tuple[Extender, ...]:
-    """Return the extenders in calling order: ignorable ones last; without a timeout they get 5 seconds.
+    """Return the extenders in calling order, ignorable ones last; those without a timeout get 5 seconds.
 
     Args:
         extenders: the extenders as declared.
@@ -54,7 +57,7 @@ def _tls_problem(extender: Extender, check_tls: CheckTls | None) -> str | None:
 def apply_ignored_resources(
     profiles: Sequence[KubeSchedulerProfile], extenders: Sequence[Extender]
 ) -> tuple[KubeSchedulerProfile, ...]:
-    """Make NodeResourcesFit ignore the resources that extenders declare as ignored, instead of those in its own arguments.
+    """Make NodeResourcesFit ignore the resources that extenders declare as ignored, not those in its own arguments.
 
     Raises:
         BuildError: a profile has no arguments for NodeResourcesFit.

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 class ExtensionPoint(StrEnum):
     """A point of a scheduling attempt at which plugins run; the value is its name in snake case.
 
-    Members are in the order in which upstream builds its plugin lists, which decides the error that is reported first.
+    Members are in the order in which upstream builds its plugin lists: the first error in this order is reported.
     """
 
     PRE_FILTER = "pre_filter"
@@ -29,18 +29,18 @@ class ExtensionPoint(StrEnum):
 
     @property
     def interface(self) -> str:
-        """Name of the Go interface, as in error texts: ``PreFilterPlugin``."""
+        """Return the name of the Go interface, as in error texts: ``PreFilterPlugin``."""
         return "".join(part.capitalize() for part in self.value.split("_")) + "Plugin"
 
     @property
     def json_name(self) -> str:
-        """Name in configuration files: ``preFilter``."""
+        """Return the name in configuration files: ``preFilter``."""
         first, *others = self.value.split("_")
         return first + "".join(part.capitalize() for part in others)
 
     @property
     def has_weights(self) -> bool:
-        """Whether plugins have weights at this extension point."""
+        """Return whether plugins have weights at this extension point."""
         return self in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
 
 
@@ -78,7 +78,7 @@ IN_TREE_EXTENSION_POINTS: Final[Mapping[str, frozenset[ExtensionPoint]]] = Mappi
         "VolumeZone": frozenset({_P.PRE_FILTER, _P.FILTER}),
     }
 )
-"""Every in-tree plugin of v1.36.3, whether in the default profile or not."""
+"""The extension points of every in-tree plugin of v1.36.3, including plugins outside the default profile."""
 
 
 def in_tree_extension_points(plugin: str) -> frozenset[ExtensionPoint] | None:

@@ -12,23 +12,23 @@ from bayplan.base.go_text.json import json_string, json_text
 from bayplan.base.go_text.quoting import quote
 
 Step: TypeAlias = str | int
-"""A key of an object, or the index of an element."""
+"""One step of a path: a key of an object, or the index of an element."""
 
 _STEP = re.compile(r"\[(\d+)\]|\[([^\]]*)\]|([^.\[\]]+)")
 
 
 def steps_of(path: str) -> tuple[Step, ...]:
-    """Parse a path of an error text; a leading dot is ignored."""
+    """Parse a path from an error text into its steps; a leading dot is ignored."""
     return tuple(int(match[1]) if match[1] else match[2] or match[3] for match in _STEP.finditer(path))
 
 
 def path_of(steps: Sequence[Step]) -> str:
-    """Format a path: ``$.profiles[0]``; ``$`` is the whole document."""
+    """Format steps as a path, e.g. ``$.profiles[0]``; ``$`` is the whole document."""
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
 class Named:
-    """A text of a named Go type: error texts show it as JSON, not quoted as a plain Go string."""
+    """A text whose Go type is a named string type: error texts show it as JSON, not quoted as a plain Go string."""
 
     __slots__ = ("text",)
 
@@ -37,16 +37,16 @@ class Named:
 
 
 def _shown(value: object) -> str:
-    """Format an invalid value: simple ones plainly, everything else (dicts, lists, named texts) as JSON."""
+    """Format an invalid value: plain strings quoted as in Go, everything else as JSON."""
     if isinstance(value, str):
         return quote(value)
     return json_string(value.text) if isinstance(value, Named) else json_text(value)
 
 
 class Path:
-    """The path of a field; formats errors about it. `path["profiles"][0]` is the path of a part.
+    """The path of a field; formats errors about the field. `path["profiles"][0]` is the path of an element inside.
 
-    The path of a plugin's arguments at build time is empty.
+    When a plugin is built, the path of its arguments is empty.
     """
 
     __slots__ = ("text",)
@@ -60,7 +60,7 @@ class Path:
         return Path(f"{self.text}.{step}" if self.text else step)
 
     def invalid(self, value: object, detail: str) -> str:
-        """Return the error for an invalid value."""
+        """Return the error for an invalid value; `detail` says what is wrong."""
         return f"{self.text}: Invalid value: {_shown(value)}: {detail}"
 
     def required(self, detail: str = "") -> str:

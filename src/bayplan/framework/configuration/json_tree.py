@@ -1,6 +1,6 @@
 """JSON as a lossless tree: it preserves duplicate keys, the order of keys and the digits of numbers.
 
-Syntax errors have the words of Go's ``encoding/json``. ``decode.py`` decides which fields an object may have.
+Syntax errors have the words of Go's ``encoding/json``. ``decode.py`` checks the fields of objects.
 """
 
 import json
@@ -18,12 +18,12 @@ _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.")
 
 
 class JsonNumber(msgspec.Struct, frozen=True):
-    """A number as written; the type of the field decides how it is parsed."""
+    """A number as written; the type of its field decides how it is parsed."""
 
     literal: str
 
     def value(self) -> int | float:
-        """Parse the number without a given type: as an int if it is written as one, otherwise as a float."""
+        """Return the number as an int if it is written as one, else as a float."""
         if not any(character in self.literal for character in ".eE"):
             return int(self.literal)
         return float(self.literal)
@@ -36,16 +36,16 @@ class JsonObject(msgspec.Struct, frozen=True):
 
 
 class JsonSyntaxError(ValueError):
-    """A syntax error, in Go's words."""
+    """A text that is not JSON; the message is that of Go's ``encoding/json``."""
 
 
 def kind_of(node: JsonNode) -> str:
-    """Return Go's word for the type of a value."""
+    """Return Go's word for the JSON type of a value."""
     return {bool: "bool", str: "string", list: "array", JsonObject: "object"}.get(type(node), "number")
 
 
 def plain_value(node: JsonNode) -> JsonValue:
-    """Convert a tree to dicts, lists and numbers; of duplicate keys, the last counts."""
+    """Return a tree as dicts, lists and scalars; of duplicate keys, the last counts."""
     if isinstance(node, JsonObject):
         return {key: plain_value(item) for key, item in node.pairs}
     if isinstance(node, list):
@@ -56,7 +56,7 @@ def plain_value(node: JsonNode) -> JsonValue:
 
 
 def tree_of(value: object) -> JsonNode:
-    """Convert parsed plain data (mappings, lists, scalars) to a tree.
+    """Return plain data (dicts, lists, scalars) as a tree.
 
     Raises:
         TypeError: the value contains something that JSON can't represent.
@@ -92,7 +92,7 @@ def _object(pairs: list[tuple[str, JsonNode]]) -> JsonObject:
 
 
 def _with_whole_surrogates(match: re.Match[str]) -> str:
-    """Return escapes with the replacement character for each lone surrogate, as in Go."""
+    """Return escapes with the replacement character in place of each lone surrogate, as Go decodes them."""
     if not match[0].startswith("\\u"):
         return match[0]
     text: str = json.loads(f'"{match[0]}"')

@@ -1,7 +1,7 @@
 """Names of plugins, predicates and priorities in older releases, and their replacements in v1.
 
-Sources: the API types and defaults of kubescheduler.config.k8s.io v1alpha1 to v1beta3, and the registry of Policy algorithms, as
-documented in the changelogs of Kubernetes 1.15 to 1.29.
+Sources: the API types and defaults of kubescheduler.config.k8s.io v1alpha1 to v1beta3, and the registry of Policy
+algorithms, as documented in the changelogs of Kubernetes 1.15 to 1.29.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RENAMED: Final[Mapping[str, str]] = MappingProxyType(
         "DefaultPodTopologySpread": "PodTopologySpread",
     }
 )
-"""Plugins whose work another plugin does today."""
+"""Plugins that another plugin replaces today."""
 
 GONE: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -40,10 +40,10 @@ GONE: Final[Mapping[str, str]] = MappingProxyType(
         "ServiceAffinity": "pods of a service are no longer kept together by node labels; pod affinity does this",
     }
 )
-"""Plugins without a replacement, and why."""
+"""Plugins without a replacement, with the reason to report."""
 
 NODE_LABEL: Final = "NodeLabel"
-"""A plugin whose arguments become a node affinity of NodeAffinity."""
+"""A plugin whose arguments are converted to an added affinity of NodeAffinity."""
 
 LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -52,12 +52,12 @@ LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
         NODE_LABEL: "its arguments became an added affinity of NodeAffinity",
     }
 )
-"""Plugins that no list names any more, and why."""
+"""Plugins that are removed from all plugin lists, with the reason to report."""
 
 OLD_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {"InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
 )
-"""Default weights before v1beta3 that differ from today's."""
+"""Default weights before v1beta3, where they differ from today's."""
 
 PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -87,10 +87,10 @@ PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "CheckNodePIDPressure": ("TaintToleration",),
     }
 )
-"""Predicates of a Policy and the filter plugins that do their work."""
+"""The filter plugins that replace each predicate of a Policy."""
 
 ESSENTIAL_FILTERS: Final = ("NodeUnschedulable", "TaintToleration")
-"""Filters that every Policy implies."""
+"""Filters that run even if a Policy does not name them."""
 
 PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -104,7 +104,7 @@ PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
         "ImageLocalityPriority": "ImageLocality",
     }
 )
-"""Priorities of a Policy and the score plugins that do their work."""
+"""The score plugin that replaces each priority of a Policy."""
 
 STRATEGY_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {

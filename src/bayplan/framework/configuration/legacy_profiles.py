@@ -1,4 +1,4 @@
-"""Convert a profile of an older version to v1: renamed, merged and removed plugins, and their arguments."""
+"""Convert a profile of an older version to v1: rename, merge or remove plugins, and convert their arguments."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from bayplan.framework.configuration.legacy_names import (
 )
 
 _WITH_STRATEGIES = ("v1alpha1", "v1alpha2", "v1beta1")
-"""Versions in which the strategies of NodeResourcesFit were plugins; later versions ignore their names in disabled lists."""
+"""Versions in which the strategies of NodeResourcesFit were plugins.
+
+In later versions, disabling them has no effect.
+"""
 
 _WITH_OLD_WEIGHTS = (*_WITH_STRATEGIES, "v1beta2")
 
 _POINTS_OF_OLD = {"postFilter": "preScore", "unreserve": "reserve"}
-"""Extension points of v1alpha1 that were renamed or merged into another."""
+"""Extension points of v1alpha1 that were renamed or merged into another one, with the current name."""
 
 
 def convert_profile(old: Document, version: str, path: str, note: Note) -> Document:
-    """Return a profile as v1.
+    """Return a profile in v1 form; call `note` for each change.
 
     Args:
         old: the profile.
-        version: its version.
+        version: the version of the profile.
         path: the path of the profile, for notes.
         note: the function to call with the path and text of each change.
     """
@@ -50,7 +53,7 @@ def convert_profile(old: Document, version: str, path: str, note: Note) -> Docum
 
 
 class _Plugins:
-    """The plugin sets of a profile.
+    """The plugin sets of a profile during its conversion.
 
     Attributes:
         strategies: enabled score plugins that are strategies of NodeResourcesFit today.
@@ -107,7 +110,7 @@ class _Plugins:
         return entry
 
     def document(self) -> Document:
-        """Return the plugin sets as v1."""
+        """Return the plugin sets in v1 form."""
         self._score_fit()
         if self._version in _WITH_OLD_WEIGHTS:
             self._keep_weights()
@@ -119,7 +122,7 @@ class _Plugins:
         return found
 
     def _score_fit(self) -> None:
-        """Let NodeResourcesFit score if one of its strategies did, and only then."""
+        """Enable NodeResourcesFit at score if one of its strategies was enabled, else disable it."""
         enabled, disabled = self._sets.get("score", ([], []))
         all_off = any(each["name"] == "*" for each in disabled)
         if self.strategies:
@@ -132,7 +135,7 @@ class _Plugins:
             self._note(f"{self._path}.score.disabled", f"NodeResourcesLeastAllocated became {FIT}, disabled at score")
 
     def _keep_weights(self) -> None:
-        """Pin the default weights before v1beta3 if the profile relies on them."""
+        """Set the default weights from before v1beta3 explicitly if the profile relies on them."""
         enabled, disabled = self._sets.get("score", ([], []))
         named = {each["name"] for each in (*enabled, *disabled)}
         pinned: list[Document] = [
@@ -147,10 +150,10 @@ class _Plugins:
 
 
 class _Arguments:
-    """The arguments of plugins.
+    """The arguments of a profile's plugins during its conversion.
 
     Attributes:
-        entries: the entries by plugin, in version v1.
+        entries: the arguments in v1 form, by plugin.
     """
 
     def __init__(self, old: JsonValue, path: str, note: Note) -> None:
@@ -160,7 +163,7 @@ class _Arguments:
             name, args = str(entry.get("name")), entry.get("args")
             given: Document = dict(args) if isinstance(args, dict) else {}
             if str(given.get("apiVersion", "kubescheduler")).startswith("kubescheduler"):
-                # Out-of-tree plugins may have versions of their own.
+                # Arguments of out-of-tree plugins may have their own versions.
                 given = {key: value for key, value in given.items() if key not in ("apiVersion", "kind")}
             self._take(name, given, f"{path}[{number}]", note)
 
@@ -181,11 +184,14 @@ class _Arguments:
             self.merge(name, given)
 
     def merge(self, name: str, args: Document) -> None:
-        """Merge arguments into a plugin's existing arguments."""
+        """Merge arguments into those that a plugin already has."""
         self.entries[name] = {**self.entries.get(name, {}), **args}
 
     def strategy(self, names: Sequence[str]) -> Document | None:
-        """Return the scoring strategy of NodeResourcesFit that corresponds to these plugins; if several do, the last counts."""
+        """Return the scoring strategy of NodeResourcesFit for these former plugins; the last one counts.
+
+        None if there are none.
+        """
         found: Document | None = None
         for name in names:
             given = self._strategies.get(name, {})
@@ -204,7 +210,7 @@ def affinity_of_labels(args: Document) -> Document:
 
 
 def affinity_of_expressions(required: Sequence[Document], preferred: Sequence[Document]) -> Document:
-    """Return the node affinity with one term of all required expressions, and a preferred term for each preferred expression."""
+    """Return the node affinity with one term for all required, and one term for each preferred expression."""
     affinity: Document = {}
     if required:
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
@@ -218,7 +224,7 @@ def affinity_of_expressions(required: Sequence[Document], preferred: Sequence[Do
 
 
 def label_expressions(present: JsonValue, absent: JsonValue) -> list[Document]:
-    """Return the expressions for labels that nodes must have, and for labels that they must not have."""
+    """Return a node selector requirement for each label that must be present, and each that must be absent."""
     return [
         {"key": label, "operator": operator}
         for labels, operator in ((present, "Exists"), (absent, "DoesNotExist"))

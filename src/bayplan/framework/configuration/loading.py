@@ -1,7 +1,7 @@
-"""Load a scheduler configuration: from a text, from parsed data, or the default one.
+"""Load a scheduler configuration from a text, from parsed data, or the default one.
 
-The rest of the program uses `load_configuration`, which raises. `examine_configuration` returns the result of every step as a
-value. The steps are upstream's: decode (with defaults), validate, build.
+The rest of the program uses `load_configuration`, which raises on errors. `examine_configuration` returns the result of
+every step as a value. The steps are upstream's: decode (with defaults), validate, build.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -44,7 +44,8 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     """A valid configuration.
 
     Attributes:
-        declared: the file with its defaults filled in; resources that extenders ignore are already in the arguments.
+        declared: the file with its defaults filled in; the arguments of NodeResourcesFit already contain the resources
+            that extenders declare as ignored.
         profiles: the profiles in the order of the file, with unique names.
         extenders: the extenders in calling order.
 
@@ -59,11 +60,11 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def percentage_of_nodes_to_score(self) -> int:
-        """The percentage for profiles without their own percentage; 0 means adaptive."""
+        """Return the percentage for profiles that do not set their own; 0 means adaptive."""
         return self.declared.percentage_of_nodes_to_score or 0
 
     def profile(self, scheduler_name: str) -> ProfileConfiguration | None:
-        """Return the profile for the pods of a scheduler name; None if there is none."""
+        """Return the profile with a scheduler name; None if there is none."""
         for profile in self.profiles:
             if profile.scheduler_name == scheduler_name:
                 return profile
@@ -72,8 +73,8 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     def effective_document(self) -> dict[str, JsonValue]:
         """Return the configuration as ``kube-scheduler --write-config-to`` writes it.
 
-        Unlike the declared configuration, it omits arguments of disabled plugins, sorts all others by name, and has the default
-        timeout for extenders without one.
+        Differs from the declared configuration: arguments of disabled plugins are omitted, the others are sorted by
+        plugin, and extenders without a timeout have the default one.
         """
         profiles = []
         for declared, built in zip(self.declared.profiles, self.profiles, strict=True):
@@ -85,7 +86,10 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     def with_plugins(
         self, plugins: Iterable[tuple[str, int]], extension_points_of: ExtensionPointsOf
     ) -> "SchedulerConfiguration":
-        """Enable custom plugins, given as names and weights, in every profile; see `ProfileConfiguration.with_plugin`."""
+        """Return the configuration with custom plugins, given as (name, weight), enabled in every profile.
+
+        See `ProfileConfiguration.with_plugin`.
+        """
         profiles = self.profiles
         for name, weight in plugins:
             points = extension_points_of(name) or ()
@@ -96,7 +100,7 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
         return replace(self, profiles=profiles)
 
     def without_plugins(self, names: Collection[str]) -> "SchedulerConfiguration":
-        """Return the configuration with some plugins disabled at all extension points of all profiles."""
+        """Return the configuration with these plugins disabled at all extension points of all profiles."""
         profiles = tuple(
             replace(
                 profile,
@@ -114,12 +118,12 @@ class Examination(msgspec.Struct, frozen=True):
     """The result of each step of loading a configuration.
 
     Attributes:
-        stage: the step that rejected it; None if it is valid.
+        stage: the step that rejected the configuration; None if it is valid.
         error: the error of that step, joined as upstream does.
         messages: the individual validation messages.
         declared: the file with its defaults, unless decoding failed.
         configuration: the whole configuration, if it passed every step.
-        remarks: the individual problems of decoding.
+        remarks: the individual problems found while decoding.
     """
 
     stage: Stage | None
@@ -139,20 +143,20 @@ def load_configuration(
     check_tls: CheckTls | None = None,
     plugin_names: Collection[str] = (),
 ) -> SchedulerConfiguration:
-    """Load a configuration.
+    """Return a configuration after decoding, defaulting, validating and building it.
 
     Args:
         source: YAML or JSON, or plain data: dicts, lists and scalars.
         where: the name of the configuration in errors, e.g. the file name.
         feature_gates: the feature gates; by default those of the release.
-        extension_points_of: the function that returns the extension points of a plugin; by default, of in-tree plugins. For
-            custom plugins, use `Registry.extension_points_for_configuration`.
+        extension_points_of: the function that returns the extension points of a plugin; the default knows only in-tree
+            plugins. If there are custom plugins, pass `Registry.extension_points_for_configuration`.
         check_tls: checks the certificates of extenders; without it they are not checked.
         plugin_names: names of custom plugins, for suggestions.
 
     Raises:
-        ConfigurationError: upstream would reject it. For a text with `where`, the error lists all problems with their lines and
-            columns; otherwise it is upstream's message.
+        ConfigurationError: upstream would reject it. For a text with `where`, the error lists all problems with their
+            lines and columns; otherwise it is upstream's message.
     """
 
     def examine(source: str | bytes | Mapping[str, object]) -> Examination:
@@ -177,7 +181,7 @@ def default_configuration(
     *,
     extension_points_of: ExtensionPointsOf = in_tree_extension_points,
 ) -> SchedulerConfiguration:
-    """Return the default configuration."""
+    """Return the configuration of a file that sets nothing."""
     header = {"apiVersion": API_VERSION, "kind": KIND}
     return load_configuration(header, feature_gates=feature_gates, extension_points_of=extension_points_of)
 
@@ -189,7 +193,10 @@ def examine_configuration(
     extension_points_of: ExtensionPointsOf = in_tree_extension_points,
     check_tls: CheckTls | None = None,
 ) -> Examination:
-    """Run a configuration through all steps and return how far it got; arguments as for `load_configuration`."""
+    """Run a configuration through all steps; return the results up to the step that rejected it.
+
+    Arguments as for `load_configuration`.
+    """
     gates = feature_gates if feature_gates is not None else FeatureGates()
     try:
         if isinstance(source, str | bytes):
@@ -224,7 +231,7 @@ def _build(
 
 
 def declared_document(declared: KubeSchedulerConfiguration) -> dict[str, JsonValue]:
-    """Return a declared configuration as v1, in upstream's order of fields."""
+    """Return a declared configuration as a v1 document, with the fields in upstream's order."""
     return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(declared)}
 
 

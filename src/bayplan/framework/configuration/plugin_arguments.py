@@ -1,6 +1,7 @@
 """The typed arguments of the in-tree plugins (kubescheduler.config.k8s.io/v1, ``pluginConfig``).
 
-Arguments passed to a plugin are always defaulted and valid. Durations are in nanoseconds; shapes keep upstream's scale of 0 to 10.
+Plugins always receive arguments that are defaulted and valid. Durations are in nanoseconds; scores in shapes have
+upstream's scale of 0 to 10.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ _DEFAULTING_TYPE: Final = Scalar(
 _Text: TypeAlias = Annotated[str, ALWAYS]
 _Policy: TypeAlias = Annotated[str, Scalar("string", "v1.NodeInclusionPolicy")]
 
-# Types of the Kubernetes API in arguments; plugins compile them like those of a pod.
+# Types of the Kubernetes API that occur in arguments; plugins compile them like those of a pod.
 fields_of(
     NodeSelectorRequirement, key=_Text, operator=Annotated[str, Scalar("string", "v1.NodeSelectorOperator"), ALWAYS]
 )
@@ -53,21 +54,21 @@ fields_of(
 
 
 class ResourceSpec(Struct, frozen=True):
-    """A resource that counts for a score, with its weight."""
+    """A resource to include in a score, with its weight."""
 
     name: Annotated[str, ALWAYS] = ""
     weight: Annotated[Int64, Wire(empty=1)] = 0
 
 
 class UtilizationShapePoint(Struct, frozen=True):
-    """A point of a piecewise linear function: utilization in percent, score of 0 to 10."""
+    """A point of a piecewise linear function: utilization in percent, score from 0 to 10."""
 
     utilization: Annotated[Int32, ALWAYS] = 0
     score: Annotated[Int32, ALWAYS] = 0
 
 
 class RequestedToCapacityRatioParam(Struct, frozen=True):
-    """The function of the strategy RequestedToCapacityRatio."""
+    """The arguments of the strategy RequestedToCapacityRatio: its function from utilization to score."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
@@ -81,40 +82,40 @@ class ScoringStrategy(Struct, frozen=True):
 
 
 class DefaultPreemptionArgs(Struct, frozen=True):
-    """The minimum number of candidates that DefaultPreemption looks for."""
+    """The arguments of DefaultPreemption: the minimum number of candidates that it looks for."""
 
     min_candidate_nodes_percentage: Annotated[Int32, Wire(nil=10)] = 0
     min_candidate_nodes_absolute: Annotated[Int32, Wire(nil=100)] = 0
 
 
 class DynamicResourcesArgs(Struct, frozen=True):
-    """Time limits of DynamicResources; None if the feature gates disable the limit."""
+    """The arguments of DynamicResources: its time limits; None if a feature gate disables the limit."""
 
     filter_timeout_ns: Annotated[DurationNs | None, ALWAYS] = None
     binding_timeout_ns: DurationNs | None = None
 
 
 class InterPodAffinityArgs(Struct, frozen=True):
-    """Arguments of InterPodAffinity."""
+    """The arguments of InterPodAffinity."""
 
     hard_pod_affinity_weight: Annotated[Int32, Wire(nil=1)] = 0
     ignore_preferred_terms_of_existing_pods: Annotated[bool, ALWAYS] = False
 
 
 class NodeAffinityArgs(Struct, frozen=True):
-    """An affinity that applies to all pods of the profile, in addition to their own."""
+    """The arguments of NodeAffinity: an affinity that applies to all pods of the profile, in addition to their own."""
 
     added_affinity: NodeAffinity | None = None
 
 
 class NodeResourcesBalancedAllocationArgs(Struct, frozen=True):
-    """The resources to balance; every weight is 1."""
+    """The arguments of NodeResourcesBalancedAllocation: the resources to balance; every weight is 1."""
 
     resources: tuple[ResourceSpec, ...] = ()
 
 
 class NodeResourcesFitArgs(Struct, frozen=True):
-    """The resources that NodeResourcesFit ignores, and its scoring strategy."""
+    """The arguments of NodeResourcesFit: the resources that it ignores, and its scoring strategy."""
 
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
@@ -122,7 +123,7 @@ class NodeResourcesFitArgs(Struct, frozen=True):
 
     @property
     def strategy(self) -> ScoringStrategy:
-        """The scoring strategy of valid arguments.
+        """Return the scoring strategy of valid arguments.
 
         Raises:
             InvariantError: the arguments were not validated.
@@ -133,14 +134,17 @@ class NodeResourcesFitArgs(Struct, frozen=True):
 
 
 class PodTopologySpreadArgs(Struct, frozen=True):
-    """The constraints of pods without any: the system's defaults, or a list."""
+    """The arguments of PodTopologySpread: the constraints of pods without any: the system's defaults, or a list."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: Annotated[str, _DEFAULTING_TYPE, Wire(empty=SYSTEM_DEFAULTING)] = ""
 
 
 class VolumeBindingArgs(Struct, frozen=True):
-    """The timeout of a bind, and the function that scores storage capacity (feature gate StorageCapacityScoring)."""
+    """The arguments of VolumeBinding.
+
+    The timeout of a bind, and the function that scores storage capacity (feature gate StorageCapacityScoring).
+    """
 
     bind_timeout_seconds: Annotated[Int64, Wire(nil=600)] = 0
     shape: tuple[UtilizationShapePoint, ...] = ()
@@ -172,9 +176,9 @@ ARGUMENT_TYPES: Final[Mapping[str, type[PluginArguments]]] = MappingProxyType(
         )
     }
 )
-"""The kinds of arguments: the name of the plugin followed by ``Args``."""
+"""The argument types by their kind: the name of the plugin followed by ``Args``."""
 
 
 def argument_type_of(plugin: str) -> type[PluginArguments] | None:
-    """Return the type of a plugin's arguments; None if it has no known type."""
+    """Return the type of a plugin's arguments; None if the plugin has no known argument type."""
     return ARGUMENT_TYPES.get(plugin + "Args")

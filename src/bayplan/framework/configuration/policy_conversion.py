@@ -1,7 +1,7 @@
 """Convert a Policy file of the classic scheduler to a v1 configuration, as far as current plugins allow.
 
-The decisions are those of today's plugins (scores of 0 to 100, normalised): similar, but not the same. To run the classic
-scheduler itself with a Policy file, use ``--mode classic``.
+The decisions are similar to the classic scheduler's, but not the same: today's plugins score from 0 to 100 and
+normalise scores. To run the classic scheduler itself with a Policy file, use ``--mode classic``.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _strategy(name: str, ratio: JsonValue) -> Document:
     if not isinstance(ratio, dict):
         strategy: Document = {"type": STRATEGY_PRIORITIES[name], "resources": both}
         if strategy["type"] == "RequestedToCapacityRatio":
-            # The default shape of the classic priority: prefer emptier nodes.
+            # The default shape of the classic priority, which prefers emptier nodes.
             shape: list[JsonValue] = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
             strategy["requestedToCapacityRatio"] = {"shape": shape}
         return strategy
@@ -140,7 +140,7 @@ def _strategy(name: str, ratio: JsonValue) -> Document:
 
 
 def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Document:
-    """Return plugin sets with only these filters and scores; None for the default ones."""
+    """Return plugin sets that enable only these filters and score plugins; None stands for the default plugins."""
     if filters is None or scores is None:
         return _narrowed(filters, scores)
     names = dict.fromkeys((*_ALWAYS, *filters, *scores, *_AFTERWARDS))
@@ -156,7 +156,7 @@ def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Docume
 
 
 def _narrowed(filters: list[str] | None, scores: dict[str, int] | None) -> Document:
-    """Return plugin sets in which one extension point runs the plugins of a Policy, and the other the default plugins."""
+    """Return plugin sets with the plugins of a Policy at one extension point, and the default plugins at the other."""
     names: list[JsonValue] = [{"name": name} for name in filters or ()]
     for name, weight in (scores or {}).items():
         names.append({"name": name, "weight": weight})

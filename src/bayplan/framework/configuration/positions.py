@@ -1,6 +1,6 @@
 """The positions of fields in a configuration text: from a path like ``profiles[0].plugins`` to line and column.
 
-For both YAML and JSON. If a text can't be parsed, every position is the beginning.
+Handles both YAML and JSON. If a text can't be parsed, all positions are unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
     Attributes:
         line, column: 1-based; 0 if unknown.
-        path: the existing part of the path: ``$.profiles[0]``.
+        path: the path of the field, e.g. ``$.profiles[0]``.
     """
 
     line: int
@@ -36,7 +36,8 @@ class TextPositions:
     def place(self, steps: Sequence[Step], *, of_key: bool = False) -> Place:
         """Return the position of a field or, if it is missing, of its closest existing parent.
 
-        The position of a scalar is its value, the position of an object or list is its key. `of_key`: always use the key.
+        The position of a scalar is that of its value, the position of an object or list is that of its key. `of_key`:
+        always return the position of the key.
         """
         if self._root is None:
             return Place(0, 0, path_of(steps))
@@ -50,22 +51,22 @@ class TextPositions:
         else:
             shown = node if key is None or (isinstance(node, yaml.ScalarNode) and not of_key) else key
             return _place(shown, path_of(written))
-        # A missing field would belong there.
+        # The text lacks the field: return the position of the parent, where the field would belong.
         return _place(key if key is not None else node, path_of((*written, *steps[len(written) :])))
 
     def on_line(self, line: int) -> Place:
-        """Return the first field whose key is on a line, or else only the line."""
+        """Return the position of the first field whose key is on a line; if there is none, of the line itself."""
         for steps, key, _ in self.fields():
             if key.start_mark.line + 1 == line:
                 return _place(key, path_of(steps))
         return Place(line, 1 if line else 0, "$")
 
     def fields(self) -> Iterator[tuple[tuple[Step, ...], yaml.Node, yaml.Node]]:
-        """Yield all fields of objects in the order of the text: their paths, keys and values."""
+        """Yield the path, key and value of each field, in the order of the text."""
         yield from _fields(self._root, ()) if self._root is not None else ()
 
     def first(self, wanted: Callable[[tuple[Step, ...], yaml.Node], bool]) -> tuple[Step, ...] | None:
-        """Return the path of the first field for which `wanted` returns True for its path and value."""
+        """Return the path of the first field for which `wanted(path, value)` returns True, or None."""
         return next((steps for steps, _, value in self.fields() if wanted(steps, value)), None)
 
     def value_at(self, steps: Sequence[Step]) -> str:
@@ -76,7 +77,7 @@ class TextPositions:
             node = found[2] if found is not None else None
         return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
 
-    # Corrections change the examined text; positions remain those of the original text.
+    # Corrections change the text to be examined; positions remain those of the original text.
 
     def rename(self, line: int, column: int, name: str) -> bool:
         """Change the key or value at a position to `name`; return False if there is no scalar."""
@@ -90,7 +91,8 @@ class TextPositions:
     def remove(self, line: int, column: int) -> bool:
         """Remove the field or element whose key or value begins at a position; return False if there is none.
 
-        An element with a wrong `name` is removed entirely: the rest of it would be another problem.
+        If the field is the `name` of an element, the whole element is removed: without a name it would be another
+        problem.
         """
         elements: dict[int, tuple[yaml.CollectionNode, int]] = {}
         for parent, index in self._parts():
@@ -107,7 +109,7 @@ class TextPositions:
         return False
 
     def text(self) -> str:
-        """Return the text with its corrections, as YAML."""
+        """Return the corrected text, as YAML."""
         return "" if self._root is None else str(yaml.serialize(self._root, Dumper=yaml.SafeDumper))
 
     def _parts(self) -> Iterator[tuple[yaml.CollectionNode, int]]:
@@ -136,7 +138,10 @@ def _parse(text: str) -> yaml.Node | None:
 
 
 def _child(node: yaml.Node, step: Step) -> tuple[Step, yaml.Node | None, yaml.Node] | None:
-    """Return an element, or a field with its key, the last one if duplicate. Keys are case-insensitive."""
+    """Return (step, key, value) of an element or field, or None.
+
+    Keys are case-insensitive, the last duplicate counts.
+    """
     if isinstance(step, int):
         if isinstance(node, yaml.SequenceNode) and step < len(node.value):
             return step, None, node.value[step]

@@ -1,8 +1,8 @@
 """The problems of a configuration: upstream's messages with line, column, path and a suggestion.
 
-This module finds each problem of an examination in the text; a problem of building has no path, only the names of profile and
-plugin. kube-scheduler stops at the first stage that fails, and building stops at the first problem; `list_problems`
-continues after correcting the problems found so far.
+Locates each problem of an `Examination` in the text. (A problem of building has no path, only the names of profile and
+plugin.) kube-scheduler stops at the first stage that fails, and building stops at the first problem; `list_problems`
+corrects the problems found so far and continues.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NEXT_ARGUMENT = re.compile(r", (?=(?:scoringStrategy|ignoredResource)[A-Za-z.\[
 
 
 class ConfigurationProblem(msgspec.Struct, frozen=True):
-    """One problem.
+    """One problem of a configuration.
 
     Attributes:
         message: upstream's message, without the path at its beginning, if any.
@@ -45,7 +45,7 @@ class ConfigurationProblem(msgspec.Struct, frozen=True):
     hint: str = ""
 
     def position(self, where: str) -> str:
-        """Return file, line and column; the file alone if the line is not known."""
+        """Return ``file:line:column``, or the file alone if the line is unknown."""
         return f"{where}:{self.place.line}:{self.place.column}" if self.place.line else where
 
     @property
@@ -60,7 +60,7 @@ class ConfigurationProblem(msgspec.Struct, frozen=True):
 
 
 MAX_PROBLEMS = 50
-"""Maximum number of problems that `list_problems` looks for: each may take another examination of the whole text."""
+"""Maximum number of problems that `list_problems` reports: each may require another examination of the whole text."""
 
 
 def list_problems(
@@ -68,12 +68,12 @@ def list_problems(
 ) -> list[ConfigurationProblem]:
     """Return all problems of a rejected configuration, in the order of the text.
 
-    After each stage, misspelt names are corrected and other rejected fields removed in a copy, which is examined again. A problem
-    at the position of an earlier one is a consequence of its correction and is left out.
+    After each examination, misspelt names are corrected and other rejected fields are removed in a copy, which is
+    examined again. A problem at the position of an earlier one results from its correction, and is skipped.
 
     Args:
         text: the configuration.
-        found: its examination.
+        found: the result of its examination.
         examine: examines a text, with the same feature gates and plugins.
         plugins: names of all plugins, for suggestions.
     """
@@ -102,7 +102,10 @@ def list_problems(
 def refusal(
     text: str, where: str, found: Examination, examine: Callable[[str], Examination], plugins: Collection[str]
 ) -> ConfigurationError:
-    """Return the error for a rejected file; the arguments are those of `list_problems` and the name of the file."""
+    """Return the error that lists the problems of a rejected file.
+
+    `where` is the name of the file; the other arguments are those of `list_problems`.
+    """
     problems = list_problems(text, found, examine, plugins)
     hint = "bayplan config convert" if is_older(text, found) else ""
     if len(problems) == 1:
@@ -114,7 +117,7 @@ def refusal(
 
 
 def is_older(text: str, found: Examination) -> bool:
-    """Return whether a configuration was rejected because it has an older version that can be converted."""
+    """Return whether a configuration was rejected because of its version, and can be converted from that version."""
     if not (found.error or "").startswith("no kind "):
         return False
     try:
@@ -125,7 +128,7 @@ def is_older(text: str, found: Examination) -> bool:
 
 
 def problems_of(found: Examination, text: str) -> list[ConfigurationProblem]:
-    """Return the problems of the stage that rejected a configuration, in upstream's order; none if it is valid."""
+    """Return the problems of the stage that rejected a configuration, in upstream's order; empty if it is valid."""
     return _examined_problems(found, TextPositions(text), is_written=True) if found.stage is not None else []
 
 
@@ -135,12 +138,12 @@ def _examined_problems(found: Examination, positions: TextPositions, *, is_writt
         return [finder.of_field(message) for message in found.messages]
     if found.stage == "build":
         return [*finder.of_build(found.error or "")]
-    # Line numbers in messages about a corrected text are meaningless.
+    # The line numbers in messages about a corrected text don't apply to the original text.
     return [finder.of_decoding(remark, is_written=is_written) for remark in found.remarks]
 
 
 class _Finder:
-    """Finds the positions of messages."""
+    """Returns problems with the positions of the fields that messages are about."""
 
     def __init__(self, positions: TextPositions) -> None:
         self._positions = positions
@@ -149,14 +152,14 @@ class _Finder:
         return ConfigurationProblem(message, self._positions.place(steps, of_key=of_key))
 
     def of_field(self, message: str, base: tuple[Step, ...] = ()) -> ConfigurationProblem:
-        """Find the position of a message that begins with the path of its field."""
+        """Return the problem of a message that begins with the path of its field, relative to `base`."""
         match = _VALIDATION.match(message)
         if match is None:
             return self._at(message, base)
         return self._at(message[match.end() :], (*base, *steps_of(match[1])))
 
     def of_decoding(self, remark: Remark, *, is_written: bool) -> ConfigurationProblem:
-        """Find the position of a problem of decoding, which has the path of its field or names a line."""
+        """Return the problem of a decoding remark, which has the path of its field or names a line."""
         match = None if remark.steps else _LINE.search(remark.text)
         if match is None:
             return self._at(remark.message or remark.text, remark.steps, of_key=remark.of_key)
@@ -164,7 +167,7 @@ class _Finder:
         return ConfigurationProblem(remark.text[match.end() :], place)
 
     def of_build(self, error: str) -> Iterator[ConfigurationProblem]:
-        """Split the error of profiles or extenders that could not be built."""
+        """Split the error of profiles or extenders that could not be built into problems."""
         match = _PROFILE.match(error)
         if match is None:
             yield self._at(error, ("extenders",) if "extender" in error else ("profiles",))
@@ -184,7 +187,7 @@ class _Finder:
             yield self._at(reason, profile)
 
     def _profile(self, name: str) -> tuple[Step, ...]:
-        """Return the path of the profile of a scheduler name, or of the only one if its name is not written."""
+        """Return the path of the profile with a scheduler name, else of the first profile."""
         named = self._positions.first(
             lambda steps, value: len(steps) == 3 and steps[::2] == ("profiles", "schedulerName") and value.value == name
         )
@@ -197,14 +200,14 @@ class _Finder:
         return (*profile, field) if found is None else found[:-1]
 
     def _enabled(self, profile: tuple[Step, ...], point: str, name: str) -> tuple[Step, ...]:
-        """Return the path of the entry that enables a plugin: at the point, else at multiPoint, else anywhere."""
+        """Return the path of the entry that enables a plugin: at the extension point, at multiPoint, or anywhere."""
         places = [
             steps
             for steps, _, value in self._positions.fields()
             if steps[: len(profile)] == profile and steps[-1] == "name" and "enabled" in steps and value.value == name
         ]
         for wanted in (point, "multiPoint"):
-            # Report the last of several duplicate entries, which is rejected.
+            # Of duplicate entries, upstream rejects the last.
             for steps in reversed(places):
                 if wanted in steps:
                     return steps

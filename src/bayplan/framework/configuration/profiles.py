@@ -1,6 +1,6 @@
-"""Build profiles: the plugins at every extension point with their order, weights and arguments.
+"""Build profiles: the plugins at every extension point, with their order, weights and arguments.
 
-kube-scheduler does this when it builds a framework for each profile; the errors raised here are those of that step.
+kube-scheduler does this when it builds a framework for each profile; errors are those of that step.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,12 +21,12 @@ from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import join_errors
 
 EffectiveArguments: TypeAlias = "PluginArguments | JsonValue"
-"""Arguments as passed to a plugin: typed for the in-tree plugins, plain data for others."""
+"""Arguments as passed to a plugin: typed for in-tree plugins, plain data for others."""
 
 _ALL = "*"
 _MAX_NODE_SCORE = 100
 _MAX_INT64 = (1 << 63) - 1
-# The plugins' own messages for missing arguments.
+# The plugins' own messages when arguments are missing.
 _MISSING_ARGUMENTS = {
     "DefaultPreemption": "got args of type <nil>, want *DefaultPreemptionArgs",
     "DynamicResources": "got args of type <nil>, want *DynamicResourcesArgs",
@@ -35,7 +35,7 @@ _MISSING_ARGUMENTS = {
 
 
 class BuildError(ValueError):
-    """Profiles that can't be built; the message is upstream's."""
+    """A profile or extender that can't be built; the message is upstream's."""
 
 
 class PluginWeight(NamedTuple):
@@ -49,11 +49,11 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
     """A resolved profile.
 
     Attributes:
-        scheduler_name: the name in ``spec.schedulerName`` of its pods.
-        percentage_of_nodes_to_score: None for the percentage of the whole configuration; 0 for adaptive.
+        scheduler_name: the value of ``spec.schedulerName`` in its pods.
+        percentage_of_nodes_to_score: None to use the percentage of the whole configuration; 0 for adaptive.
         plugins: by extension point (a snake-case name, see `ExtensionPoint`), its plugins in execution order.
-        plugin_arguments: arguments by plugin, in name order, for the enabled plugins that have any: typed ones for the
-            in-tree plugins, plain data (as in the file) for others.
+        plugin_arguments: the arguments of enabled plugins that have any, by plugin, in name order: typed for in-tree
+            plugins, plain data (as in the file) for others.
     """
 
     scheduler_name: str
@@ -62,17 +62,17 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
     plugin_arguments: Mapping[str, EffectiveArguments]
 
     def names(self, point: str) -> tuple[str, ...]:
-        """Return the plugins at an extension point in execution order."""
+        """Return the names of the plugins at an extension point, in execution order."""
         return tuple(plugin.name for plugin in self.plugins[point])
 
     def with_plugin(
         self, name: str, weight: int, extension_points: Collection[str], declared: KubeSchedulerProfile
     ) -> "ProfileConfiguration":
-        """Return a profile in which a plugin runs at all its extension points, after the others, as if enabled with ``multiPoint``.
+        """Return the profile with a plugin added at all its extension points, as if it was enabled with ``multiPoint``.
 
-        queueSort has only one plugin, which it replaces; at bind it runs first. A profile whose
-        configuration names the plugin is returned unchanged, because it decides where the plugin runs. Arguments come from its
-        `declared` pluginConfig.
+        The plugin runs after the others, except at queueSort, where it replaces the only plugin, and at bind, where it
+        runs first. A profile whose configuration names the plugin is returned unchanged, because the configuration
+        decides where the plugin runs. The plugin's arguments come from the `declared` pluginConfig.
         """
         if any(plugin.name == name for plugins in self.plugins.values() for plugin in plugins):
             return self
@@ -97,7 +97,7 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
 def build_profiles(
     profiles: Collection[KubeSchedulerProfile], feature_gates: FeatureGates, extension_points_of: ExtensionPointsOf
 ) -> tuple[ProfileConfiguration, ...]:
-    """Build all profiles of a configuration, in its order.
+    """Build all profiles of a configuration, in the configuration's order.
 
     Raises:
         BuildError: the first problem, in upstream's words.
@@ -117,7 +117,7 @@ def build_profiles(
 def _check_against(
     built: list[ProfileConfiguration], profile: KubeSchedulerProfile, following: ProfileConfiguration
 ) -> None:
-    """Check that a profile sorts the queue like the first profile, and has a unique name."""
+    """Check that a profile has a unique name, and sorts the queue like the first profile."""
     name = following.scheduler_name
     if profile.plugins is None:
         raise BuildError(f"plugins required for profile with scheduler name {quote(name)}")
@@ -180,7 +180,11 @@ def _needed(plugins: Plugins) -> set[str]:
 def _arguments(
     profile: KubeSchedulerProfile, implemented: Collection[str], feature_gates: FeatureGates
 ) -> dict[str, EffectiveArguments]:
-    """Return the arguments of the required plugins, with the validation that the plugins themselves do."""
+    """Return the arguments of the implemented plugins.
+
+    Raises:
+        BuildError: a plugin has two entries, lacks arguments, or rejects them.
+    """
     given: dict[str, PluginArguments | RawArguments | None] = {}
     for entry in profile.plugin_config:
         if entry.name in given:
@@ -201,13 +205,13 @@ def _arguments(
 
 
 def _check_arguments(plugin: str, args: PluginArguments, feature_gates: FeatureGates) -> None:
-    # The others were validated with the whole configuration, by the same rules.
+    # The arguments of other plugins were validated with the configuration, by the same rules.
     if isinstance(args, NodeResourcesFitArgs) and (errors := validate_arguments(Path(), args, feature_gates)):
         raise BuildError(f"initializing plugin {quote(plugin)}: {join_errors(errors)}")
 
 
 def _expanded(plugins: Plugins, implemented: Mapping[str, Collection[str]]) -> dict[ExtensionPoint, tuple[str, ...]]:
-    """Return the plugins of every extension point in execution order."""
+    """Return the plugins of every extension point, in execution order."""
     own = {point: _own_plugins(point, plugin_set_at(plugins, point), implemented) for point in ExtensionPoint}
     if not plugins.multi_point.enabled:
         return own
@@ -220,7 +224,7 @@ def _expanded(plugins: Plugins, implemented: Mapping[str, Collection[str]]) -> d
 def _own_plugins(
     point: ExtensionPoint, declared: PluginSet, implemented: Mapping[str, Collection[str]]
 ) -> tuple[str, ...]:
-    """Validate the plugins that are enabled at the point itself."""
+    """Return the names of the plugins enabled at the extension point itself, after checking them."""
     names: list[str] = []
     for plugin in declared.enabled:
         if plugin.name not in implemented:
@@ -239,10 +243,10 @@ def _with_multi_point(
     multi_point: tuple[Plugin, ...],
     implemented: Mapping[str, Collection[str]],
 ) -> tuple[str, ...]:
-    """Add the plugins of ``multiPoint`` that implement the point.
+    """Return the plugins of an extension point together with those of ``multiPoint`` that implement it.
 
-    Order: first the point's own entries that are also in ``multiPoint``, then the plugins of ``multiPoint``, then all other own
-    entries.
+    The order is: the point's own entries that are also in ``multiPoint``, then the other plugins of ``multiPoint``,
+    then all other own entries.
     """
     own = [plugin.name for plugin in declared.enabled]
     disabled = {plugin.name for plugin in declared.disabled}
@@ -282,7 +286,7 @@ def _check_counts(scheduler_name: str, at_points: Mapping[ExtensionPoint, tuple[
 def _weights(
     plugins: Plugins, implemented: Mapping[str, Collection[str]], point: ExtensionPoint, what: str
 ) -> dict[str, int]:
-    """Return the weight of every Score plugin: from the extension point, else from ``multiPoint``; 0 becomes 1."""
+    """Return the weight of each plugin that scores: from the extension point, else from ``multiPoint``; 0 becomes 1."""
     weights: dict[str, int] = {}
     total = 0
     for plugin in (*plugin_set_at(plugins, point).enabled, *plugins.multi_point.enabled):

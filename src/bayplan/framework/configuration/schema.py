@@ -1,9 +1,9 @@
 """The wire format of a struct: JSON names, Go types, and the meaning of an absent field.
 
-The structs of the configuration are frozen, in the form that the scheduler uses (no pointers if there is a default). The Go type
-and the JSON name of a field follow from its annotation and its name; `wire` adds what does not. ``decode.py`` and ``encode.py``
-read the result. Upstream has two versions of every struct: ``v1``, used in files, and the internal one, which a file can request
-with the version ``__internal``.
+The structs of the configuration are frozen, in the form that the scheduler uses (no pointers if there is a default).
+The Go type and the JSON name of a field follow from its annotation and its name; `Wire` states the exceptions.
+``decode.py`` and ``encode.py`` use the result. Upstream has two versions of every struct: ``v1``, used in files, and
+the internal one, which a file can request with the version ``__internal``.
 """
 
 from types import NoneType
@@ -19,11 +19,17 @@ class _EmptyList(tuple[object, ...]):
 
 
 EMPTY_LIST: Final[tuple[()]] = _EmptyList()  # type: ignore[assignment]
-"""An empty list that was written in the text. Equal to ``()``, which means that none was; error texts compare by identity."""
+"""The value of a list that the text sets to empty. Equal to ``()``, the value of an absent list.
+
+Only identity distinguishes them.
+"""
 
 
 class Scalar(msgspec.Struct, frozen=True):
-    """A Go bool, string, integer or float; ``name`` is the name of a Go type that differs between versions."""
+    """A Go bool, string, integer or float.
+
+    `name`: its Go type, and `internal_name` that in the internal version, if different.
+    """
 
     kind: str
     name: str
@@ -36,7 +42,7 @@ class Duration(msgspec.Struct, frozen=True):
 
 
 class Base64(msgspec.Struct, frozen=True):
-    """A Go ``[]byte``: base64 text."""
+    """A Go ``[]byte``: base64 text in files."""
 
 
 class StringMap(msgspec.Struct, frozen=True):
@@ -44,11 +50,11 @@ class StringMap(msgspec.Struct, frozen=True):
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """The arguments of a plugin: any JSON, decoded once the plugin is known."""
+    """The arguments of a plugin: any JSON, decoded when the plugin is known."""
 
 
 class Pointer(msgspec.Struct, frozen=True):
-    """A pointer in v1; in the internal version a plain value, unless ``everywhere``."""
+    """A pointer in v1; in the internal version a plain value, or also a pointer if `everywhere`."""
 
     element: "GoType"
     everywhere: bool = False
@@ -63,8 +69,8 @@ class Slice(msgspec.Struct, frozen=True):
 class Struct(msgspec.Struct, frozen=True):
     """Base of the structs that correspond to a Go struct of the same name.
 
-    The internal version of such a struct is another Go type, in the package ``config``: its fields have no JSON names, but
-    their Go names. Types of the Kubernetes API have only one version.
+    The internal version of such a struct is another Go type, in the package ``config``: its fields have Go names, but
+    no JSON names. Types of the Kubernetes API have only one version.
     """
 
     go_package: ClassVar[str] = "v1"
@@ -90,16 +96,16 @@ _MAX_INT32: Final = (1 << 31) - 1
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
-    """Additions to the annotation of a field.
+    """Wire format of a field, where it does not follow from the annotation and the name.
 
     Attributes:
-        json: its name in v1, if that is not the attribute's name in camel case.
-        go_name: its Go name, if that is not the JSON name with a capital letter.
-        embedded: name of the embedded struct that the field belongs to upstream; it appears in type errors.
-        nil: the default in v1, for an unset pointer.
-        empty: the default in v1, in place of an empty value.
-        v1_pointer: whether the field is a pointer only in v1, like fields whose default is set if they are nil.
-        always: whether it is written even if it is empty.
+        json: its name in v1, if not the attribute's name in camel case.
+        go_name: its Go name, if not the JSON name with a capital letter.
+        embedded: name of the embedded struct that contains the field upstream; it appears in type errors.
+        nil: the default in v1 of an unset pointer.
+        empty: the default in v1 that replaces an empty value.
+        v1_pointer: whether the field is a pointer in v1 only, like fields with `nil`.
+        always: whether the field is written even if it is empty.
     """
 
     json: str = ""
@@ -115,7 +121,7 @@ ALWAYS: Final = Wire(always=True)
 
 
 class StructField(msgspec.Struct, frozen=True):
-    """A field of a struct; the attributes are those of `Wire`, completed."""
+    """A field of a struct. `omit_empty` is the opposite of `Wire.always`, the other attributes are those of `Wire`."""
 
     attribute: str
     go_type: GoType
@@ -133,7 +139,7 @@ _FIELDS: dict[type[object], tuple[StructField, ...]] = {}
 def fields_of(struct: type[object], **annotations: object) -> tuple[StructField, ...]:
     """Return the fields of a struct in upstream's order.
 
-    `annotations` replace those of fields of a Kubernetes API type, which lack the details of this wire format; pass them once,
+    `annotations` replace annotations of a Kubernetes API type, which lack details of this wire format; pass them once,
     before the type is used.
     """
     found = _FIELDS.get(struct)
@@ -161,7 +167,7 @@ def _field(attribute: str, annotation: object) -> StructField:
 
 
 def _type_of(annotation: object) -> GoType:
-    """Return the Go type that corresponds to an annotation, unless the annotation names it."""
+    """Return the Go type that an annotation names, or else the one that corresponds to it."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         for mark in arguments[1:]:
@@ -172,7 +178,7 @@ def _type_of(annotation: object) -> GoType:
         return _type_of(arguments[0])
     if NoneType in arguments:
         inner = _type_of(arguments[0])
-        # A nil list is an empty one.
+        # Go does not distinguish a nil list from an empty one.
         return inner if isinstance(inner, Slice) else Pointer(inner, everywhere=True)
     if origin is tuple:
         return Slice(_type_of(arguments[0]))
@@ -185,7 +191,7 @@ def _type_of(annotation: object) -> GoType:
 
 
 def type_name(go_type: GoType, *, internal: bool) -> str:
-    """Return the name of a type in Go's errors; pointers are dereferenced."""
+    """Return the name of a type as Go's errors show it; pointers are dereferenced."""
     match go_type:
         case Scalar():
             return go_type.internal_name if internal and go_type.internal_name else go_type.name

@@ -1,6 +1,6 @@
-"""Identify a text (kind and version), decode it strictly, and fill in defaults.
+"""Identify a configuration (kind and version), decode it strictly, and fill in defaults.
 
-The order of the steps, and so the error that is reported, is that of kube-scheduler's loader: the identity, the types, the
+The steps, and thus the error that is reported first, have the order of kube-scheduler's loader: identity, types,
 arguments of plugins, and finally all unknown and duplicate fields together.
 """
 
@@ -51,12 +51,12 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        """Group and version as in ``apiVersion``."""
+        """Return group and version as in ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_kind(self) -> str:
-        """Kind and group as in error texts."""
+        """Return kind and group as in error texts."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
@@ -76,7 +76,10 @@ def decode_document_tree(tree: JsonNode, feature_gates: FeatureGates) -> KubeSch
 
 
 def _tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
-    """Parse JSON if the text begins with a brace, otherwise YAML; return the tree and the complaint about duplicate keys."""
+    """Parse JSON if the text begins with a brace, else YAML.
+
+    Return the tree, and the problem of duplicate keys or None.
+    """
     decoded = text.decode("utf-8", "replace")
     if not decoded.lstrip().startswith("{"):
         # Most runs have no configuration of their own and don't need YAML.
@@ -127,7 +130,10 @@ def _strict(texts: Iterable[str]) -> str:
 
 
 def _identify(tree: JsonNode) -> GroupVersionKind:
-    """Return kind and version, ignoring the case of their keys (upstream identifies objects less strictly than it decodes them)."""
+    """Return kind and version, ignoring the case of their keys.
+
+    Upstream identifies objects less strictly than it decodes them.
+    """
     if tree is not None and not isinstance(tree, JsonObject):
         raise _no_identity(f"json: cannot unmarshal {kind_of(tree)} into Go value of type {_FIND_KIND}")
     values = {"apiVersion": "", "kind": ""}
@@ -177,7 +183,7 @@ def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> tuple[Struct, 
 def _decode_nested(
     document: KubeSchedulerConfiguration, texts: list[str], remarks: list[Remark]
 ) -> KubeSchedulerConfiguration:
-    """Decode the arguments of plugins with typed arguments; add the strict errors about all of them."""
+    """Decode the arguments of in-tree plugins; add their strict errors to `texts` and `remarks`."""
     profiles = []
     for number, profile in enumerate(document.profiles):
         entries = []
@@ -202,7 +208,7 @@ def _inside(steps: tuple[Step, ...], remarks: Iterable[Remark]) -> list[Remark]:
 
 
 def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, Sequence[Remark]]:
-    """Decode the arguments of one plugin into their type; arguments of other plugins stay unchanged."""
+    """Decode the arguments of one plugin into their type; without a known type, leave them unchanged."""
     expected = argument_type_of(entry.name)
     if expected is None:
         return entry, ()
@@ -223,7 +229,7 @@ def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, Sequence[Remar
 
 
 def _with_defaults(identity: GroupVersionKind, default: GroupVersionKind) -> GroupVersionKind:
-    """Fill in the kind and version that arguments omit."""
+    """Return the identity with the kind and version that the arguments omit."""
     kind = identity.kind or default.kind
     if not identity.version and identity.group in ("", default.group):
         return GroupVersionKind(default.group, default.version, kind)

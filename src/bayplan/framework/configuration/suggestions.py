@@ -18,10 +18,12 @@ _UNKNOWN_KIND = re.compile(r'no kind "([^"]*)" is registered')
 
 
 def suggestion(message: str, path: str, value_at: Callable[[Sequence[Step]], str], plugins: Collection[str]) -> str:
-    """Return the likely correct spelling of a misspelt name; "" if the message is not about a name, or no name is similar.
+    """Return the likely correct spelling of the misspelt name that a message is about.
+
+    Returns "" if the message is not about a name, or no name is similar.
 
     Args:
-        message: upstream's.
+        message: upstream's message.
         path: the path of the field that the message is about.
         value_at: the function that returns the scalar at a path of the text.
         plugins: the names of all plugins.

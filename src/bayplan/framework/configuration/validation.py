@@ -1,6 +1,6 @@
 """Validate a defaulted configuration, in upstream's order and words.
 
-Problems that only appear when the profiles are built, such as unknown plugins, are found in ``profiles.py``.
+Does not find problems that appear only when profiles are built, such as unknown plugins; see ``profiles.py``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ _POINTS_WITHOUT_REMOVED = frozenset(Plugins.__struct_fields__) - {
 
 
 def validate_document(document: KubeSchedulerConfiguration, feature_gates: FeatureGates) -> list[str]:
-    """Validate a configuration; return all messages in upstream's order, none if it is valid so far."""
+    """Return the messages of all validation errors, in upstream's order; empty if the configuration is valid."""
     return list(_document(Path(), document, feature_gates))
 
 
@@ -95,7 +95,7 @@ def _profiles(path: Path, document: KubeSchedulerConfiguration, feature_gates: F
     for index, profile in enumerate(document.profiles):
         yield from _profile(path[index], profile, document.api_version, feature_gates)
         if profile.scheduler_name in names:
-            # Upstream passes a path instead of the name; it has no JSON form.
+            # Upstream passes a path where the name belongs; a path has no JSON form.
             yield path[index]["schedulerName"].duplicate({})
         names.add(profile.scheduler_name)
     yield from _common_queue_sort(path, document.profiles)
@@ -136,7 +136,7 @@ def _removed(path: Path, plugin: str, api_version: str) -> str:
 
 
 def _common_queue_sort(path: Path, profiles: Sequence[KubeSchedulerProfile]) -> Iterator[str]:
-    """Check that the queueSort settings of all profiles are equal, before defaults are merged in."""
+    """Yield errors if the profiles' queueSort settings differ before defaults are merged in."""
     first = _queue_sort(profiles[0])
     name = first.enabled[0].name if first.enabled else ""
     if len(first.enabled) > 1:

@@ -1,9 +1,8 @@
 """Parse the first document of a YAML text like kube-scheduler: YAML 1.1 scalars, merge keys, duplicate keys reported.
 
-kube-scheduler first converts YAML to JSON with sorted keys (sigs.k8s.io/yaml over go-yaml 2), and so does this module. It uses
-libyaml if PyYAML has it; go-yaml has inherited libyaml's messages. In flow style
-newer libyaml is stricter than go-yaml in two places: a plain scalar may not end in a colon (``{name: a:}``), and a tag may
-not hold brackets.
+kube-scheduler first converts YAML to JSON with sorted keys (sigs.k8s.io/yaml over go-yaml 2); so does this module. It
+uses libyaml, whose messages go-yaml inherited, if PyYAML includes it. In flow style, newer libyaml is stricter than
+go-yaml in two places: a plain scalar can't end in a colon (``{name: a:}``), and a tag can't contain brackets.
 """
 
 import math
@@ -37,7 +36,7 @@ _DATE_SYNTAX = re.compile(
     re.ASCII,
 )
 
-# Messages of PyYAML's own scanner, used without libyaml, and libyaml's messages for the same errors.
+# Messages of PyYAML's Python scanner, used if libyaml is missing, and libyaml's messages for the same errors.
 _WORDINGS = (
     (re.compile(r"expected <block end>, but found '?-'?.*"), "did not find expected '-' indicator"),
     (re.compile(r"expected <block end>, but found .*"), "did not find expected key"),
@@ -67,7 +66,7 @@ class YamlError(ValueError):
 
 
 class YamlDocument(msgspec.Struct, frozen=True):
-    """The JSON form of a document, and the complaints of strict parsing (duplicate keys), in go-yaml's words."""
+    """The JSON form of a document, and go-yaml's message about its duplicate keys; None if it has none."""
 
     tree: JsonNode
     complaint: str | None
@@ -111,7 +110,7 @@ def read_yaml(text: bytes) -> YamlDocument:
 
 
 class _Composer:
-    """Builds nodes from the parser's events, lazily: text after the first document is not parsed."""
+    """Builds nodes from the parser's events. Stops after the first document, without parsing the rest."""
 
     def __init__(self, text: bytes) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -159,7 +158,7 @@ class _Composer:
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
-    """Format the line as go-yaml does: marks are 0-based, and only the scanner's errors are corrected."""
+    """Return the line prefix of go-yaml's message: marks are 0-based, and only scanner errors are shown 1-based."""
     line = 0
     if error.problem_mark is not None and error.problem_mark.line:
         line = error.problem_mark.line + (1 if isinstance(error, yaml.scanner.ScannerError) else 0)
@@ -177,7 +176,7 @@ def _wording(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Reader:
-    """Evaluates nodes; ``complaints`` collects the keys that are set twice."""
+    """Evaluates nodes; `complaints` collects messages about keys that are set twice."""
 
     def __init__(self) -> None:
         self.complaints: list[str] = []
@@ -263,7 +262,7 @@ def _is_merge(node: _Node) -> bool:
 
 
 def _resolve(tag: str, text: str) -> tuple[str, _Scalar]:
-    """Return the tag and the value of a scalar with an explicit tag ("" if it has none)."""
+    """Return the resolved tag and the value of a scalar. `tag`: its explicit tag, "" if it has none."""
     if tag not in _RESOLVABLE:
         return tag, text
     value = text if tag == _STR else resolve(text)

@@ -1,1 +1,1 @@
-"""The engine-independent part of preemption: who may preempt, how important victims are, which node is chosen."""
+"""The engine-independent part of preemption: which pods may preempt, how victims rank, which node is chosen."""

@@ -1,4 +1,4 @@
-"""The account of a search for victims, for decision records: candidates, their victims, and why other nodes are none."""
+"""The account of a search for victims, for decision records: candidates, victims, and reasons against other nodes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bayplan.state.arrays import Index
 
 MAX_CANDIDATES = 32
 MAX_NODES = 64
-"""Maximum number of recorded candidates, and of recorded nodes per reason; beyond that, only their number is."""
+"""Maximum number of recorded candidates, and of recorded nodes per reason; of the rest, only the number is recorded."""
 
 
 class Victim(msgspec.Struct, frozen=True):
-    """A pod to evict: its key, its priority, when it started (nanoseconds; the largest int64 if it has not)."""
+    """A pod to evict. `start_ns` is the largest int64 if the pod has not started."""
 
     pod: str
     priority: int
@@ -29,10 +29,10 @@ class CandidateAccount(msgspec.Struct, frozen=True):
 
     Attributes:
         node: the node's name.
-        victims: most important first.
+        victims: the pods to evict, most important first.
         pdb_violations: the number of victims that a disruption budget protects.
         priority_sum: the sum of all victims' priorities.
-        lost_by: the criterion (see `CRITERIA`) by which another candidate was better; "" for the best.
+        lost_by: the criterion (see `CRITERIA`) by which other candidates were better; "" if none was better.
     """
 
     node: str
@@ -43,7 +43,7 @@ class CandidateAccount(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Nodes on which a pod would not fit even if victims left: the reason, some of the names, and the number of nodes."""
+    """Nodes that the pod would not fit even without the victims: the status, some names, and the number of nodes."""
 
     status: Status
     nodes: tuple[str, ...]
@@ -51,15 +51,15 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class PreemptionAccount(msgspec.Struct, frozen=True):
-    """A search for victims.
+    """The account of a search for victims.
 
     Attributes:
         chosen: the chosen node, or "".
-        candidates: the chosen one first, then those that stayed in the comparison longest.
+        candidates: the chosen candidate first, then the others, those that lost by the latest criterion first.
         candidate_count: the number of candidates found.
         refusals: nodes on which the pod would not fit even without all pods of lower priority, grouped by reason.
         struck_out: candidates that extenders removed.
-        untried: the number of potential candidates not tried, because enough others were found.
+        untried: the number of potential candidates that were not examined, because enough others were found.
         others: the number of nodes on which evicting pods can't help.
     """
 
@@ -85,7 +85,7 @@ def account_of(
     Args:
         potential: the rows (intp) of potential candidates.
         found: the result of the dry runs; None without dry runs.
-        left: the candidates left by extenders.
+        left: the candidates that extenders accepted; None if no extender was called.
         chosen: the chosen node, or "".
         names: node names by row.
         nodes: the number of nodes.
@@ -118,7 +118,7 @@ def account_of(
 
 
 def lost_by(shortlist: Shortlist) -> list[str]:
-    """Return the criterion by which each candidate lost; "" for the best."""
+    """Return the criterion by which each candidate lost, in order of the shortlist; "" for the best."""
     lost = [""] * len(shortlist)
     places: Index = np.arange(len(shortlist), dtype=np.intp)
     for criterion, values in zip(CRITERIA, shortlist.compared(), strict=True):

@@ -1,4 +1,7 @@
-"""PodDisruptionBudgets in preemption: which victims they protect. Preemption honours budgets if possible, but not at any price."""
+"""PodDisruptionBudgets in preemption: which victims they protect.
+
+Budgets are violated only if no candidate avoids it.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ class DisruptionBudgets:
     def violated_by(self, infos: Sequence[PodInfo]) -> list[bool]:
         """Return for each pod whether evicting it violates a budget, when the pods are evicted in this order.
 
-        A pod that the API server already counts as disrupted (`disrupted_pods`) costs nothing. A pod counts against every
-        budget that selects it, even if another budget is exhausted.
+        A pod that the API server already counts as disrupted (`disrupted_pods`) violates no budget. Any other pod
+        counts against every budget that selects it, even if another budget is exhausted.
         """
         self._compile()
         left = list(self._allowed)
@@ -66,7 +69,7 @@ class DisruptionBudgets:
                 # An invalid selector selects nothing.
                 continue
             if selector.matches_nothing or selector.matches_everything:
-                # An empty selector selects nothing here, unlike for the controller that counts disruptions.
+                # An empty selector selects nothing here, unlike in the disruption controller.
                 continue
             entries = self._by_namespace.setdefault(budget.metadata.namespace, [])
             entries.append((len(self._allowed), selector, budget))

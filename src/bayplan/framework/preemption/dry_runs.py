@@ -1,4 +1,4 @@
-"""The interface that preemption uses: dry runs, nominations and random choices. The engine implements it."""
+"""The interface between preemption and the engine: dry runs, nominations and random choices."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class DryRuns(Protocol):
-    """The engine's interface for preemption."""
+    """The engine's interface for preemption, which `bayplan.engine.preemption.dry_runner` implements."""
 
     @property
     def cluster(self) -> ClusterState:
-        """The state."""
+        """Return the state of the cluster."""
         ...
 
     def newest(self, key: str) -> Pod | None:
@@ -36,9 +36,10 @@ class DryRuns(Protocol):
     def find_candidates(
         self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int, start: int = 0
     ) -> Shortlist:
-        """Dry-run preemption by a pod on `rows`, from index `start` on and around, until `wanted` candidates are found.
+        """Dry-run preemption by a pod on `rows` from index `start` (wrapping) until `wanted` candidates are found.
 
-        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the others.
+        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the
+        others.
         """
         ...
 

@@ -1,1 +1,1 @@
-# No types: compiled for the speed of its calls.
+# No C types: the module is compiled only to make its calls faster.

@@ -1,7 +1,7 @@
-"""Decide whether and where a pod that fits nowhere preempts others: upstream's preemption evaluator.
+"""Decide whether and on which node a pod that fits no node preempts others: upstream's preemption evaluator.
 
-The constructor takes the rules that a plugin can choose; dry runs are the engine's (`DryRuns`).
-Source: https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+The constructor takes the settings of the plugin; the engine provides dry runs (`DryRuns`). Source:
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ _ERROR, _UNSCHEDULABLE = Code.ERROR, Code.UNSCHEDULABLE
 
 
 class Evaluator:
-    """Finds the node where a pod should preempt other pods.
+    """Finds the node on which a pod should preempt other pods.
 
     Args:
-        dry_runs: the engine.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: the number of sufficient candidates among the potential nodes.
-        extenders: those with a preempt verb may remove candidates, and change victims.
+        dry_runs: the engine's interface.
+        min_candidate_nodes_percentage, min_candidate_nodes_absolute: the number of candidates to find, in percent of
+            the potential nodes and as a minimum (see `number_of_candidates`).
+        extenders: all extenders; those with a preempt verb may remove candidates, and change victims.
     """
 
     def __init__(
@@ -59,15 +60,15 @@ class Evaluator:
     def preempt(
         self, pod: Pod, diagnosis: Diagnosis, state: CycleState, *, offset: int | None = None
     ) -> tuple[PostFilterResult | None, Status]:
-        """Return the node for a pod, and the pods to evict from it.
+        """Return the node for a pod with the pods to evict from it, and the status.
 
-        None leaves the pod's nomination unchanged; a result without a node clears it.
+        The result None leaves the pod's nomination unchanged; a result without a node clears it.
 
         Args:
-            pod: the pod that fits nowhere.
-            diagnosis: why it does not.
+            pod: the pod that fits no node.
+            diagnosis: why it fits no node.
             state: the state of the cycle.
-            offset: the potential node at which the search starts; random if not given.
+            offset: the index of the potential node at which the search starts; random if None.
         """
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         newest = self._dry_runs.newest(key)
@@ -81,10 +82,10 @@ class Evaluator:
         shortlist: Shortlist | None = None
         left: Shortlist | None = None
         chosen = ""
-        # Called by recorders, if any, before the cluster changes.
+        # Records call this, if at all, before the cluster changes.
         diagnosis.preemption = lambda: account_of(rows, shortlist, left, chosen, nodes.names, len(nodes))
         if len(rows):
-            # Upstream starts at a random node, so that preemption does not always disturb the same ones.
+            # Upstream starts at a random node, so that preemption does not always affect the same nodes.
             if offset is None:
                 offset = self._dry_runs.draw(len(rows))
             wanted = self.number_of_candidates(len(rows))
@@ -107,7 +108,8 @@ class Evaluator:
     def why_not_eligible(self, pod: Pod, diagnosis: Diagnosis) -> str:
         """Return why a pod must not preempt other pods, or "".
 
-        A pod with terminating victims waits until they are gone, unless filters rejected its node as unresolvable.
+        A pod whose victims are terminating on its nominated node waits until they are gone, unless filters rejected
+        that node as unresolvable.
         """
         if pod.spec.preemption_policy == NEVER:
             return NEVER_PREEMPTS
@@ -128,20 +130,23 @@ class Evaluator:
         return ""
 
     def potential_nodes(self, diagnosis: Diagnosis) -> Index:
-        """Return the rows, in visiting order, whose status preemption could change."""
+        """Return the rows whose status preemption could change, in visiting order."""
         return self._dry_runs.in_visiting_order(diagnosis.rows_with(_UNSCHEDULABLE))
 
     def number_of_candidates(self, count: int) -> int:
-        """Return the number of candidates at which the search among `count` potential nodes ends."""
+        """Return the number of candidates at which a search among `count` potential nodes ends."""
         wanted = count * self.min_candidate_nodes_percentage // 100
         return min(max(wanted, self.min_candidate_nodes_absolute), count)
 
     def find_candidates(self, pod: Pod, state: CycleState, rows: Index, wanted: int, start: int = 0) -> Shortlist:
-        """Dry-run preemption on rows, in this order from place `start` round, until enough candidates are found."""
+        """Dry-run preemption on `rows` from index `start` (wrapping) until `wanted` candidates are found."""
         return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted, start)
 
     def candidates_everywhere(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> Sequence[Candidate]:
-        """Return every node where the pod could preempt others, not only as many as needed; for explanations and comparisons."""
+        """Return every node where the pod could preempt others, however many are needed.
+
+        For explanations and comparisons.
+        """
         rows = self.potential_nodes(diagnosis)
         if self.why_not_eligible(pod, diagnosis) or not len(rows):
             return ()

@@ -1,4 +1,4 @@
-"""Let extenders remove candidates for preemption, and change their victims."""
+"""Preemption and extenders: let them remove candidates, and change their victims."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def call_extenders(
 
 
 def pods_on(name: str, cluster: ClusterState) -> Sequence[Pod] | None:
-    """Return the pods on a node by its name, None if there is no such node; used by `Extender.process_preemption`."""
+    """Return the pods on the node with this name, or None if there is no such node."""
     row = cluster.nodes.row_of.get(name)
     return None if row is None else [info.pod for info in cluster.pods_on[row].values()]
 

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from bayplan.state.pod_info cimport PodInfo
 
-# Constants of the .py, as C numbers.
+# Constants of the module, typed as C numbers.
 cdef int64_t _OFFSET
 cdef Py_ssize_t _CRITERIA
 

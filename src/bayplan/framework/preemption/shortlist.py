@@ -1,4 +1,4 @@
-"""The nodes on which preemption could make room, as columns, and the choice among them."""
+"""The candidates of preemption as columns, and the choice among them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bayplan.state.arrays import Index, Ints
 from bayplan.state.pod_info import PodInfo
 
 PRIORITY_OFFSET = 1 << 31
-"""Added to each priority before they are summed, so that more victims always weigh more, also those below 0."""
+"""Added to each priority before summing, so that a victim with a negative priority increases the sum, too."""
 
 CRITERIA = ("pdb violations", "highest priority", "sum of priorities", "number of victims", "latest start")
-"""The criteria that compare candidates, in order; the names are from upstream's comments."""
+"""The criteria that compare candidates, in order; the names come from upstream's comments."""
 
 Refused: TypeAlias = Callable[[], Sequence[tuple[Status, list[int]]]]
 
@@ -25,12 +25,12 @@ _CRITERIA = len(CRITERIA)
 
 
 def new_table(places: int) -> Ints:
-    """Return int64[places, criteria] for `fill`."""
+    """Return an empty table for `fill`: int64[places, criteria]."""
     return np.zeros((places, len(CRITERIA)), dtype=np.int64)
 
 
 def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> None:
-    """Write a candidate's criteria to its row of a table; smaller is better.
+    """Write a candidate's values of `CRITERIA` to its row of a table; smaller is better.
 
     Args:
         table: int64[places, criteria].
@@ -57,7 +57,8 @@ class Shortlist:
         places: intp, the index of each candidate in the table and in the victims.
         table: int64[places, criteria], see `fill`.
         victims: the victims of each candidate by place, most important first.
-        refused: the function that returns why other nodes are not candidates, with their rows; also an attribute.
+        refused: the function that returns the statuses of the other examined nodes, each with its rows; also an
+            attribute.
     """
 
     def __init__(self, rows: Index, places: Index, table: Ints, victims: list[Any], refused: Refused = tuple) -> None:
@@ -71,20 +72,20 @@ class Shortlist:
         return len(self.rows)
 
     def victims_at(self, number: int) -> Sequence[PodInfo]:
-        """Return the victims of a candidate by its number, most important first."""
+        """Return the victims of the candidate at this index, most important first."""
         victims: Sequence[PodInfo] = self.victims[self.places[number]]
         return victims
 
     def violations_at(self, number: int) -> int:
-        """Return the number of victims that a disruption budget protects."""
+        """Return the number of victims of the candidate at this index that a disruption budget protects."""
         return int(self.table[self.places[number], 0])
 
     def compared(self) -> Ints:
-        """Return int64[criteria, candidates], as in `CRITERIA`: smaller is better."""
+        """Return int64[criteria, candidates], the values of `CRITERIA`; smaller is better."""
         return self.table[self.places].T
 
     def best(self) -> Index:
-        """Return the numbers of the candidates that are best by upstream's criteria, applied in order."""
+        """Return the indexes of the candidates that are best by upstream's criteria, applied in order."""
         places: Any = self.places
         table: Any = self.table
         found: Index = np.empty(len(places), dtype=np.intp)
@@ -102,7 +103,7 @@ class Shortlist:
         return found[:ties]
 
     def candidates(self, names: Sequence[str | None]) -> list[Candidate]:
-        """Return the candidates with the names of their nodes, given by row."""
+        """Return all candidates. `names`: the node names by row."""
         return [
             Candidate(
                 names[row] or "", tuple([info.key for info in self.victims_at(number)]), self.violations_at(number)
@@ -116,7 +117,7 @@ class Shortlist:
 
 
 def shortlist_of(found: Sequence[tuple[int, list[PodInfo], int]]) -> Shortlist:
-    """Return a shortlist of (row, victims, violations), victims sorted by importance and never empty."""
+    """Return a shortlist of (row, victims, violations); victims are sorted by importance, and never empty."""
     table = new_table(len(found))
     for place, (_, victims, violations) in enumerate(found):
         fill(table, place, victims, violations)

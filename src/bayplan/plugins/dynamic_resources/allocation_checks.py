@@ -1,4 +1,4 @@
-"""Check requests against classes and devices before devices are chosen, with upstream's error texts."""
+"""Checks of requests, against device classes and devices, before devices are chosen; with upstream's error texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 
 
 class RequestChecks:
-    """The checks for one node.
+    """The checks of requests for one node.
 
     Attributes:
         features: the enabled features.
@@ -83,7 +83,10 @@ class RequestChecks:
     def _everything(
         self, claim: ResourceClaim, checked: CheckedWish, pools: Sequence[Pool], where: str
     ) -> tuple[PoolDevice, ...]:
-        """Return the devices for a request with allocation mode All; every pool must be complete."""
+        """Return the devices for a request with allocation mode All.
+
+        All pools of the node must be complete and valid.
+        """
         found = []
         for pool in pools:
             for flag, text in ((pool.incomplete, "being updated"), (pool.invalid, "invalid")):
@@ -103,7 +106,7 @@ class RequestChecks:
         return tuple(found)
 
     def is_selectable(self, claim: ResourceClaim, checked: CheckedWish, device: PoolDevice) -> bool:
-        """Return whether a device is for this node and meets the selectors of class and request.
+        """Return whether a device is available on this node and meets the selectors of the class and the request.
 
         Raises:
             AllocationFailed: a selector can't be compiled, or fails on the device.

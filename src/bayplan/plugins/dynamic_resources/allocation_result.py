@@ -1,4 +1,4 @@
-"""Build the allocation of a claim as in the API: devices, configuration, and the nodes that can use them."""
+"""Build the allocation of a claim in the form of the API: devices, configuration, and the nodes that can use them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 
 SHARES = uuid.UUID("6b1f1a5e-7d0f-5c38-9d5e-0b4a3f6f2c11")
-"""Namespace of share IDs, which are hashes of the content, so that equal runs have equal IDs."""
+"""Namespace of share IDs. They are hashes of their content, so that repeated runs generate equal IDs."""
 
 
 def allocation_of(
@@ -62,7 +62,7 @@ def _result(
 
 
 def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[DeviceAllocationConfiguration]:
-    """Iterate over the parameters of the classes, each class once, then over those of the claim."""
+    """Yield the parameters of the classes, each class once, then those of the claim."""
     by_class: dict[str, list[DeviceAllocationConfiguration]] = {}
     for wish in chosen.wishes:
         name, request = wish.device_class.metadata.name, wish.wish.full_name
@@ -89,7 +89,7 @@ def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[Device
 def _node_selector(
     claim: ResourceClaim, chosen: ChosenClaim, node_name: str, features: AllocationFeatures
 ) -> NodeSelector | None:
-    """Return the nodes that can use all devices; None: all nodes."""
+    """Return the selector of the nodes that can use all devices; None for all nodes."""
     fields: list[NodeSelectorRequirement] = []
     expressions: list[NodeSelectorRequirement] = []
     for device in chosen.devices:
@@ -127,7 +127,7 @@ def _add_new(known: list[NodeSelectorRequirement], added: tuple[NodeSelectorRequ
 
 
 def result_document(result: DeviceRequestAllocationResult) -> dict[str, object]:
-    """Return a device of an allocation as plain values, for records."""
+    """Return an allocated device as plain values, for records."""
     document: dict[str, object] = {
         "request": result.request,
         "driver": result.driver,

@@ -1,7 +1,8 @@
 """Choose devices for claims on one node: the first solution of an exhaustive search in a fixed order.
 
-Claims, requests and devices are tried in the order in which they are written, pools and slices by name. Devices within one request
-are tried in combinations, not permutations. Upstream gives up after some seconds, this search after `MAX_STEPS` steps.
+Claims, requests and devices are tried in the order of their objects, pools and slices by name. Devices within one
+request are tried in combinations, not permutations. Upstream gives up after some seconds, this search after `MAX_STEPS`
+steps.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ MAX_DEVICES = 32
 """Maximum number of devices per claim."""
 
 MAX_STEPS = 1_000_000
-"""Maximum number of devices to try; then the search ends like upstream's when it times out."""
+"""Maximum number of devices to try; then the search ends, like upstream's when it times out."""
 
 
 Undo: TypeAlias = list[Callable[[], object]]
-"""The inverses of the changes made by taking a device."""
+"""The calls that undo what taking a device changed."""
 
 
 class SearchTimedOut(Exception):
-    """The search took too long. Caught in this package."""
+    """The search took too many steps. Caught in this package."""
 
 
 class Outcome(Enum):
@@ -50,9 +51,9 @@ class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
     """A device of a solution.
 
     Attributes:
-        wish: the request that it was chosen for.
-        shared: whether other claims may use it, too.
-        consumed: if shared, the consumed amounts of its capacities.
+        wish: the request for which the device was chosen.
+        shared: whether other claims may use the device, too.
+        consumed: the amounts that the request consumes of a shared device's capacities.
     """
 
     wish: CheckedWish
@@ -62,14 +63,14 @@ class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
 
 
 class ChosenClaim(msgspec.Struct, frozen=True, eq=False):
-    """A claim's part of a solution: its devices, and for each request the chosen alternative (None: nothing was chosen)."""
+    """A claim's part of a solution: its devices, and for each request the chosen alternative."""
 
     devices: tuple[ChosenDevice, ...]
     wishes: tuple[CheckedWish, ...]
 
 
 class Allocator:
-    """One search. Create a new object for every node.
+    """A single search on one node. Create a new object for every node.
 
     Args:
         checks: the checks of requests and devices for the node.
@@ -102,11 +103,11 @@ class Allocator:
         self._pool_of = {device.id: pool for device, pool in self._candidates}
 
     def allocate(self) -> tuple[ChosenClaim, ...] | None:
-        """Return the chosen devices for each claim, or None if there is no solution.
+        """Return a `ChosenClaim` per claim, or None if there is no solution.
 
         Raises:
             AllocationFailed: a claim, class or slice is invalid.
-            SearchTimedOut: the search took too long.
+            SearchTimedOut: the search took too many steps.
         """
         for number, claim in enumerate(self._claims):
             self._check_claim(number, claim)
@@ -136,16 +137,16 @@ class Allocator:
             constraints.append(constraint)
         self._constraints.append(constraints)
 
-    # The search. Each function allocates its request and everything after it.
+    # The search. Each function allocates its request and everything that follows.
 
     def _request(self, claim: int, request: int) -> Outcome:
-        """Allocate a request with its first alternative that leads to a solution."""
+        """Allocate a request with the first alternative that leads to a solution, and all requests after it."""
         if claim == len(self._claims):
             return Outcome.SOLVED
         wishes = self._wishes[claim]
         if request == len(wishes):
             outcome = self._request(claim + 1, 0)
-            # An earlier claim may choose an alternative that lets the later ones of this claim succeed.
+            # If an earlier claim chooses another alternative, the later requests of this claim may succeed.
             return Outcome.UNSOLVED if outcome is Outcome.TOO_MANY else outcome
         alternatives = wishes[request]
         if not alternatives[0].wish.parent:
@@ -161,7 +162,10 @@ class Allocator:
         return Outcome.TOO_MANY if too_many else Outcome.UNSOLVED
 
     def _devices(self, claim: int, request: int, wish: CheckedWish, taken: int, start: int) -> Outcome:
-        """Choose the remaining devices of a request, `taken` of which are chosen, from the available devices from `start` on."""
+        """Choose the remaining devices of a request, from the available devices from index `start` on.
+
+        `taken` devices of the request have been chosen already.
+        """
         wants_all = wish.wish.asked.allocation_mode == ALL
         if wants_all and not wish.everything:
             return Outcome.UNSOLVED
@@ -194,7 +198,7 @@ class Allocator:
         return Outcome.UNSOLVED
 
     def _everything(self, claim: int, request: int, wish: CheckedWish, taken: int) -> Outcome:
-        """Take the next device of a request with allocation mode All; there is no alternative."""
+        """Take the next device of a request with allocation mode All, for which there is no choice."""
         device = wish.everything[taken]
         self._step()
         undo = self._take(claim, wish, device, self._pool_of[device.id], must=True)
@@ -223,7 +227,9 @@ class Allocator:
         return fits(device.source.capacity, wish.wish.capacity, self._use.consumed(device.id), consuming)
 
     def _take(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
-        """Take a device if it is free, tolerated and meets the constraints; return the calls that undo this, or None.
+        """Take a device if it is free, tolerated, and meets the constraints.
+
+        Return the calls that undo this, else None.
 
         Raises:
             AllocationFailed: with `must`, if a constraint is not satisfied.

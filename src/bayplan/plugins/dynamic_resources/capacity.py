@@ -1,4 +1,4 @@
-"""Consumable capacity: the amounts of a device's capacities that a request consumes, and whether they fit (KEP-5075)."""
+"""Consumable capacity: the amounts that a request consumes of a device, and whether they fit (KEP-5075)."""
 
 from __future__ import annotations
 
@@ -39,12 +39,15 @@ def fits(
 
 
 def consumptions(capacities: Mapping[str, DeviceCapacity], requests: ResourceList) -> Amounts:
-    """Return the amount that a request consumes of each capacity of a device."""
+    """Return the amounts that a request consumes, by capacity of a device."""
     return {name: consumption(capacity, requests.get(name)) for name, capacity in capacities.items()}
 
 
 def consumption(capacity: DeviceCapacity, requested: str | int | float | None) -> Quantity:
-    """Return the consumption of a capacity: the request, rounded up; without a request, the policy's default or all of it."""
+    """Return the amount consumed of a capacity.
+
+    This is the request, rounded up as the policy says; without a request, the policy's default or the whole capacity.
+    """
     policy = capacity.request_policy
     if requested is None:
         return parse_quantity(policy.default if policy is not None and policy.default is not None else capacity.value)
@@ -60,7 +63,7 @@ def consumption(capacity: DeviceCapacity, requested: str | int | float | None) -
 
 
 def _rounded_up(amount: Quantity, valid: CapacityRequestPolicyRange) -> Quantity:
-    """Round an amount up to a range: at least the minimum and, if there is a step, a whole number of steps above it."""
+    """Return an amount rounded up into a range: to its minimum, or to a whole number of its steps above it."""
     least = parse_quantity(valid.min if valid.min is not None else "0")
     if amount < least:
         return least
@@ -73,7 +76,10 @@ def _rounded_up(amount: Quantity, valid: CapacityRequestPolicyRange) -> Quantity
 
 
 def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
-    """Return whether the policy forbids an amount; it always allows its default in the form in which it is written."""
+    """Return whether a policy forbids an amount.
+
+    The policy's default is always allowed, in the form in which it is written.
+    """
     if policy is None:
         return False
     if policy.default is not None and _is_same(amount, parse_quantity(policy.default)):

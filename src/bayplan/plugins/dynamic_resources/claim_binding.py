@@ -1,4 +1,4 @@
-"""Updates of claims: add allocation and user when a pod is bound, clear the status when a claim is deallocated.
+"""Versions of claims to write: with allocation and user when a pod is bound, without status when deallocated.
 
 Also the conditions that devices must meet before their pod is bound (KEP-5007).
 """
@@ -24,7 +24,7 @@ from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
 
 FINALIZER = "resource.kubernetes.io/delete-protection"
 MAX_USERS = 256
-"""Maximum number of pods that use a claim; the API rejects more."""
+"""Maximum number of pods that may use a claim; the API rejects more."""
 
 NAMES = uuid.UUID("2d0c6f0e-93d4-5d0f-8c5b-2f54a2c6f0b1")
 
@@ -34,13 +34,13 @@ class BindingFailed(Exception):
 
 
 def bound_claim(claim: ResourceClaim, pod: Pod, now_ns: int, *, timestamp: bool) -> ResourceClaim:
-    """Return an allocated claim with the pod among its users; a special claim gets its name.
+    """Return an allocated claim with a pod added to its users; the special claim also gets its final name.
 
     Args:
         claim: the claim with its allocation.
         pod: the new user.
         now_ns: the current time.
-        timestamp: whether to record it in an allocation without a timestamp.
+        timestamp: whether to add `now_ns` to an allocation without a timestamp.
 
     Raises:
         BindingFailed: the claim is being deleted, or already has the maximum number of users.
@@ -68,7 +68,7 @@ def bound_claim(claim: ResourceClaim, pod: Pod, now_ns: int, *, timestamp: bool)
 
 
 def allocated_claim(claim: ResourceClaim, status: ResourceClaimStatus) -> ResourceClaim:
-    """Return a claim with an allocation, protected from deletion."""
+    """Return a claim with a status that contains its allocation, and with the finalizer that prevents its deletion."""
     metadata = claim.metadata
     if FINALIZER not in metadata.finalizers:
         metadata = msgspec.structs.replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
@@ -81,7 +81,7 @@ def deallocated_claim(claim: ResourceClaim) -> ResourceClaim:
 
 
 def binding_failed(claim: ResourceClaim) -> bool | None:
-    """Return False if all devices of a claim are ready, True if one has failed, None if one is not ready yet."""
+    """Return False if all devices of a claim are ready, True if one has failed, else None."""
     allocation = claim.status.allocation
     if allocation is None:
         return None
@@ -99,7 +99,7 @@ def binding_failed(claim: ResourceClaim) -> bool | None:
 
 
 def failed_condition(claim: ResourceClaim) -> Condition | None:
-    """Return the condition that reports a failed device of a claim, or None."""
+    """Return the condition that reports the failure of a device of a claim, or None."""
     allocation = claim.status.allocation
     for result in allocation.devices.results if allocation is not None else ():
         status = _status_of(claim, result)
@@ -116,7 +116,7 @@ def is_awaited(claim: ResourceClaim) -> bool:
 
 
 def binding_deadline_ns(claim: ResourceClaim, timeout_ns: int | None) -> int | None:
-    """Return the deadline for the devices of a claim to be ready; None if there is no limit."""
+    """Return the time by which the devices of a claim must be ready; None if there is no deadline."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None or timeout_ns is None:
         return None

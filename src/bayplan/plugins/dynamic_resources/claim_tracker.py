@@ -1,8 +1,9 @@
-"""The claims as the scheduler sees them: claims of the cluster, newer versions that it wrote itself, and allocations in flight.
+"""The scheduler's view of claims: the cluster's claims, newer versions that it wrote itself, and allocations in flight.
 
-Reserve chooses devices long before the API gets the allocation. Until PreBind has written it, it is *in flight*: no other pod
-may use the claim or its devices. What PreBind wrote replaces the claim until the cluster has a newer version. Both are in
-the catalog, so that all profiles of a scheduler see them, and forks of the state contain them.
+Reserve chooses devices long before the API receives the allocation. Until PreBind has written it, the allocation is *in
+flight*: no other pod may use the claim or its devices. The claims that PreBind wrote replace those of the cluster until
+the cluster has newer ones. Both are stored in the catalog, so that all profiles of a scheduler see them, and forks of
+the state contain them.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ def uid_of(claim: ResourceClaim) -> str:
 
 
 class InFlightClaim(msgspec.Struct, frozen=True):
-    """A claim whose allocation was chosen but not written yet.
+    """A claim whose allocation has been chosen but not written yet.
 
     Attributes:
         claim: the claim with the allocation.
         sharers: the number of pods that wait for the allocation.
-        written_as: the key of a claim that is being created; "" before that, and for claims that exist in the cluster.
-        version: the version of all claims when its creation began.
+        written_as: the key under which the claim is being created; "" before that, and for claims that exist in the
+            cluster.
+        version: the catalog's version of claims when the creation began.
     """
 
     claim: ResourceClaim
@@ -37,14 +39,14 @@ class InFlightClaim(msgspec.Struct, frozen=True):
 
 
 class AssumedClaim(msgspec.Struct, frozen=True):
-    """The scheduler's version of a claim, and the cluster's version that it is based on."""
+    """The scheduler's version of a claim, and the cluster's version on which it is based."""
 
     base: ResourceClaim
     claim: ResourceClaim
 
 
 class ClaimTracker:
-    """Reads and writes the claims of one catalog."""
+    """Reads and writes the claims of a catalog."""
 
     __slots__ = ("_catalog",)
 
@@ -58,17 +60,17 @@ class ClaimTracker:
         return (catalog.version(ResourceClaim), catalog.version(InFlightClaim), catalog.version(AssumedClaim))
 
     def get(self, key: str) -> ResourceClaim | None:
-        """Return a claim by its key: the assumed version if there is one, else that of the cluster."""
+        """Return a claim by its key, or None: the assumed version if there is one, else that of the cluster."""
         claim = self._catalog.get(ResourceClaim, key)
         return None if claim is None else self._latest(claim)
 
     def all(self) -> Iterator[ResourceClaim]:
-        """Iterate over all claims; assumed versions replace those of the cluster."""
+        """Yield all claims; assumed versions replace those of the cluster."""
         for claim in self._catalog.all(ResourceClaim):
             yield self._latest(claim)
 
     def changed_since(self, version: tuple[int, int, int]) -> tuple[list[str], list[str]] | None:
-        """Return the keys of claims that may have changed since a `version`, and the UIDs of those in flight; None if too many."""
+        """Return the keys and in-flight UIDs of the claims that may have changed since a `version`; None if unknown."""
         claims = self._catalog.written(ResourceClaim, version[0])
         in_flight = self._catalog.written(InFlightClaim, version[1])
         assumed = self._catalog.written(AssumedClaim, version[2])
@@ -86,24 +88,27 @@ class ClaimTracker:
         return claim
 
     def assume(self, claim: ResourceClaim) -> None:
-        """Use a version of a claim until the cluster has a newer one; do nothing if the cluster has no such claim."""
+        """Assume a version of a claim until the cluster has a newer one.
+
+        Do nothing if the cluster has no such claim.
+        """
         base = self._catalog.get(ResourceClaim, claim.key)
         if base is not None:
             self._catalog.put(claim.key, AssumedClaim(base, claim))
 
     def restore(self, key: str) -> None:
-        """Forget the assumed version of a claim."""
+        """Drop the assumed version of a claim."""
         if self._catalog.get(AssumedClaim, key) is not None:
             self._catalog.remove(AssumedClaim, key)
 
     # In flight.
 
     def in_flight(self) -> Iterator[str]:
-        """Iterate over the UIDs of the claims in flight."""
+        """Yield the UIDs of the claims in flight."""
         return (uid_of(entry.claim) for entry in list(self._catalog.all(InFlightClaim)))
 
     def claim_in_flight(self, uid: str) -> tuple[ResourceClaim | None, str]:
-        """Return a claim in flight with its allocation, or None; and the key under which it is being created, if any.
+        """Return a claim in flight with its allocation, or None, and the key under which it is being created, or "".
 
         A claim that has appeared in the cluster is no longer in flight.
         """
@@ -116,7 +121,7 @@ class ClaimTracker:
         return entry.claim, entry.written_as
 
     def pending_allocation(self, uid: str) -> AllocationResult | None:
-        """Return the allocation in flight of a claim, or None."""
+        """Return a claim's allocation in flight, or None."""
         entry = self._catalog.get(InFlightClaim, uid)
         return None if entry is None or self._is_known(entry) else entry.claim.status.allocation
 
@@ -128,14 +133,17 @@ class ClaimTracker:
         return written is None or entry.written_as in written
 
     def write(self, uid: str, key: str) -> None:
-        """Record the key of a claim in flight that is being created; it stays in flight until it exists in the cluster."""
+        """Record the key under which a claim in flight is being created.
+
+        It stays in flight until it exists in the cluster.
+        """
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is not None:
             version = self._catalog.version(ResourceClaim)
             self._catalog.put(uid, msgspec.structs.replace(entry, written_as=key, version=version))
 
     def signal(self, claim: ResourceClaim) -> None:
-        """Record an allocation in flight for one more pod; an existing allocation of the claim is not replaced."""
+        """Record an allocation in flight for one more pod; do not replace an earlier one of the same claim."""
         uid = uid_of(claim)
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:
@@ -146,7 +154,7 @@ class ClaimTracker:
     def release(self, uid: str, *, force: bool = False) -> bool:
         """Remove one pod from an allocation in flight; return whether the allocation is no longer in flight.
 
-        It ends with the last pod, or with `force`.
+        It ends with its last pod, or if `force` is True.
         """
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:

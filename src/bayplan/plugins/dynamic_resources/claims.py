@@ -1,4 +1,4 @@
-"""The resource claims of a pod, the reasons why it can't use one, and the events that may help it then (KEP-4247)."""
+"""The resource claims of a pod, the reasons why it can't use them, and the hints about claims (KEP-4247)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
 
 
 class ClaimsUnusable(Exception):
-    """The pod can't use its claims now; the text is upstream's reason. Caught in this package."""
+    """A pod can't use its claims now; the text is upstream's reason. Caught in this package."""
 
 
 def claim_of(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
-    """Return the name of the claim for an entry of a pod's spec, and whether the pod must own it.
+    """Return the name of the claim for an entry of a pod's spec, and whether the pod must own the claim.
 
-    The name is None if the entry's template needs no claim.
+    The name is None if the template of the entry needs no claim.
 
     Raises:
         ClaimsUnusable: the claim of a template has not been created yet, or the entry is empty.
@@ -78,7 +78,7 @@ class ClaimHints:
 
     @hint(ResourceClaim, new=True)
     def is_schedulable_after_claim_change(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
-        """Queue a pod whose claims all exist, if one of them is new or its status changed, or if any claim was deallocated."""
+        """Queue a pod whose claims all exist, if one is new or changed its status, or any claim was deallocated."""
         try:
             claims = pod_claims(pod, self._tracker)
         except ClaimsUnusable:
@@ -90,7 +90,7 @@ class ClaimHints:
 
     @hint(Pod, new=True)
     def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
-        """Queue the pod if all of its own claims exist now."""
+        """Queue the pod if it is the changed pod, and all its claims exist now."""
         if pod.metadata.uid != after.metadata.uid:
             return False
         try:

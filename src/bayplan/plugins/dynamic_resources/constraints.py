@@ -1,4 +1,4 @@
-"""Constraints of a claim: attributes that must be equal for all its devices, or different for each."""
+"""Constraints of a claim: an attribute must be equal for all its devices, or different for each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Constraint:
     """One constraint of a claim, with the devices that have been chosen so far.
 
     Args:
-        requests: the requests that it applies to, with their alternatives; empty for all.
-        attribute: the fully qualified name.
+        requests: the requests and alternatives to which it applies; empty for all.
+        attribute: the fully qualified name of the attribute.
     """
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
@@ -26,7 +26,7 @@ class Constraint:
         return attribute is not None and self._add(request, attribute)
 
     def remove(self, request: str, alternative: str) -> None:
-        """Undo the last `add` of a request that returned True."""
+        """Undo the last `add` for a request that returned True."""
         if self._concerns(request, alternative):
             self._remove(request)
 
@@ -44,7 +44,7 @@ class Constraint:
 
 
 class MatchAttribute(Constraint):
-    """All devices have the attribute, with the same value."""
+    """A constraint that all devices have the attribute, with the same value."""
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
         super().__init__(requests, attribute)
@@ -53,7 +53,7 @@ class MatchAttribute(Constraint):
 
     def _add(self, request: str, attribute: DeviceAttribute) -> bool:
         if self._count == 0:
-            # The first device decides; its type is not checked yet.
+            # The first device determines the value; its type is not checked yet.
             self._value, self._count = attribute, 1
             return True
         if self._value is None or not is_equal(attribute, self._value):
@@ -66,7 +66,7 @@ class MatchAttribute(Constraint):
 
 
 class DistinctAttribute(Constraint):
-    """All devices have the attribute, each with a different value.
+    """A constraint that all devices have the attribute, each with a different value.
 
     Like upstream, this stores one value per request: of several devices for one request only the last counts.
     """
@@ -86,7 +86,7 @@ class DistinctAttribute(Constraint):
 
 
 def make_constraint(constraint: DeviceConstraint, *, distinct: bool) -> Constraint | None:
-    """Return a constraint without devices; None for an unknown kind."""
+    """Return the constraint, with no devices yet; None for an unknown kind."""
     if constraint.match_attribute is not None:
         return MatchAttribute(constraint.requests, constraint.match_attribute)
     if constraint.distinct_attribute is not None and distinct:
@@ -95,7 +95,7 @@ def make_constraint(constraint: DeviceConstraint, *, distinct: bool) -> Constrai
 
 
 def find_attribute(device: PoolDevice, name: str) -> DeviceAttribute | None:
-    """Return an attribute by its full name; the domain may be omitted for the driver's own attributes."""
+    """Return a device's attribute by its full name, or None; the driver's own attributes may omit their domain."""
     attributes = device.source.attributes
     found = attributes.get(name)
     if found is not None:
@@ -107,10 +107,10 @@ def find_attribute(device: PoolDevice, name: str) -> DeviceAttribute | None:
 
 
 def is_equal(attribute: DeviceAttribute, other: DeviceAttribute) -> bool | None:
-    """Return whether another attribute has this one's value, of the same type; None if this one has no value of a known type."""
+    """Return whether two attributes have the same value and type; None if the first has no value of a known type."""
     for field in ("string_value", "int_value", "bool_value", "version_value"):
         value = getattr(attribute, field)
         if value is not None:
-            # Versions are equal if they are equal strings.
+            # Versions are equal if their strings are equal.
             return bool(value == getattr(other, field))
     return None

@@ -1,4 +1,4 @@
-"""Shared counters of pools, which the partitions of a device consume together (KEP-4815)."""
+"""Shared counters of pools, which the partitions of a device consume (KEP-4815)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ NOTHING = Quantity(0)
 
 
 class CounterUse:
-    """The counters consumed by a search, in addition to those consumed by allocations.
+    """The counters that a search consumes, in addition to those that existing allocations consume.
 
-    As upstream does, pools are identified only by name, without the driver: if two drivers have pools of the same name, the
-    counters of the pool that is evaluated first count for both.
+    As upstream does, pools are identified only by name, without the driver: if two drivers have pools of the same name,
+    the counters of the pool that is evaluated first count for both.
     """
 
     def __init__(self, use: DeviceUse) -> None:
@@ -22,7 +22,7 @@ class CounterUse:
         self._drawn: dict[str, CounterSets] = {}
 
     def draw(self, device: PoolDevice, pool: Pool) -> bool:
-        """Consume a device's counters; return False and consume nothing if they are insufficient."""
+        """Consume a device's counters; return False, and consume nothing, if they are insufficient."""
         name = pool.id[1]
         available = self._available.get(name)
         if available is None:
@@ -40,7 +40,7 @@ class CounterUse:
         return True
 
     def give_back(self, device: PoolDevice, pool: Pool) -> None:
-        """Undo a `draw`."""
+        """Undo `draw`."""
         drawn = self._drawn[pool.id[1]]
         for counter_set, counters in device.consumes:
             mine = drawn[counter_set]

@@ -1,6 +1,6 @@
-"""The claims of one pod in one state of the cluster, as found by PreFilter.
+"""The claims of one pod in one state of the cluster, as PreFilter found them.
 
-All cycles of a pod use the same object until something that it depends on changes; cached verdicts are valid as long.
+All cycles of a pod use the same object until data on which it depends changes; until then, cached verdicts stay valid.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Variant(msgspec.Struct, frozen=True, eq=False):
     """The claims to allocate on nodes of one kind.
 
     Attributes:
-        signature: identifies their requests.
-        requests: the requests of the special claim, or None if it needs no devices.
+        signature: identifies the requests of the claims.
+        requests: the requests of the special claim, or None without one.
     """
 
     claims: tuple[ResourceClaim, ...]
@@ -37,10 +37,11 @@ class NodeVerdicts(NamedTuple):
     """The verdicts on all nodes.
 
     Attributes:
-        version: the versions of nodes and device allocations for which they were computed.
+        version: the versions of nodes and device allocations from which the verdicts were computed.
         codes: uint16[capacity], the verdicts.
-        kinds: intp[capacity], the kind of each node; -1 if it lacks a resource for which there is no device class.
-        lacking: for each kind, the resources that its nodes can only provide as devices.
+        kinds: intp[capacity], the kind of each node, an index of `lacking`; -1 if the node lacks a resource for which
+            there is no device class.
+        lacking: for each kind, the resources that its nodes can provide only as devices.
     """
 
     version: tuple[int, int, int]
@@ -50,17 +51,17 @@ class NodeVerdicts(NamedTuple):
 
 
 class CycleClaims:
-    """The plugin's information about a pod's claims.
+    """The plugin's data about a pod's claims.
 
     Attributes:
-        token: identifies everything this depends on.
+        token: identifies all data on which this object depends.
         pod: the pod.
         claims: the claims of the pod's spec, then the special claim for extended resources.
         special: the special claim, or None.
         resources: the extended resources that the pod requests, with amounts.
         available_on: for each claim, the nodes that can use its allocation; None for all.
-        unready: claims whose devices can't be bound, because of their conditions or a timeout.
-        expires_ns: when the next device times out; None: never.
+        unready: the indexes of claims whose devices can't be bound, because of their conditions or a timeout.
+        expires_ns: when the next device times out; None for never.
         answer: the result of PreFilter.
         verdicts: the verdicts on nodes, or None.
         variants: the claims to allocate with their signature, by the set of resources that a node lacks.
@@ -78,7 +79,7 @@ class CycleClaims:
         self.answer: PreFilterResult | Status = SKIP
         self.verdicts: NodeVerdicts | None = None
         self.variants: dict[tuple[str, ...], Variant] = {}
-        # The text of each verdict, without the code bits.
+        # The message of each verdict, without the code bits.
         self._texts: list[str] = [""]
 
     @property
@@ -88,11 +89,11 @@ class CycleClaims:
 
     @property
     def wants_allocation(self) -> bool:
-        """Return whether some claim is not allocated."""
+        """Return whether at least one claim is not allocated."""
         return any(claim.status.allocation is None for claim in self.claims)
 
     def to_allocate(self) -> Iterator[tuple[int, ResourceClaim]]:
-        """Iterate over the claims without allocation, with their indexes."""
+        """Yield the claims without allocation, each with its index."""
         return ((place, claim) for place, claim in enumerate(self.claims) if claim.status.allocation is None)
 
     def verdict(self, text: str, *, fatal: bool = False) -> int:
@@ -103,7 +104,7 @@ class CycleClaims:
         return self._texts.index(text) | bits
 
     def text_of(self, verdict: int) -> str:
-        """Return the text of a verdict."""
+        """Return the message of a verdict."""
         return self._texts[verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)]
 
     def preference_of_allocated(self) -> int:
@@ -116,7 +117,11 @@ class CycleClaims:
 
 
 class Reservation(msgspec.Struct, frozen=True, eq=False):
-    """The result of Reserve: by index in the cycle's claims, the claim with its allocation and its requests for containers."""
+    """The result of Reserve.
+
+    `claims`: by index in the cycle's claims, the claims with their allocation. `requests`: the requests of the special
+    claim.
+    """
 
     node_name: str
     claims: dict[int, ResourceClaim]

@@ -23,11 +23,11 @@ DEVICE_FIELDS: Mapping[str, CelType] = {
     "attributes": map_of(STRING, map_of(STRING, ANY)),
     "capacity": map_of(STRING, map_of(STRING, QUANTITY)),
 }
-"""The fields of ``device``."""
+"""The fields of the CEL variable `device`."""
 
 
 class DeviceProgram:
-    """A compiled expression."""
+    """A compiled CEL expression over ``device``."""
 
     __slots__ = ("_code", "_list_attributes")
 
@@ -36,7 +36,7 @@ class DeviceProgram:
         self._list_attributes = list_attributes
 
     def matches(self, driver: str, device: Device) -> bool:
-        """Return whether a device of a driver meets the expression.
+        """Return whether a driver's device meets the expression.
 
         Raises:
             RunProblem: the expression fails on this device.
@@ -88,7 +88,8 @@ class DeviceProgram:
 def compile_device_expression(expression: str, *, list_attributes: bool = False) -> DeviceProgram:
     """Compile an expression over ``device``.
 
-    As for stored expressions, the functions of all features are available. With `list_attributes`, attributes may be lists.
+    The functions of all CEL features are available, as in expressions of stored objects. With `list_attributes`,
+    attributes may be lists.
 
     Raises:
         CompileProblem: the expression is invalid, or its result is not a bool.
@@ -110,13 +111,13 @@ def _compile(expression: str, *, list_attributes: bool) -> DeviceProgram:
 
 
 def _split(name: str, driver: str) -> tuple[str, str]:
-    """Return the domain and identifier of a name; the domain is the driver's by default."""
+    """Return the domain and the identifier in a name; the domain defaults to the driver's."""
     domain, separator, identifier = name.partition("/")
     return (domain, identifier) if separator else (driver, name)
 
 
 def _by_domain(found: Mapping[str, Mapping[str, object]]) -> CelMap:
-    """Return maps by domain; unknown domains are empty maps."""
+    """Return a map of maps by domain; the map of an unknown domain is empty."""
     return CelMap.of_texts({domain: CelMap.of_texts(dict(items)) for domain, items in found.items()}, EMPTY)
 
 

@@ -1,4 +1,4 @@
-"""Requests for devices: exact requests and the alternatives of prioritised lists, in the same form."""
+"""Requests for devices: exact requests and the alternatives of prioritised lists, in one form."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class Wish(msgspec.Struct, frozen=True, eq=False):
 
 
 def wishes_of(request: DeviceRequest) -> tuple[Wish, ...]:
-    """Return a request's alternatives, the best first, or the exact request alone."""
+    """Return a request's alternatives in order of preference, or the exact request alone."""
     if request.first_available:
         return tuple(Wish(item.name, request.name, item) for item in request.first_available)
     return () if request.exactly is None else (Wish(request.name, "", request.exactly),)
 
 
 class CheckedWish(msgspec.Struct, frozen=True, eq=False):
-    """A checked wish, ready for allocation.
+    """A wish that passed the checks and is ready for allocation.
 
     Attributes:
         count: the number of devices.
-        everything: the devices, if the allocation mode is All.
+        everything: the devices to allocate, if the allocation mode is All.
     """
 
     wish: Wish

@@ -11,30 +11,30 @@ from bayplan.objects.resource import DeviceRequestAllocationResult, ResourceClai
 from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
 
 DeviceId: TypeAlias = tuple[str, str, str]
-"""Driver, pool, device."""
+"""Driver, pool and name of a device."""
 
 PoolId: TypeAlias = tuple[str, str]
-"""Driver, pool."""
+"""Driver and name of a pool."""
 
 Amounts: TypeAlias = dict[str, Quantity]
 """Amounts by capacity name."""
 
 
 class DeviceUse:
-    """The total of all allocations, including those in flight.
+    """The devices and capacities that all allocations use, including those in flight.
 
     Args:
         tracker: the source of claims.
         consumable_capacity: whether devices can be shared; otherwise every device is allocated as a whole.
 
-    `refresh` reads the claims that were written since the last call.
+    Call `refresh` to read the claims that were written since the last call.
     """
 
     def __init__(self, tracker: ClaimTracker, *, consumable_capacity: bool) -> None:
         self._tracker = tracker
         self._consumable_capacity = consumable_capacity
         self._seen: tuple[int, int, int] | None = None
-        # By "/" and key, or for claims in flight by "=" and UID.
+        # Counted claims, by "/" and key, or for claims in flight by "=" and UID.
         self._claims: dict[str, ResourceClaim] = {}
         # The UIDs of claims in flight by the keys under which they are being created.
         self._written_as: dict[str, str] = {}
@@ -50,7 +50,7 @@ class DeviceUse:
             return
         changed = tracker.changed_since(seen) if seen is not None else None
         if changed is None:
-            # Also look up counted keys that no longer exist.
+            # Also look up counted keys and UIDs that no longer exist.
             keys = [claim.key for claim in tracker.all()]
             uids = list(tracker.in_flight())
             keys += [key[1:] for key in self._claims if key.startswith("/")]
@@ -66,11 +66,11 @@ class DeviceUse:
             self._replace("=" + uid, flying)
             if written_as:
                 self._written_as[written_as] = uid
-        # The version has changed if claims are no longer in flight.
+        # Looking up claims in flight may have removed some, which changes the version.
         self._seen = tracker.version
 
     def take_changed_pools(self) -> Iterable[PoolId]:
-        """Return the pools whose allocated devices changed since the last call."""
+        """Return the pools in which allocated devices changed since the last call."""
         changed, self._changed = self._changed, {}
         return changed
 
@@ -113,7 +113,7 @@ class DeviceUse:
         return self._dedicated[device] > 0 or self._shares[device] > 0
 
     def has_consumed(self, device: DeviceId) -> bool:
-        """Return whether capacity of a shared device is in use."""
+        """Return whether some allocation consumes capacity of a shared device."""
         return device in self._capacities
 
     def consumed(self, device: DeviceId) -> Amounts:
@@ -126,7 +126,7 @@ class DeviceUse:
 
 
 def _taking(claim: ResourceClaim) -> Iterator[DeviceRequestAllocationResult]:
-    """Iterate over the devices that a claim occupies; with admin access, none."""
+    """Yield the devices that a claim occupies; those with admin access occupy none."""
     allocation = claim.status.allocation
     for result in allocation.devices.results if allocation is not None else ():
         if not result.admin_access:

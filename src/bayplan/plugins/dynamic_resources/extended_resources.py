@@ -1,4 +1,4 @@
-"""Extended resources backed by devices: the special claim for them, whose requests depend on the node (KEP-5004)."""
+"""Extended resources backed by devices: their special claim, whose requests depend on the node (KEP-5004)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _REQUEST_NAME = re.compile(r"container-(\d+)-request-(\d+)")
 
 
 class NodeRequests(msgspec.Struct, frozen=True, eq=False):
-    """The requests for devices on one kind of nodes.
+    """The device requests of a pod's special claim on one kind of nodes.
 
     Attributes:
-        requests: the requests of the special claim on these nodes.
-        mappings: the request for each resource of each container.
+        requests: the requests.
+        mappings: the request that serves each resource of each container.
     """
 
     requests: tuple[DeviceRequest, ...]
@@ -66,7 +66,7 @@ def find_special_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceCla
 
 
 def make_special_claim(pod: Pod) -> ResourceClaim:
-    """Return the claim for a pod's extended resources before a node is chosen, without requests."""
+    """Return a pod's special claim before a node is chosen, without requests."""
     metadata = pod.metadata
     owner = OwnerReference(api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid, controller=True)
     return ResourceClaim(
@@ -82,15 +82,15 @@ def make_special_claim(pod: Pod) -> ResourceClaim:
 
 
 def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> ResourceClaim:
-    """Return the special claim for a node."""
+    """Return the special claim with the requests for a node."""
     return msgspec.structs.replace(claim, spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)))
 
 
 def node_requests(pod: Pod, resources: Iterable[str], class_of: Callable[[str], DeviceClass | None]) -> NodeRequests:
-    """Return the device requests for the resources that a node does not have itself.
+    """Return the device requests for the resources that a node can provide only as devices.
 
-    Containers that run at the same time each get their own devices. Init containers run before them: they use the same devices,
-    and share one additional request with the size that the largest of them needs.
+    Containers that run at the same time each get their own devices. Init containers run before them: they use the same
+    devices, and share one additional request, of the size that the largest of them needs.
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     inits = len(pod.spec.init_containers)
@@ -114,7 +114,7 @@ def node_requests(pod: Pod, resources: Iterable[str], class_of: Callable[[str], 
 
 
 def mappings_of(pod: Pod, claim: ResourceClaim) -> tuple[ContainerExtendedResourceRequest, ...]:
-    """Return the mapping of the special claim's requests to resources of containers, derived from the names of the requests."""
+    """Return which request of the special claim serves which resource of which container, from the requests' names."""
     containers = (*pod.spec.init_containers, *pod.spec.containers)
     classes: dict[str, DeviceClass] = {}
     for request in claim.spec.devices.requests:
@@ -132,7 +132,7 @@ def _brief_request(
     device_class: str,
     own: Sequence[DeviceRequest | None],
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """Return the one request of all init containers for a resource, with the mappings of each."""
+    """Return the one request that all init containers share for a resource, or None, and the mappings of each."""
     most: DeviceRequest | None = None
     names: set[str] = set()
     mappings: list[ContainerExtendedResourceRequest] = []
@@ -161,7 +161,10 @@ def _request(
     device_class: str,
     reusable: Sequence[DeviceRequest | None],
 ) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """Return the request of one container for a resource, minus reusable devices of other requests (None: no more needed)."""
+    """Return one container's request for a resource, beyond the reusable devices of other requests, and its mappings.
+
+    The request is None if the reusable devices are enough.
+    """
     wanted = _whole_amount(container.resources.requests, resource)
     mappings: list[ContainerExtendedResourceRequest] = []
     if not wanted:

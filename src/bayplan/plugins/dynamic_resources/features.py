@@ -1,4 +1,4 @@
-"""The enabled features of device allocation."""
+"""The optional features of device allocation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayplan.framework.feature_gates import FeatureGates
 
 
 class AllocationFeatures(msgspec.Struct, frozen=True):
-    """The optional features of device allocation, each with its own feature gates. Defaults are those of the release."""
+    """The optional features of device allocation, each with its own feature gates. Defaults are the release's."""
 
     admin_access: bool = True
     prioritized_list: bool = True
@@ -20,9 +20,9 @@ class AllocationFeatures(msgspec.Struct, frozen=True):
 
     @property
     def is_oldest(self) -> bool:
-        """Return whether upstream would use its oldest allocator: it does so if the newest features are off.
+        """Return whether upstream would use its oldest allocator, which it does if the newest features are disabled.
 
-        It does not support distinctAttribute, capacity requests, or devices that bind to their node.
+        That allocator does not support distinctAttribute, capacity requests, or devices that bind to their node.
         """
         return not (self.consumable_capacity or self.binding_conditions)
 
@@ -37,6 +37,7 @@ def allocation_features(gates: FeatureGates) -> AllocationFeatures:
         binding_conditions=gates.enabled("DRADeviceBindingConditions")
         and gates.enabled("DRAResourceClaimDeviceStatus"),
         consumable_capacity=gates.enabled("DRAConsumableCapacity"),
-        # Selectors support lists; the scheduler never requests the allocator whose constraints could compare lists.
+        # Only selectors support lists: the scheduler never requests the allocator whose constraints could compare
+        # lists.
         list_attributes=gates.enabled("DRAListTypeAttributes"),
     )

@@ -1,4 +1,4 @@
-"""Allocate claims on nodes: the devices for claims of one kind on each node, searched again only on changed nodes."""
+"""Allocation of claims on all nodes: finds devices for claims of one kind, and searches again only on changed nodes."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import RowLog
 
 MAX_PREFERENCE = 8
-"""The maximum number of alternatives of a request, and the score of the first; each further alternative scores one less."""
+"""Maximum number of alternatives of a request, and the score of the first; each further alternative scores one less."""
 
 
 def prefers(claims: Iterable[ResourceClaim]) -> bool:
-    """Return whether some request lists alternatives; otherwise every node scores 0."""
+    """Return whether any request lists alternatives; otherwise every node scores 0."""
     return any(request.first_available for claim in claims for request in claim.spec.devices.requests)
 
 
 def preference(claim: ResourceClaim, taken: Collection[str]) -> int:
-    """Return the score of a claim with these chosen requests and alternatives (full names)."""
+    """Return the score of a claim for which these requests and alternatives (full names) were chosen."""
     return sum(
         MAX_PREFERENCE - place
         for request in claim.spec.devices.requests
@@ -55,19 +55,22 @@ SOLVED = 0
 UNSOLVED = 1
 INVALID = 2
 FAILED = 3
-"""The search fails with a text that names the claim: the text requires another search."""
+"""The outcome of a search that failed with a text. The text names the claim, so finding it requires another search."""
 
 
 class InvalidPools(Exception):
-    """There is no solution, and a pool of the node is invalid: only this node is rejected. Caught in this package."""
+    """There is no solution, and a pool of the node is invalid, so that only this node is rejected.
+
+    Caught in this package.
+    """
 
 
 class NodeSolutions:
-    """The solutions of one kind of claims, by row.
+    """The solutions for one kind of claims, by row.
 
     Attributes:
         outcomes: uint16[capacity], SOLVED, UNSOLVED, INVALID or FAILED; undefined in rows that are not in use.
-        chosen: the devices for each claim, if there is a solution.
+        chosen: per row, the devices for each claim, or None without a solution.
         preferences: int64[capacity], the score of the chosen alternatives.
     """
 
@@ -113,7 +116,7 @@ class NodeSolutions:
 
 
 MAX_SOLUTIONS = 100_000
-"""Maximum number of cached solutions, of all nodes and kinds of claims together. A solution takes about 500 bytes."""
+"""Maximum number of cached solutions over all nodes and kinds of claims. A solution takes about 500 bytes."""
 
 Asked = TypeVar("Asked", ExactDeviceRequest, DeviceSubRequest)
 
@@ -121,13 +124,13 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class NodeAllocator:
-    """The devices of a cluster.
+    """Allocates the devices of a cluster.
 
     Args:
-        cluster: the source of nodes, slices, classes and rules.
+        cluster: the source of nodes, slices, classes and taint rules.
         tracker: the source of claims.
         features: the enabled features.
-        taint_rules: whether rules can taint devices.
+        taint_rules: whether DeviceTaintRules apply.
 
     Attributes:
         log: the rows whose node or devices changed.
@@ -153,7 +156,7 @@ class NodeAllocator:
         self._pools = PoolCatalog((), partitionable_devices=features.partitionable_devices)
         self._node_position = -1
         self._pools_at: dict[int, tuple[PoolId, ...]] = {}
-        # Dictionaries, because sets have no defined order.
+        # The values are dictionaries, because sets have no defined order.
         self._rows_with: dict[PoolId, dict[int, None]] = {}
         self._solutions: OrderedDict[bytes, NodeSolutions] = OrderedDict()
 
@@ -165,7 +168,7 @@ class NodeAllocator:
         return (catalog.version(DeviceClass), catalog.version(ResourceSlice), rules)
 
     def refresh(self) -> None:
-        """Read the changes of the cluster. Call it before `solutions` and `search`."""
+        """Apply the cluster's changes. Call it before `solutions` and `search`."""
         version = self.version
         rows: list[int] | None = None
         if version != self._seen:
@@ -191,7 +194,7 @@ class NodeAllocator:
                 self.log.append(row)
 
     def _find_pools(self, row: int) -> None:
-        """Record which pools the node in a row can use."""
+        """Record which pools the node of a row can use."""
         for pool in self._pools_at.pop(row, ()):
             del self._rows_with[pool][row]
         node = self._cluster.nodes.nodes[row]
@@ -200,7 +203,7 @@ class NodeAllocator:
         try:
             found = tuple([pool.id for pool in self._pools.pools_of(node)])
         except ValueError:
-            # Every search on this node raises the error.
+            # Every search on this node raises the error again.
             return
         self._pools_at[row] = found
         for pool in found:
@@ -220,7 +223,7 @@ class NodeAllocator:
         self._pools = PoolCatalog(self._slices.values(), partitionable_devices=self.features.partitionable_devices)
 
     def signature(self, claims: Sequence[ResourceClaim]) -> bytes:
-        """Return an encoding of the requests of claims; claims with equal signatures have the same solutions.
+        """Return an encoding of the requests of these claims; claims with equal signatures have the same solutions.
 
         Device classes are included with their selectors and configuration, not by name.
         """
@@ -233,7 +236,7 @@ class NodeAllocator:
         return _encode((specs, classes))
 
     def solutions(self, claims: Sequence[ResourceClaim], signature: bytes) -> NodeSolutions:
-        """Return the current solutions for claims on all nodes; claims with equal signatures share them."""
+        """Return the up-to-date solutions for claims on all nodes; claims with equal signatures share them."""
         found = self._solutions.get(signature)
         if found is None:
             found = self._solutions[signature] = NodeSolutions(self)
@@ -245,12 +248,12 @@ class NodeAllocator:
         return found
 
     def search(self, node: Node, claims: Sequence[ResourceClaim]) -> tuple[ChosenClaim, ...] | None:
-        """Return the devices for each claim on a node, or None if not all claims can be allocated.
+        """Return a `ChosenClaim` per claim on a node, or None if not all claims can be allocated.
 
         Raises:
             AllocationFailed: a claim, class or slice is invalid.
             InvalidPools: there is no solution, and the node has an invalid pool.
-            SearchTimedOut: the search took too long.
+            SearchTimedOut: the search took too many steps.
         """
         self.searches += 1
         try:
@@ -265,7 +268,7 @@ class NodeAllocator:
 
 
 def _with_numbered_classes(devices: DeviceClaim, numbers: dict[str, int]) -> DeviceClaim:
-    """Return a claim's requests with numbers instead of class names; new names get the next numbers."""
+    """Return a claim's requests with class names replaced by numbers. `numbers` assigns them in order of appearance."""
 
     def numbered(asked: Asked) -> Asked:
         name = asked.device_class_name

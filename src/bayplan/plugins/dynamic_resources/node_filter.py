@@ -35,7 +35,7 @@ INVALID_POOLS = "invalid resource pools were encountered"
 PASSES = 0
 
 TEXTS = {UNSOLVED: CANNOT_ALLOCATE, INVALID: INVALID_POOLS}
-"""The texts of outcomes that are the same for all claims of a kind."""
+"""The texts of outcomes whose text is the same for all claims of a kind."""
 
 
 class NodeFilter:
@@ -47,8 +47,8 @@ class NodeFilter:
         classes: the device class of each extended resource.
 
     Attributes:
-        evaluations: the number of times that the verdicts on all nodes were computed. Rules read them row by row, so they are
-            cached in the cycle's claims.
+        evaluations: the number of times that the verdicts on all nodes were computed. Rules read verdicts row by row,
+            so they are cached in `CycleClaims`.
     """
 
     def __init__(self, cluster: ClusterState, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:
@@ -78,7 +78,7 @@ class NodeFilter:
         return known
 
     def _judge(self, cycle: CycleClaims, lacking: tuple[str, ...], kind: Bools, codes: Codes) -> None:
-        """Write the verdicts on nodes of one kind (bool[capacity])."""
+        """Write the verdicts on the nodes of one kind; `kind` (bool[capacity]) selects them."""
         nodes = self._cluster.nodes.nodes
         if cycle.wants_allocation:
             outcomes = self._solutions(cycle, lacking).outcomes
@@ -96,7 +96,7 @@ class NodeFilter:
                     codes[row] = cycle.verdict(NOT_AVAILABLE)
 
     def allocation(self, cycle: CycleClaims, row: int) -> tuple[Variant, tuple[ChosenClaim, ...]] | None:
-        """Return the claims to allocate on a node that passes, and the devices for each; None if nothing must be allocated."""
+        """Return the claims to allocate on a node that passes, with the devices for each. None: there are none."""
         found = self.verdicts(cycle)
         kind = int(found.kinds[row])
         if kind < 0 or not cycle.wants_allocation or _needs_nothing(cycle, found.lacking[kind]):
@@ -105,11 +105,11 @@ class NodeFilter:
         return None if chosen is None else (self._variant(cycle, found.lacking[kind]), chosen)
 
     def unavailable(self, cycle: CycleClaims, node: Node, verdict: int) -> tuple[int, ...]:
-        """Return the indexes of the claims that can't be used on a node and so led to its verdict."""
+        """Return the indexes of the claims that led to a node's verdict because the node can't use them."""
         return self._unavailable(cycle, node) if cycle.text_of(verdict) == NOT_AVAILABLE else ()
 
     def preferences(self, cycle: CycleClaims, raw: Ints) -> None:
-        """Write each node's score for the rank of the alternatives that it would allocate."""
+        """Write a score for each node, by the rank of the alternatives that would be allocated there."""
         raw[:] = 0
         if not cycle.wants_allocation or not prefers(cycle.claims):
             return
@@ -121,9 +121,11 @@ class NodeFilter:
                 raw[here] = self._solutions(cycle, names).preferences[here] + known
 
     def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index, list[tuple[str, ...]]]:
-        """Return intp[capacity], the kind of each node, and for each kind the resources for which its nodes need devices.
+        """Return the kind of each node, and for each kind the resources that its nodes provide as devices.
 
-        -1: the node lacks a resource for which there is no device class.
+        The kinds are intp[capacity]; -1: the node lacks a resource for which there is no device class.
+
+        The kind is -1 if the node lacks a resource for which there is no device class.
         """
         nodes = self._cluster.nodes
         kinds: Index = np.zeros(nodes.capacity, dtype=np.intp)
@@ -146,7 +148,7 @@ class NodeFilter:
         return kinds, lacking
 
     def _unavailable(self, cycle: CycleClaims, node: Node) -> tuple[int, ...]:
-        """Return the indexes of allocated claims that can't be used on a node, or whose devices don't become ready."""
+        """Return the indexes of allocated claims that a node can't use, or whose devices don't become ready."""
         found = []
         for place in range(len(cycle.claims)):
             selector = cycle.available_on[place]
@@ -175,9 +177,9 @@ class NodeFilter:
         return self._allocator.solutions(variant.claims, variant.signature)
 
     def _search_failure(self, cycle: CycleClaims, node: Node, lacking: tuple[str, ...]) -> int:
-        """Search again on a node where the search failed, and return the verdict, which names the claim.
+        """Search again on a node where the search failed, and return the verdict, whose text names the claim.
 
-        The solutions don't name it, because claims with other names share them.
+        Stored solutions contain no names, because claims with other names share them.
         """
         try:
             self._allocator.search(node, self._variant(cycle, lacking).claims)
@@ -190,7 +192,7 @@ class NodeFilter:
 
 
 def _needs_nothing(cycle: CycleClaims, lacking: tuple[str, ...]) -> bool:
-    """Return whether a node has all extended resources that a pod without claims requests."""
+    """Return whether the pod has only the special claim, and the node has all requested extended resources itself."""
     return cycle.special is not None and not lacking and len(cycle.claims) == 1
 
 
@@ -198,7 +200,7 @@ STATE_MISSING = 0x2000 | ERROR_BIT
 
 
 class ClaimsFit(FilterRule):
-    """Whether the claims can be allocated or used on a node.
+    """Rejects nodes on which the claims can't be allocated or used.
 
     All rows are evaluated again after any change of claims, but devices are searched again only on nodes that changed.
     """
@@ -208,12 +210,12 @@ class ClaimsFit(FilterRule):
         self._filter = nodes
 
     def filter(self, row: int) -> int:
-        """Look up the verdict on a node."""
+        """Return the cached verdict on a node."""
         codes = self._codes()
         return STATE_MISSING if codes is None else codes.item(row)
 
     def filter_all(self, codes: Codes) -> None:
-        """Write the verdicts on all nodes."""
+        """Write the cached verdicts on all nodes."""
         found = self._codes()
         np.asarray(codes)[:] = STATE_MISSING if found is None else found
 
@@ -238,7 +240,7 @@ class NoPreference(ScoreRule):
 
 
 class PreferredDevices(StretchedScoreRule):
-    """The rank of the alternatives that would be allocated for a pod's claims on a node.
+    """Scores nodes by the rank of the alternatives that would be allocated for a pod's claims.
 
     Args:
         nodes: evaluates the claims on nodes.
@@ -254,7 +256,7 @@ class PreferredDevices(StretchedScoreRule):
         self._cycle: CycleClaims | None = None
 
     def refresh(self) -> bool:
-        """Find the claims of the current cycle; return whether they changed."""
+        """Look up the claims of the current cycle; return whether they changed."""
         known, self._cycle = self._cycle, self._find_cycle()
         return self._cycle is not known
 
@@ -272,5 +274,5 @@ class PreferredDevices(StretchedScoreRule):
             self._filter.preferences(self._cycle, np.asarray(raw))
 
     def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Score all nodes, which costs little more than scoring some."""
+        """Score all nodes, which costs little more than scoring these rows."""
         self.score_all(raw)

@@ -60,7 +60,7 @@ KEPT_CYCLES = 256
 
 @dataclass(frozen=True, slots=True)
 class DynamicResourcesSpec:
-    """The pod of a cycle, if it has claims.
+    """The spec: the pod, if it has claims.
 
     Attributes:
         key: empty for pods without claims, which share all results; otherwise unique to this pod.
@@ -108,28 +108,28 @@ class DynamicResources(
         )
         self._node_filter = NodeFilter(handle.cluster, self._allocator, classes)
         self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
-        # Whether the profile runs PreFilter: otherwise later extension points find no state.
+        # Whether the profile runs PreFilter; without it, later extension points find no state.
         self._pre_filters = False
 
     def signs(self, spec: PodSpec) -> bool:
-        """Return True only for pods with claims, or with resources that devices may serve."""
+        """Return True only for pods with claims, or with requests for resources that devices may serve."""
         return bool(spec.resource_claims) or asks_extended(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return an identifier for each pod with claims; None for pods without."""
+        """Return a unique identifier for a pod with claims, None for a pod without."""
         if not pod.spec.resource_claims and not self._resources.any_backed(pod):
             return None
         return (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> DynamicResourcesSpec:
-        """Store the pod if it has claims."""
+        """Return the pod as its spec if it has claims."""
         sign = self.sign_pod(pod)
         if sign is None:
             return WITHOUT_CLAIMS
         return DynamicResourcesSpec((pod.metadata.namespace, sign, pod.spec.resource_claims), pod)
 
     def pre_enqueue(self, pod: Pod) -> Status:
-        """Keep a pod out of the queue until all its claims exist and are its own."""
+        """Gate a pod until all its claims exist and are its own."""
         if not pod.spec.resource_claims:
             return SUCCESS
         try:
@@ -141,13 +141,13 @@ class DynamicResources(
     # PreFilter and Filter.
 
     def pre_filter_reads(self, spec: DynamicResourcesSpec) -> Reads:
-        """For pods without claims, PreFilter reads nothing."""
+        """Return NOTHING for pods without claims, else OBJECTS."""
         return Reads.NOTHING if spec.pod is None else Reads.OBJECTS
 
     def pre_filter(
         self, spec: DynamicResourcesSpec, cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
-        """Find the pod's claims; reject the pod if they can't be allocated on any node; SKIP if it has none."""
+        """Find the pod's claims; reject the pod if they can't be allocated on any node. Return SKIP if it has none."""
         self._pre_filters = True
         if spec.pod is None:
             return SKIP
@@ -156,7 +156,7 @@ class DynamicResources(
         return cycle.answer
 
     def _cycle(self, key: Hashable, pod: Pod, now_ns: int) -> CycleClaims:
-        """Return the information about a pod's claims: the same object until something that it depends on changes."""
+        """Return the data about a pod's claims: the same object until data on which it depends changes."""
         self._allocator.refresh()
         token = (self._tracker.version, self._allocator.version)
         known = self._cycles.get(key)
@@ -170,7 +170,7 @@ class DynamicResources(
         return cycle
 
     def filter_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule for claims."""
+        """Return the rule that checks whether the claims can be allocated or used on a node."""
         return ClaimsFit(self._node_filter, cluster)
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ class DynamicResources(
     # PostFilter.
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Deallocate a claim because of which nodes were rejected; the pod itself stays unschedulable.
+        """Deallocate an unused claim that made nodes infeasible; the pod itself stays unschedulable.
 
         Return an Error if PreFilter was not reached, as upstream does.
         """
@@ -211,7 +211,7 @@ class DynamicResources(
         return None, unschedulable("still not schedulable")
 
     def _kept_from_nodes(self, cycle: CycleClaims, diagnosis: Diagnosis) -> list[int]:
-        """Return the indexes of the claims because of which this filter rejected nodes that passed all filters before it."""
+        """Return the indexes of the claims that made this filter reject nodes which all earlier filters accepted."""
         if self.name not in diagnosis.filters:
             return []
         mine = diagnosis.filters.index(self.name)
@@ -226,13 +226,13 @@ class DynamicResources(
     # Score.
 
     def score_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> ScoreRule:
-        """Return the rule for alternatives of requests; it scores 0 everywhere for pods without claims."""
+        """Return the rule that scores the alternatives to allocate; without claims, it scores every node 0."""
         if spec.pod is None or not self._features.prioritized_list:
             return NoPreference(cluster.columns)
         return PreferredDevices(self._node_filter, partial(self._cycles.get, spec.key), cluster)
 
     def score_error(self, spec: DynamicResourcesSpec, params: Params | None) -> str:
-        """Return an error if PreFilter is disabled, as upstream does."""
+        """Return an error if PreFilter did not run, as upstream does."""
         return "" if self._pre_filters or not self._features.prioritized_list else NOT_FOUND
 
     # Reserve and PreBind.
@@ -248,7 +248,7 @@ class DynamicResources(
         row = self.handle.cluster.nodes.row_of.get(node_name)
         allocation = self._node_filter.allocation(cycle, row) if row is not None else None
         if allocation is None or not allocation[1]:
-            # If the node itself has the extended resources, there is nothing to allocate.
+            # There is nothing to allocate if the node itself has the extended resources.
             served = all(claim is cycle.special for _, claim in wanted)
             return SUCCESS if served else error("claim allocation not found for node")
         variant, parts = allocation
@@ -284,14 +284,14 @@ class DynamicResources(
         devices: dict[str, object] = {}
         for claim in reservation.claims.values():
             if claim.metadata.name != IN_MEMORY_NAME and claim.status.allocation is not None:
-                # A pod may refer to a claim twice; then the first allocation is in flight.
+                # If a pod refers to a claim twice, the first allocation is the one in flight.
                 devices.setdefault(
                     claim.key, [result_document(item) for item in claim.status.allocation.devices.results]
                 )
         return {"devices": devices}
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Write allocations and the pod as a user into its claims; the host writes the `updates`."""
+        """Add the allocation and the pod as a user to its claims; the host writes them (`updates`)."""
         cycle = state.read(STATE_KEY, CycleClaims)
         if cycle is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
@@ -321,7 +321,7 @@ class DynamicResources(
         return SUCCESS
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
-        """Return the claims that the host must write: the pod's claims after PreBind, a claim to deallocate after PostFilter."""
+        """Return the claims that the host must write: after PreBind, the pod's; after PostFilter, one to deallocate."""
         return state.read(UPDATES_KEY, tuple) or ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:

@@ -1,4 +1,4 @@
-"""The pools of devices that a node can use: their newest generation, whether they are complete and valid, and their taints."""
+"""The pools of devices that a node can use: their newest generation, completeness, validity, and device taints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ PREVENTING = ("NoSchedule", "NoExecute")
 
 
 def rule_taints(rules: Sequence[DeviceTaintRule], slice_: ResourceSlice, device: str) -> tuple[DeviceTaint, ...]:
-    """Return the taints that DeviceTaintRules give to a device of a slice. A rule without selector applies to all devices."""
+    """Return the taints that DeviceTaintRules add to a device of a slice.
+
+    A rule without selector applies to all devices.
+    """
     found = []
     spec = slice_.spec
     for rule in rules:
@@ -32,7 +35,7 @@ def rule_taints(rules: Sequence[DeviceTaintRule], slice_: ResourceSlice, device:
 
 
 def keeps_away(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
-    """Return whether a taint that affects scheduling is not tolerated."""
+    """Return whether a device has an untolerated taint with the effect NoSchedule or NoExecute."""
     return any(
         taint.effect in PREVENTING and not any(tolerates(toleration, taint) for toleration in tolerations)
         for taint in taints
@@ -40,7 +43,10 @@ def keeps_away(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceTolera
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Return whether a toleration matches a taint: an empty effect or key matches all; the operator compares values."""
+    """Return whether a toleration matches a taint: an empty effect or key matches all.
+
+    The operator compares the values.
+    """
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator in ("", "Equal"):
@@ -49,7 +55,7 @@ def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 
 
 CounterSets = dict[str, dict[str, Quantity]]
-"""Amounts by set and counter."""
+"""Amounts by counter set and counter."""
 
 
 class PoolDevice:
@@ -59,8 +65,8 @@ class PoolDevice:
         id: driver, pool and name.
         source: the device.
         slice: the slice of the device.
-        consumes: the amounts that it consumes of counter sets, in order.
-        taints: its own taints, and those of DeviceTaintRules.
+        consumes: the counter sets from which it consumes, each with its amounts by counter.
+        taints: its own taints, and those that DeviceTaintRules add.
         matches: the cached results of selectors for this device, by expression.
     """
 
@@ -93,7 +99,7 @@ class PoolSlice:
 
     @property
     def pool(self) -> PoolId:
-        """Return the pool."""
+        """Return the driver and the name of the slice's pool."""
         return (self.source.spec.driver, self.source.spec.pool.name)
 
 
@@ -121,7 +127,7 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
 
 
 class PoolCatalog:
-    """All slices, and the pools that each node can use.
+    """All slices of the cluster, and the pools that each node can use.
 
     Args:
         slices: the slices of the cluster.
@@ -144,10 +150,10 @@ class PoolCatalog:
                 self._on_node.setdefault(spec.node_name, []).append(slice_)
 
     def pools_of(self, node: Node) -> tuple[Pool, ...]:
-        """Return the pools that a node can use, by driver and name; pools with binding conditions come last.
+        """Return the pools that a node can use, sorted by driver and name; pools with binding conditions come last.
 
         Raises:
-            ValueError: a node selector can't be read.
+            ValueError: a node selector is invalid.
         """
         known = self._of_node.get(node.metadata.name)
         if known is not None and known[0] is node:
@@ -177,14 +183,14 @@ class PoolCatalog:
         return False
 
     def _pool(self, pool: PoolId, slices: list[PoolSlice]) -> Pool | None:
-        """Return the pool of the slices that are relevant to a node; None if newer slices are about to replace them."""
+        """Return the pool made of a node's slices; None if newer slices for other nodes show that it is outdated."""
         key = (pool, tuple(id(slice_) for slice_ in slices))
         if key in self._built:
             return self._built[key]
         spec = slices[0].source.spec.pool
         every: list[PoolSlice] | None = None
         if len(slices) != spec.resource_slice_count:
-            # The missing slices may be those of other nodes.
+            # The missing slices may be for other nodes.
             every = []
             for slice_ in self._by_pool[pool]:
                 generation = slice_.source.spec.pool.generation
@@ -200,10 +206,10 @@ class PoolCatalog:
 
 
 def node_matches(node: Node, name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> bool:
-    """Return whether devices with this node selection are available on this node.
+    """Return whether devices with this node selection are available on a node.
 
     Raises:
-        ValueError: the selector can't be read.
+        ValueError: the selector is invalid.
     """
     if name:
         return node.metadata.name == name
@@ -252,7 +258,7 @@ def _build(pool: PoolId, slices: list[PoolSlice], every: list[PoolSlice] | None,
 
 
 def _draws_on_known(counter_sets: CounterSets, slices: Sequence[PoolSlice]) -> bool:
-    """Return whether all counters that devices consume exist."""
+    """Return whether all counters that the slices' devices consume exist in `counter_sets`."""
     return all(
         counter_set in counter_sets and counters.keys() <= counter_sets[counter_set].keys()
         for item in slices

@@ -1,4 +1,4 @@
-"""PreFilter of DynamicResources: find a pod's claims, and check whether they can be allocated at all."""
+"""PreFilter of DynamicResources: finds a pod's claims, and checks whether they can be allocated at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from bayplan.state.resource_table import FIRST_RESOURCES
 
 
 class PodResources:
-    """The extended resources of pods. `classes` is None if the feature gate for serving them with devices is off."""
+    """Finds extended resources that devices serve.
+
+    `classes` is None if the feature gate DRAExtendedResource is disabled.
+    """
 
     __slots__ = ("_classes",)
 
@@ -41,7 +44,7 @@ class PodResources:
 
 
 def asks_extended(spec: PodSpec) -> bool:
-    """Return whether a pod requests extended resources that devices may serve; few pods do."""
+    """Return whether a pod requests extended resources that devices may serve. Fast, because few pods do."""
     listed = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
     if spec.overhead:
         listed.append(spec.overhead)
@@ -68,7 +71,7 @@ class SpecialClaims:
         self._refresh()
         keys = self._keys.get((pod.metadata.name, pod.metadata.uid), {})
         if len(keys) > 1:
-            # The first in order of arrival.
+            # Return the claim that was added first.
             return find_special_claim(pod, self._tracker.all())
         for key in keys:
             return self._tracker.get(key)
@@ -101,9 +104,9 @@ class Preparation:
 
     Args:
         catalog, tracker: the cluster's objects and claims.
-        resources: the pods' extended resources that devices serve.
+        resources: finds the pods' extended resources that devices serve.
         features: the enabled features.
-        binding_timeout_ns: the time in which devices must become ready; None: no limit.
+        binding_timeout_ns: the time within which devices must become ready; None for no limit.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class Preparation:
         self._binding_timeout_ns = binding_timeout_ns
 
     def prepare(self, cycle: CycleClaims, now_ns: int) -> None:
-        """Fill in the claims of a cycle and the result of PreFilter."""
+        """Set the claims of a cycle and the result of PreFilter."""
         pod = cycle.pod
         try:
             claims = list(pod_claims(pod, self._tracker))
@@ -194,7 +197,7 @@ class Preparation:
         return None
 
     def _look_at_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
-        """Record the claims whose devices failed or exceeded their binding timeout, and the earliest deadline of all others."""
+        """Record the claims whose devices failed or missed their deadline, and the next deadline of the others."""
         unready = set[int]()
         for place, claim in enumerate(cycle.claims):
             failed = binding_failed(claim)

@@ -1,4 +1,4 @@
-"""The selectors of device classes and requests: evaluated once for each expression and device."""
+"""The CEL selectors of device classes and requests: evaluated once for each expression and device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEPT_PROGRAMS = 1024
 
 
 class AllocationFailed(Exception):
-    """A claim, class or slice is invalid: the cycle ends. The text is upstream's. Caught in this package."""
+    """A claim, class or slice is invalid, which ends the cycle. The text is upstream's. Caught in this package."""
 
 
 class Selectors:
@@ -28,7 +28,7 @@ class Selectors:
         self._programs: dict[str, DeviceProgram | CompileProblem] = {}
 
     def match(self, selectors: Sequence[DeviceSelector], device: PoolDevice, owner: str) -> bool:
-        """Return whether a device meets all selectors; `owner` names their request or class in error texts.
+        """Return whether a device meets all selectors. `owner`: the request or class that has them, for error texts.
 
         Raises:
             AllocationFailed: an expression can't be compiled, or fails on the device.
@@ -49,7 +49,7 @@ class Selectors:
     def _ask(self, expression: str, device: PoolDevice) -> bool | CompileProblem | RunProblem:
         program = self._programs.get(expression)
         if program is None:
-            # Importing CEL takes a while, and most runs have no devices.
+            # Imported only when needed: importing CEL is slow, and most clusters have no devices.
             from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
             try:

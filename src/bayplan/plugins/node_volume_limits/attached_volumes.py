@@ -1,6 +1,6 @@
-"""The volumes of each CSI driver on each node, the limits, and the rows that use each volume; updated by changes.
+"""The attached volumes of each CSI driver on each node, the limits, and the rows that use each volume.
 
-Columns are updated lazily, like `VolumeUse`: reading costs time proportional to the changes since the last read.
+Columns are updated lazily, like `VolumeUse`: reading takes time proportional to the changes since the last read.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from bayplan.state.volume_use import moved_rows, pods_with_volumes
 
 NO_LIMIT = 1 << 62
 READ = (PersistentVolumeClaim, PersistentVolume, StorageClass, VolumeAttachment)
-"""The kinds of objects that determine the volumes of pods and the attached volumes."""
+"""The types of objects from which the volumes of pods and the attached volumes are determined."""
 
 CLAIM, VOLUME = "claim:", "volume:"
 
 
 class OfPod(NamedTuple):
-    """The volumes of one pod on a node, and the claims and volumes that were read for them."""
+    """The volumes of one pod on a node, and the keys of the claims and volumes that were read for them."""
 
     info: PodInfo
     names: CsiNames
@@ -44,11 +44,11 @@ class AttachedVolumes:
 
     Attributes:
         has_csi_node: bool[capacity], nodes with a CSINode.
-        limited: bool[capacity], nodes whose CSINode has a limit for some driver.
+        limited: bool[capacity], nodes whose CSINode has a limit for at least one driver.
         limits: int64[capacity] per driver, `NO_LIMIT` if the node has no limit.
-        counts: int64[capacity] per driver, the volumes of pods on the node and other volumes attached to it.
-        rows_of: by unique name of a volume, the rows whose pods use it, with the number of these pods.
-        errors: rows on which the volumes of a pod are unknown, with the reason.
+        counts: int64[capacity] per driver, the volumes that pods on the node use, and other volumes attached to it.
+        rows_of: by unique name of a volume, the rows whose pods use it, each with the number of these pods.
+        errors: by row, why the volumes of a pod there are unknown.
         version: changes when rows may have changed that are not in the usage log.
     """
 
@@ -61,7 +61,8 @@ class AttachedVolumes:
         self._versions: dict[type[Struct], int] = dict.fromkeys(READ, -1)
         self._nodes_seen = (-1, -1, -1)
         self._writes = -1
-        # By claim or volume (distinguished by a prefix), the rows with pods that read it, and the number of reads.
+        # By claim or volume (distinguished by a prefix), the rows with pods for which it was read, and the number of
+        # reads.
         self._readers: dict[str, dict[int, int]] = {}
         self.has_csi_node: Bools = np.zeros(0, dtype=np.bool_)
         self.limited: Bools = np.zeros(0, dtype=np.bool_)
@@ -72,7 +73,7 @@ class AttachedVolumes:
         self.version = 0
 
     def counts_of(self, driver: str) -> Ints:
-        """Return int64[capacity], the volumes of a driver on each node."""
+        """Return int64[capacity], the number of a driver's volumes on each node."""
         counts = self.counts.get(driver)
         if counts is None:
             counts = self.counts[driver] = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
@@ -118,13 +119,13 @@ class AttachedVolumes:
             self._look_at(row)
 
     def _written(self, kind: type[Struct]) -> list[str] | None:
-        """Return the keys of the objects of a type written since the last call; None for all."""
+        """Return the keys of the objects of a type written since the last call, or None if all may have been."""
         catalog, known = self._cluster.catalog, self._versions[kind]
         self._versions[kind] = catalog.version(kind)
         return catalog.written(kind, known) if known >= 0 else None
 
     def _are_attached(self, volumes: list[str] | None) -> bool:
-        """Return whether any of these volumes is attached; True for None, which means that they are unknown."""
+        """Return whether one of these volumes is attached; True for None, which means that they are unknown."""
         if volumes is None:
             return True
         return bool(self._attached_volumes) and any(name in self._attached_volumes for name in volumes)
@@ -171,7 +172,10 @@ class AttachedVolumes:
                 names[f"{spec.attacher}/{volume.spec.csi.volume_handle}"] = spec.attacher
 
     def _look_at(self, row: int, placed: bool = False) -> None:
-        """Find the volumes of one node; if only pods were `placed` or removed, find those of the new pods."""
+        """Update the volumes of one node.
+
+        With `placed`, pods were only placed or removed: read only those of new pods.
+        """
         infos, known, same = pods_with_volumes(self._cluster, row), self._of_pods.pop(row, []), 0
         while placed and same < min(len(known), len(infos)) and known[same].info is infos[same]:
             same += 1
@@ -214,7 +218,7 @@ class AttachedVolumes:
 
 
 def _add(users: dict[str, dict[int, int]], key: str, row: int, change: int) -> bool:
-    """Add (1) or remove (-1) a user on a row; return whether it is the first, or was the last, user there."""
+    """Count (1) or discount (-1) a user on a row; return whether it became the first or was the last user there."""
     rows = users.setdefault(key, {})
     count = rows[row] = rows.get(row, 0) + change
     if not count:

@@ -1,4 +1,4 @@
-"""The CSI names of a pod's volumes: driver and handle, by which attachments are counted."""
+"""The CSI names of a pod's volumes: driver and handle, by which attached volumes are counted."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class CsiNames(msgspec.Struct, frozen=True):
     """The volumes of one pod that a node must attach.
 
     Attributes:
-        drivers: the driver by unique name (``driver/handle``).
+        drivers: the driver of each volume, by unique name (``driver/handle``).
         error: why the volumes are unknown, in upstream's words, or "".
         flags: the flags of a verdict with that error.
-        migrates: whether the names may be different on nodes without CSINode.
+        migrates: whether the names may differ on nodes without CSINode.
     """
 
     drivers: dict[str, str] = msgspec.field(default_factory=dict)
@@ -43,7 +43,7 @@ def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, ne
     Args:
         volumes: the volumes of the pod.
         catalog: claims, volumes, classes.
-        migrated: whether the node has a CSINode: only then in-tree volumes have the names of their CSI drivers.
+        migrated: whether the node has a CSINode; only then in-tree volumes have CSI names.
         new_pod: whether the pod is being scheduled and needs all its claims; for other pods, claims may be missing.
     """
     found: dict[str, str] = {}
@@ -83,7 +83,7 @@ def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, ne
 
 
 def _name_of_claim(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str, bool]:
-    """Return driver and handle of a claim's volume (empty if it is not a CSI volume), and whether they depend on `migrated`."""
+    """Return driver and handle of a claim's volume ("" if it is not a CSI volume), and whether `migrated` matters."""
     volume = catalog.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
         return _name_by_class(claim, catalog, migrated=migrated)
@@ -101,7 +101,7 @@ def _name_of_claim(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migr
 
 
 def _name_by_class(claim: PersistentVolumeClaim, catalog: ObjectCatalog, *, migrated: bool) -> tuple[str, str, bool]:
-    """Return the driver that will provision a claim's volume, a handle that no volume has, and whether `migrated` matters."""
+    """Return the driver that will provision a claim's volume, a placeholder handle, and whether `migrated` matters."""
     storage_class = catalog.get(StorageClass, class_of_claim(claim))
     if storage_class is None:
         return "", "", False

@@ -21,13 +21,13 @@ class LimitHints:
 
     @hint(CSINode, old=True, new=True)
     def is_schedulable_after_csi_node_updated(self, pod: Pod, old: CSINode, new: CSINode) -> bool:
-        """Queue the pod if the limit of a driver increased; no limit counts as 0."""
+        """Queue the pod if the limit of a driver increased; a missing limit counts as 0."""
         before = _limits(old)
         return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
 
     @hint(Pod, old=True)
     def is_schedulable_after_pod_deleted(self, pod: Pod, left: Pod, new: Pod | None) -> bool:
-        """Queue the pod if the deleted pod had a node or a nomination, and volumes that may count."""
+        """Queue the pod if the deleted pod had a node or a nomination, and volumes that may count towards limits."""
         if not left.spec.node_name and not left.status.nominated_node_name:
             return False
         return any(
@@ -39,14 +39,14 @@ class LimitHints:
     def is_schedulable_after_pvc_added(
         self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
     ) -> bool:
-        """Queue the pod if it uses the claim."""
+        """Queue the pod if it uses the added claim."""
         return is_claim_of(pod, new)
 
     @hint(VolumeAttachment, old=True)
     def is_schedulable_after_volume_attachment_deleted(
         self, pod: Pod, old: VolumeAttachment, new: VolumeAttachment | None
     ) -> bool | HintAnswer:
-        """Queue the pod if it has a claim, or an inline volume of the driver whose volume was detached."""
+        """Queue the pod if it has a claim, or an inline volume of the same driver as the detached volume."""
         attacher = old.spec.attacher
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim is not None:

@@ -34,7 +34,7 @@ NO_DRIVERS: Mapping[str, str] = MappingProxyType({})
 class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes that would have to attach more volumes of a driver than they can.
 
-    Params: the pod's volumes on nodes without CSINode, and on nodes with one (`Wanted`).
+    Params: two `Wanted`, the pod's volumes on nodes without CSINode, and on nodes with one.
     """
 
     name = "NodeVolumeLimits"
@@ -48,7 +48,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         self.attached = AttachedVolumes(handle.cluster)
         self._hints = LimitHints()
         self._texts: dict[str, int] = {}
-        # Whether the profile runs PreFilter: then verdicts follow from the params alone.
+        # Whether the profile runs PreFilter; then verdicts depend only on the params.
         self._pre_filters = False
 
     def signs(self, spec: PodSpec) -> bool:
@@ -56,7 +56,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return has_ephemeral(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the pod that must own the claims of ephemeral volumes."""
+        """Return the name and uid of a pod with ephemeral volumes, which must own their claims; None for other pods."""
         return owner_of_ephemeral(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
@@ -64,11 +64,11 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod, shared=self._pre_filters)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Pods without claims and migratable volumes are skipped, regardless of the cluster."""
+        """Return NOTHING for pods without claims and migratable volumes, which PreFilter skips, else OBJECTS."""
         return Reads.OBJECTS if _may_count(spec) else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """SKIP pods without claims and migratable volumes."""
+        """Return SKIP for pods without claims and migratable volumes."""
         if not _may_count(spec):
             return SKIP
         self._pre_filters = True
@@ -97,7 +97,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return Wanted(tuple(counts.items()), tuple(in_use), 0, self._needed_drivers(counts), names.drivers)
 
     def _needed_drivers(self, drivers: Iterable[str]) -> tuple[str, ...]:
-        """Return the drivers that require their pods to run on nodes with the driver."""
+        """Return those drivers whose pods may run only on nodes with the driver."""
         if not self._needs_driver:
             return ()
         needed = []
@@ -108,28 +108,28 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return tuple(needed)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule for the volumes that a node can attach."""
+        """Return the rule that compares the pod's volumes with a node's limits."""
         return AttachableVolumes(self, spec, cluster)
 
     def missing_driver(self, row: int, needed: Iterable[str]) -> int:
-        """Return the verdict on a node that lacks one of some drivers; 0 if it has them all."""
+        """Return the verdict on a node that lacks one of the needed drivers; 0 if it has them all."""
         installed = self.attached.drivers_of(row)
         missing = next((driver for driver in needed if driver not in installed), None)
         return 0 if missing is None else self.verdict_of(f"{missing} CSI driver is not installed on the node", 0)
 
     def verdict_of(self, text: str, flags: int) -> int:
-        """Return the verdict that represents a text."""
+        """Return the verdict that represents a message."""
         return min(self._texts.setdefault(text, len(self._texts) + FIRST_TEXT), LAST_TEXT) | flags
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason."""
+        """Return the message of a verdict."""
         number = verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)
         if number == EXCEEDED:
             return (REASON_EXCEEDED,)
         return (next(text for text, other in self._texts.items() if min(other, LAST_TEXT) == number),)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register CSINodes that are added or raise limits, deleted pods, added claims, and deleted VolumeAttachments."""
+        """Register CSINodes added or with higher limits, deleted pods, added claims, and deleted VolumeAttachments."""
         hints = self._hints
         return (
             (ClusterEvent(EventResource.CSI_NODE, ActionType.ADD), None),
@@ -151,14 +151,14 @@ def _may_count(spec: PodVolumes) -> bool:
 
 
 class Wanted:
-    """The volumes that a node would have to attach for a pod. Equal values have equal verdicts on every node.
+    """The volumes that a node would have to attach for a pod. Equal values get equal verdicts on every node.
 
     Attributes:
         counts: the number of volumes by driver.
-        in_use: the unique names of volumes that pods on some node already use; they are not attached there again.
+        in_use: the unique names of volumes that pods on some node already use; that node does not attach them again.
         problem: the verdict on all nodes if the volumes are unknown, else 0.
         needed: drivers that must be installed.
-        drivers: the driver by unique name, for pods that are moved temporarily; not compared.
+        drivers: the driver by unique name, for counting again while pods are moved; not compared.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class DriverLimit:
     Args:
         limits, counts: int64[capacity].
         fresh: the number of the pod's volumes that no pod on any node uses.
-        in_use: for each other volume, the rows whose pods use it.
+        in_use: for each other volume of the pod, the rows whose pods use it.
     """
 
     def __init__(self, limits: Ints, counts: Ints, fresh: int, in_use: list[dict[int, int]]) -> None:
@@ -204,7 +204,7 @@ class DriverLimit:
         self._in_use = in_use
 
     def exceeded(self, row: int) -> bool:
-        """Return whether the node in a row would exceed its limit; False if the pod adds no volumes there."""
+        """Return whether the node of a row would exceed its limit; False if the pod adds no volumes there."""
         wanted = self._fresh
         for number in range(len(self._in_use)):
             rows = self._in_use[number]
@@ -214,7 +214,7 @@ class DriverLimit:
 
 
 class AttachableVolumes(FilterRule):
-    """`EXCEEDED`, or the number of a text about invalid volumes or a missing driver."""
+    """Returns `EXCEEDED`, or the number of a message about invalid volumes or a missing driver."""
 
     def __init__(self, plugin: NodeVolumeLimits, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
@@ -228,18 +228,18 @@ class AttachableVolumes(FilterRule):
         self._has_errors = self._needs_drivers = self._in_use = False
 
     def refresh(self) -> bool:
-        """Update the columns; return whether written objects affect rows that are not in the logs."""
+        """Update the columns; return whether objects were written that affect rows which are not in the logs."""
         self._look()
         moved = self._version != self._attached.version
         self._version = self._attached.version
         return moved
 
     def after_changes(self, params: Params | None) -> None:
-        """Read the volumes of all pods currently on nodes."""
+        """Count the volumes of all pods that are on nodes now."""
         self._look()
 
     def after_undo(self, params: Params | None) -> None:
-        """Read them again."""
+        """Count the volumes again after the pods were moved back."""
         self._look()
 
     def _look(self) -> None:
@@ -248,12 +248,12 @@ class AttachableVolumes(FilterRule):
         found: Any = self.params if self.params is not None else self._plugin.examine(self._spec)
         plain: Wanted = found[0]
         migrated: Wanted = found[1]
-        # A pod with unknown volumes on the node is an error if the new pod adds volumes.
+        # A pod on the node whose volumes are unknown causes an error if the new pod adds volumes.
         self._has_errors = bool(attached.errors) and bool(migrated.counts)
         was_in_use, self._in_use = self._in_use, not attached.rows_of.keys().isdisjoint(migrated.drivers)
         known = self._version == attached.version and plain == self._plain and migrated == self._migrated
         if known and not was_in_use and not self._in_use:
-            # The same number of volumes, and no node has any of them.
+            # Nothing changed: the pod wants the same volumes, and no pod on a node uses one of them.
             return
         self._plain, self._migrated = plain, migrated
         self._problem_on_plain, self._problem_on_migrated = self._plain.problem, self._migrated.problem
@@ -270,7 +270,7 @@ class AttachableVolumes(FilterRule):
                     self._limits.append(DriverLimit(limits, counts, len(names) - len(in_use), in_use))
 
     def filter(self, row: int) -> int:
-        """Check for a missing driver first, then for pods with unknown volumes, then the limits."""
+        """Return the first of: unknown volumes, a missing driver, unknown volumes on the node, an exceeded limit."""
         migrated = self._has_csi_node[row] != 0
         problem = self._problem_on_migrated if migrated else self._problem_on_plain
         if problem:

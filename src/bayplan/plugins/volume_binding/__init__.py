@@ -1,4 +1,4 @@
-"""VolumeBinding: rejects nodes from which a pod's volumes are unreachable, or for which no volume can be found or provisioned.
+"""VolumeBinding: rejects nodes that can't access a pod's volumes, or for which no volume can be found or provisioned.
 
 Source: https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode, KEP-490 (topology-aware
 scheduling), KEP-1472 (storage capacity), KEP-4049 (storage capacity scoring).

@@ -1,7 +1,7 @@
-"""Volumes and claims as assumed by Reserve, until the cluster has their newer versions; volumes by class.
+"""Volumes and claims as Reserve assumes them until the cluster has newer versions, and an index of volumes by class.
 
-The writes of a pod's binding may reach the catalog after the next pod is scheduled. Until then the assumed version replaces
-the object; a version with a newer resource version ends that.
+The writes of a pod's binding may reach the catalog after the next pod is scheduled. Until then, the assumed version
+replaces the object; it is dropped when the catalog has a newer resource version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bayplan.plugins.volume_binding.matching import is_bound_to
 from bayplan.state.object_catalog import ObjectCatalog
 
 SWEEP_AT = 1024
-"""Size from which obsolete entries are removed."""
+"""Number of entries from which on obsolete entries are removed."""
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
@@ -42,12 +42,12 @@ class AssumedObjects(Generic[T]):
         return len(self._assumed)
 
     def get(self, key: str) -> T | None:
-        """Return an object by its key: the assumed version if there is one, else that of the cluster."""
+        """Return an object by its key, or None: the assumed version if there is one, else that of the cluster."""
         item = self._catalog.get(self._kind, key)
         return None if item is None else self.latest(key, item)
 
     def latest(self, key: str, item: T) -> T:
-        """Return the assumed version of an object of the catalog, or the object."""
+        """Return the assumed version of an object, or the object itself if none is assumed or the object is newer."""
         entry = self._assumed.get(key)
         if entry is None:
             return item
@@ -59,7 +59,10 @@ class AssumedObjects(Generic[T]):
         return item
 
     def assume(self, key: str, item: T) -> None:
-        """Use a version of an object until the cluster has a newer one; do nothing if the cluster has no object of this key."""
+        """Assume a version of an object until the cluster has a newer one.
+
+        Do nothing if the cluster lacks the object.
+        """
         base = self._catalog.get(self._kind, key)
         if base is not None:
             if len(self._assumed) >= self._sweep_at:
@@ -68,20 +71,20 @@ class AssumedObjects(Generic[T]):
             self.version += 1
 
     def _sweep(self) -> None:
-        """Remove entries superseded by newer versions and not read since, so that they don't accumulate in long runs."""
+        """Remove entries that are obsolete but have not been read since, so that they don't accumulate in long runs."""
         for key in list(self._assumed):
             if self.get(key) is None:
                 del self._assumed[key]
         self._sweep_at = max(SWEEP_AT, 2 * len(self._assumed))
 
     def restore(self, key: str) -> None:
-        """Remove the assumed version of an object; no error if there is none."""
+        """Drop the assumed version of an object, if there is one."""
         if self._assumed.pop(key, None) is not None:
             self.version += 1
 
 
 class VolumesByClass:
-    """An index of the volumes of a catalog, updated lazily: a read processes the writes since the last read."""
+    """An index of a catalog's volumes by class, updated lazily: each read processes the writes since the last one."""
 
     def __init__(self, catalog: ObjectCatalog) -> None:
         self._catalog = catalog
@@ -121,10 +124,10 @@ class VolumesByClass:
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """The volumes and claims to write.
+    """The volumes and claims that a pod's binding writes.
 
     Attributes:
-        volumes: for each binding, the claim's key and the volume, which is now reserved for it.
+        volumes: for each binding, the claim's key, and the volume reserved for the claim.
         claims: the claims that request provisioning for the node.
     """
 
@@ -133,7 +136,7 @@ class Reservation(msgspec.Struct, frozen=True):
 
 
 def volume_for_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:
-    """Return a volume whose ``claimRef`` is a claim; the same object if it needs no change."""
+    """Return a volume with a ``claimRef`` to a claim; the same object if it needs no change."""
     metadata, reference = claim.metadata, volume.spec.claim_ref
     bound = is_bound_to(volume, claim)
     if reference is None or not bound or reference.uid != metadata.uid:
@@ -152,6 +155,6 @@ def volume_for_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> 
 
 
 def claim_for_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """Return a claim with the annotation that requests provisioning for a node."""
+    """Return a claim with the annotation that requests provisioning of its volume for a node."""
     annotations = {**claim.metadata.annotations, SELECTED_NODE: node_name}
     return replace(claim, metadata=replace(claim.metadata, annotations=annotations))

@@ -1,7 +1,7 @@
-"""The rows that reach a volume, and static binding: the volume reserved for a waiting claim, or the smallest that fits.
+"""The rows that can access a volume, and static binding: the volume reserved for a claim, or the smallest that fits.
 
-The rows of equal conditions (node affinity of volumes, topologies of classes and capacities) are computed once, and cached
-until a node changes. A volume of one node costs one row.
+The rows of equal conditions (node affinity of volumes, topologies of classes and capacities) are computed once, and
+cached until a node changes. A volume on a single node takes one row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 
 MAX_AFFINITIES = 1 << 15
-"""Maximum number of affinities cached by address; at the limit the cache is cleared."""
+"""Maximum number of affinities cached by address; when it is reached, the cache is cleared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Reach:
     """A condition on the labels of nodes.
 
     Attributes:
-        key: equal for equivalent conditions; None for every node.
+        key: equal for equivalent conditions; None if every node meets the condition.
         terms: the requirements of each term.
     """
 
@@ -52,17 +52,20 @@ EVERY_NODE = Reach(None, ())
 
 
 class ReachableRows:
-    """Rows by condition, for one state."""
+    """Finds the rows that meet a condition, for one state."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._position = -1
         self._rows: dict[Hashable, Index] = {}
-        # By address; entries reference the affinity, so that its address is not reused.
+        # By address. Entries reference the affinity, so its address is not reused while cached.
         self._by_affinity: dict[int, tuple[NodeSelector, Reach]] = {}
 
     def reach_of(self, affinity: NodeSelector | None) -> Reach:
-        """Return the condition of a volume's node affinity; only labels count, and invalid terms match nothing."""
+        """Return the condition that a volume's node affinity sets.
+
+        Only labels count, and invalid terms match nothing.
+        """
         if affinity is None:
             return EVERY_NODE
         known = self._by_affinity.get(id(affinity))
@@ -79,15 +82,15 @@ class ReachableRows:
         return reach
 
     def rows_of(self, reach: Reach) -> Index:
-        """Return intp, the rows that meet the condition."""
+        """Return the rows that meet a condition (intp)."""
         return self._kept(reach.key, reach.terms)
 
     def by_affinity(self, affinity: NodeSelector | None) -> Index:
-        """Return intp, the rows that a volume's node affinity allows."""
+        """Return the rows that a volume's node affinity allows (intp)."""
         return self.rows_of(self.reach_of(affinity))
 
     def by_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Index:
-        """Return intp, the rows that match one of a class's allowed topologies; all rows if it has none."""
+        """Return the rows that match one of a class's allowed topologies (intp); all rows if it has none."""
         if not terms:
             return self._kept(None, ())
         compiled = []
@@ -99,7 +102,7 @@ class ReachableRows:
         return self._kept(key, [selector.requirements for selector in compiled])
 
     def by_labels(self, selector: LabelSelector | None) -> Index:
-        """Return intp, the rows whose labels match; none if the selector is missing or invalid."""
+        """Return the rows whose labels match a selector (intp); none if it is None or invalid."""
         try:
             compiled = compile_label_selector(selector)
         except SelectorError:
@@ -136,7 +139,7 @@ class ReachableRows:
         codes = column.codes[: self._cluster.nodes.count]
         if requirement.operator != "In":
             return column.table(requirement)[codes]
-        # A table of all values would cost more than it saves if every volume has its own value.
+        # If every volume has its own label value, a table of all values costs more than it saves.
         wanted = [column.index[value] for value in requirement.values if value in column.index]
         if len(wanted) == 1:
             equal: Bools = codes == wanted[0]
@@ -146,15 +149,18 @@ class ReachableRows:
 
 FILESYSTEM = "Filesystem"
 BATCH = 1 << 16
-"""Number of rows of volumes evaluated at a time, before checking whether any node is left."""
+"""Number of (volume, row) pairs evaluated before checking whether all rows have a volume."""
 
 
 Taken: TypeAlias = tuple[dict[str, int], Ints]
-"""The volumes that a claim takes on some row (their positions by name), and its choice on each row."""
+"""The index of each volume (by name) that a claim takes on any row, and the index of the claim's volume on each row."""
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a volume is reserved for a claim; a reference without uid reserves it for any claim of that name."""
+    """Return whether a volume is reserved for a claim.
+
+    A reference without uid reserves it for any claim with that name.
+    """
     reference, metadata = volume.spec.claim_ref, claim.metadata
     if reference is None or (reference.namespace, reference.name) != (metadata.namespace, metadata.name):
         return False
@@ -162,7 +168,10 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Return claims sorted by requested storage, the smallest first; equal claims are in the order of Go's sort."""
+    """Return the claims sorted by requested storage, smallest first.
+
+    Equal claims are in the order of Go's unstable sort.
+    """
     return sort_slice(claims, lambda claim: storage_amount(claim.spec.resources.requests))
 
 
@@ -174,7 +183,7 @@ def choose_volume(
     count: int,
     earlier: Sequence[StaticChoice],
 ) -> StaticChoice:
-    """Return the volume that a claim takes on each node.
+    """Return the existing volume that a claim takes on each node.
 
     Args:
         claim: the claim, which waits for its first consumer.
@@ -182,7 +191,7 @@ def choose_volume(
         volumes: the volumes of the claim's class, in the order of their names.
         reachable: finds the rows of a node affinity.
         count: the number of rows.
-        earlier: the choices for earlier claims of the pod; their volumes are taken.
+        earlier: the choices for earlier claims of the pod, whose volumes are no longer available.
     """
     requested = storage_amount(claim.spec.resources.requests)
     fitting = [volume for volume in volumes if could_hold(volume, claim, requested)]
@@ -197,7 +206,7 @@ def choose_volume(
     picks = np.full(count, NOTHING, dtype=np.int64)
     undecided = np.ones(count, dtype=np.bool_)
     for number in meant:
-        # A volume reserved for the claim is chosen even if it is unreachable.
+        # A volume reserved for the claim is chosen even if the node can't access it; the node then gets no volume.
         here = np.flatnonzero(undecided)
         here = _not_taken(fitting[number], here, taken)
         undecided[here] = False
@@ -210,7 +219,7 @@ def choose_volume(
 
 
 def could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: Quantity) -> bool:
-    """Return whether a volume has enough storage, the right mode and attributes, and is neither reserved for others nor deleted."""
+    """Return whether a volume has a claim's size, mode and attributes, and is not reserved for others or deleted."""
     if volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
         return False
     if storage_amount(volume.spec.capacity) < requested:
@@ -223,7 +232,7 @@ def could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requested
 
 
 def is_available(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
-    """Return whether an unreserved volume has the labels, the class and the access modes that a claim requires."""
+    """Return whether an unreserved volume is available and has the labels, class and access modes of a claim."""
     return (
         volume.status.phase == "Available"
         and selector.matches(volume.metadata.labels)
@@ -245,7 +254,10 @@ def _take_in_order(
     undecided: Bools,
     picks: Ints,
 ) -> int:
-    """Choose for each undecided row the first reachable volume of a batch; return the number of volumes in the batch."""
+    """Choose the first accessible volume of a batch for each undecided row.
+
+    Return the number of volumes in the batch.
+    """
     batch: list[Index] = []
     size = 0
     for number in numbers:
@@ -256,7 +268,7 @@ def _take_in_order(
     rows = np.concatenate(batch)
     choices = np.repeat(np.array(numbers[: len(batch)], dtype=np.int64), [len(part) for part in batch])
     here = undecided[rows]
-    # The last write to a row wins, so iterate backwards to give each row the first volume.
+    # The last write to a row wins: iterate backwards, so that each row gets its first volume.
     rows, choices = rows[here][::-1], choices[here][::-1]
     picks[rows] = choices
     undecided[rows] = False
@@ -269,7 +281,7 @@ def _taken_by(choice: StaticChoice) -> Taken:
 
 
 def _not_taken(volume: PersistentVolume, rows: Index, taken: Sequence[Taken]) -> Index:
-    """Return the rows on which no earlier claim took a volume."""
+    """Return those rows on which no earlier claim takes the volume."""
     for numbers, picks in taken:
         number = numbers.get(volume.metadata.name)
         if number is not None:

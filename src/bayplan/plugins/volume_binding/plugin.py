@@ -60,7 +60,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
-"""The maximum score in shapes."""
+"""The maximum of scores in shapes."""
 
 STATE_KEY = "VolumeBinding"
 RESERVED_KEY = "VolumeBinding/reserved"
@@ -77,9 +77,10 @@ class VolumeBinding(
     ReservePlugin[PodVolumes],
     PreBindPlugin[PodVolumes],
 ):
-    """Rejects nodes where the pod's volumes can't be reached, found or provisioned; reserves them. Arguments: `VolumeBindingArgs`.
+    """Rejects nodes where the pod's volumes can't be accessed, found or provisioned, and reserves volumes.
 
-    Params: the pod's `VolumeNeeds`. As upstream, the objects that Reserve assumed are stored in the plugin, for each profile.
+    Arguments: `VolumeBindingArgs`. Params: the pod's `VolumeNeeds`. As upstream, the plugin stores the objects that
+    Reserve assumed, separately for each profile.
     """
 
     name = "VolumeBinding"
@@ -88,7 +89,7 @@ class VolumeBinding(
     pre_reads = Reads.OBJECTS
     compiles_requests = False
     migration: ClassVar[bool] = True
-    """Whether nodes may know in-tree volumes by their CSI drivers."""
+    """Whether nodes may access in-tree volumes through CSI drivers."""
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
@@ -104,7 +105,7 @@ class VolumeBinding(
         self._by_class = VolumesByClass(catalog)
         self._texts: dict[str, int] = {}
         self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
-        # Whether the profile runs PreFilter and Filter: otherwise upstream's cycle state is missing or empty.
+        # Whether the profile runs PreFilter and Filter; without them, upstream's cycle state is missing or empty.
         self._pre_filters = False
         self._filters = False
 
@@ -113,21 +114,21 @@ class VolumeBinding(
         return has_ephemeral(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the pod that must own the claims of ephemeral volumes."""
+        """Return the name and uid of a pod with ephemeral volumes, which must own their claims; None for other pods."""
         return owner_of_ephemeral(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
-        """Return the pod's volumes; the params determine which pods share results."""
+        """Return the pod's volumes. All pods with volumes share a spec key; params distinguish them."""
         return pod_volumes(pod, shared=True)
 
     # Filter.
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Pods without claims are skipped, regardless of the cluster."""
+        """Return NOTHING for pods without claims, which PreFilter skips, else OBJECTS."""
         return Reads.OBJECTS if spec.has_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Reject pods whose claims can't be used, or should already be bound; SKIP pods without claims."""
+        """Reject pods whose claims can't be used or should already be bound; return SKIP for pods without claims."""
         self._pre_filters = True
         if not spec.has_claims:
             return SKIP
@@ -138,7 +139,7 @@ class VolumeBinding(
         return PreFilterResult((needs,))
 
     def _examine(self, spec: PodVolumes, cluster: ClusterState) -> VolumeNeeds | Status:
-        """Return the needs of a pod with claims, or why it is rejected."""
+        """Return the needs of a pod with claims, or the status with which the pod is rejected."""
         catalog = cluster.catalog
         text = claims_error(spec, catalog)
         if text:
@@ -149,7 +150,7 @@ class VolumeBinding(
         return self.needs(claims)
 
     def needs(self, claims: SortedClaims) -> VolumeNeeds:
-        """Return the data that determines the choice of volumes for some claims."""
+        """Return the data that determines the choice of volumes for these claims."""
         catalog = self.handle.cluster.catalog
         bound = tuple([bound_volume(item, self._reachable, migration=self.migration) for item in claims.bound])
         versions: tuple[int, ...] = ()
@@ -161,11 +162,11 @@ class VolumeBinding(
         return VolumeNeeds(bound, claims.delayed, claims.classes, versions)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule | None:
-        """Return the rule for the pod's volumes on a node."""
+        """Return the rule that looks up the plugin's verdicts."""
         return VolumesOnNode(self, cluster)
 
     def verdicts(self, params: Params) -> Codes:
-        """Return uint16[rows], the verdicts on all nodes: the same array until something that they depend on changes."""
+        """Return uint16[rows], the verdicts on all nodes: the same array until data on which they depend changes."""
         self._filters = True
         needs = params[0]
         assert isinstance(needs, VolumeNeeds)
@@ -175,7 +176,7 @@ class VolumeBinding(
         return min(self._texts.setdefault(text, len(self._texts) + FIRST_ERROR), LAST_ERROR)
 
     def _solution(self, needs: VolumeNeeds) -> Solution:
-        """Return the volumes of a pod on all nodes, computed once for equal needs."""
+        """Return the volumes of a pod on all nodes; computed once for equal needs."""
         cluster = self.handle.cluster
         position = cluster.node_log.end
         for known, known_position, solution in self._solutions:
@@ -186,14 +187,14 @@ class VolumeBinding(
         return solution
 
     def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
-        """Return the volumes of a class by name, with assumed versions instead of stored ones."""
+        """Return the volumes of a class sorted by name; assumed versions replace stored ones."""
         volumes = self._by_class.get(name)
         if not len(self._volumes):
             return volumes
         return [self._volumes.latest(volume.metadata.name, volume) for volume in volumes]
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reasons why a node was rejected."""
+        """Return the reasons for a verdict."""
         if verdict == STATE_MISSING:
             return (NOT_FOUND,)
         if verdict & ERROR_BIT:
@@ -203,11 +204,11 @@ class VolumeBinding(
     # Score.
 
     def pre_score_reads(self, spec: PodVolumes) -> Reads:
-        """Without the feature gate nothing is scored, regardless of the cluster."""
+        """Return OBJECTS if storage capacity is scored (feature gate) and the pod has claims, else NOTHING."""
         return Reads.OBJECTS if self._scores and spec.has_claims else Reads.NOTHING
 
     def pre_score(self, spec: PodVolumes, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """SKIP unless storage capacity is scored; the params are the same as Filter's."""
+        """Return SKIP unless storage capacity is scored. The params are those of Filter."""
         if not self._scores:
             return SKIP
         if not self._pre_filters:
@@ -218,7 +219,7 @@ class VolumeBinding(
         return needs if isinstance(needs, Status) else (needs,)
 
     def score(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Ints:
-        """Return 0 to 100 by the used share of storage; 0 if no volume is chosen."""
+        """Return scores from 0 to 100 by the used share of storage; 0 if no volume is chosen."""
         scores = np.zeros(len(rows), dtype=np.int64)
         if not params or not self._scores:
             return scores
@@ -234,7 +235,7 @@ class VolumeBinding(
     # Reserve, PreBind.
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Assume the volumes and claims that the pod gets on the node."""
+        """Assume the volumes and claims that were chosen for the pod on the node."""
         decision = self._decision(state, node_name)
         if decision is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
@@ -251,7 +252,7 @@ class VolumeBinding(
         return SUCCESS
 
     def _decision(self, state: CycleState, node_name: str) -> Decision | None:
-        """Return the pod's volumes on a node, or None if PreFilter or Filter did not run for it."""
+        """Return the pod's volumes on a node; None if PreFilter or Filter did not run."""
         needs = state.read(STATE_KEY, VolumeNeeds)
         if needs is None or not self._filters:
             return None
@@ -259,7 +260,7 @@ class VolumeBinding(
         return None if row is None else self._solution(needs).decision(row)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Undo Reserve; if it did not run, drop Filter's choice, as upstream does."""
+        """Undo Reserve. If Reserve did not run, drop assumed versions of Filter's choice, as upstream does."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is not None:
             names = [volume.metadata.name for _, volume in reservation.volumes]
@@ -278,7 +279,7 @@ class VolumeBinding(
         state.delete(STATE_KEY)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return ``volumes``, the volume of each claim, and ``provision``, the claims whose volumes will be provisioned."""
+        """Return ``volumes``, the volume of each claim, and ``provision``, the claims that need provisioning."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is None:
             return {}
@@ -288,18 +289,18 @@ class VolumeBinding(
         }
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Allow the binding once the host has written `updates`."""
+        """Return SUCCESS: the host writes the `updates` before it binds the pod."""
         return SUCCESS
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
-        """Return volumes with the claims that they are reserved for, then claims with the selected node."""
+        """Return volumes with the claims for which they are reserved, then claims with the selected node."""
         reservation = state.read(RESERVED_KEY, Reservation)
         if reservation is None:
             return ()
         return (*(volume for _, volume in reservation.volumes), *reservation.claims)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register all kinds of objects that affect the choice of volumes, and added or relabelled nodes."""
+        """Register all kinds of objects that affect the choice of volumes, and nodes added or relabelled."""
         hints = self._hints
         changes = ActionType.ADD | ActionType.UPDATE
         return (
@@ -320,10 +321,10 @@ class VolumeBinding(
 
 
 class VolumesOnNode(FilterRule):
-    """The flags of a node's problems (see `solution`), or the number of an error.
+    """Looks up the verdict on a node: the flags of its problems (see `solution`), or the number of an error.
 
-    The choice of a volume depends on all available volumes, so the plugin computes it for all nodes together, once for all
-    pods with equal params.
+    The choice of a volume depends on all available volumes, so the plugin computes it for all nodes together, once for
+    all pods with equal params.
     """
 
     def __init__(self, plugin: VolumeBinding, cluster: ClusterState) -> None:
@@ -333,7 +334,7 @@ class VolumesOnNode(FilterRule):
         self._codes: Any = None
 
     def refresh(self) -> bool:
-        """Take the verdicts for the params of this cycle."""
+        """Look up the verdicts for the params of this cycle; return whether they changed."""
         if self.params is None:
             self._known = self._codes = None
             return True
@@ -344,7 +345,7 @@ class VolumesOnNode(FilterRule):
         return True
 
     def filter(self, row: int) -> int:
-        """Return the verdict on a node; an error if PreFilter is disabled."""
+        """Return the verdict on a node, or an error if PreFilter is disabled."""
         return STATE_MISSING if self._known is None else self._codes[row]
 
 
@@ -353,19 +354,19 @@ class BindingHints:
 
     @hint(StorageClass, new=True)
     def is_schedulable_after_storage_class_change(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
-        """Queue the pod if a class is new or its allowed topologies changed."""
+        """Queue the pod if a storage class was added, or its allowed topologies changed."""
         return old is None or old.allowed_topologies != new.allowed_topologies
 
     @hint(PersistentVolumeClaim, new=True)
     def is_schedulable_after_persistent_volume_claim_change(
         self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
     ) -> bool:
-        """Queue the pod if it uses the claim."""
+        """Queue the pod if it uses the claim that was added or changed."""
         return is_claim_of(pod, new)
 
     @hint(CSINode, new=True)
     def is_schedulable_after_csi_node_change(self, pod: Pod, old: CSINode | None, new: CSINode) -> bool:
-        """Queue the pod if a CSINode is new or declares other migrated plugins."""
+        """Queue the pod if a CSINode was added, or its set of migrated plugins changed."""
         return old is None or _migrated_plugins(old) != _migrated_plugins(new)
 
     @hint(CSIDriver, old=True, new=True)
@@ -379,7 +380,7 @@ class BindingHints:
     def is_schedulable_after_csi_storage_capacity_change(
         self, pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity
     ) -> bool:
-        """Queue the pod if a capacity is new or has room for larger volumes than before."""
+        """Queue the pod if a capacity was added, or has room for larger volumes than before."""
         if old is None:
             return True
         was, is_now = volume_limit(old), volume_limit(new)

@@ -1,8 +1,8 @@
 """The volumes for a pod on each node: VolumeBinding's Filter, over all nodes at once.
 
-On each node bound claims must be reachable; each waiting claim takes the smallest volume that fits, smaller claims
-first; the rest must be provisioned there. None of this depends on the pods of a node. The score for storage usage also applies to
-these volumes (gate StorageCapacityScoring, KEP-4049).
+On each node, bound claims must be accessible; each unbound claim takes the smallest volume that fits, smaller claims
+first; volumes for the remaining claims must be provisioned there. None of this depends on the pods of a node. The score
+for storage usage also applies to these volumes (gate StorageCapacityScoring, KEP-4049).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REASONS = {
     NOT_ENOUGH_SPACE: "node(s) did not have enough free storage",
     VOLUME_MISSING: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 }
-"""The flags of a verdict, in the order of their reasons."""
+"""The flags of a verdict with their reasons, in the order in which reasons are listed."""
 
 FIRST_ERROR = 16
 LAST_ERROR = 0x1FFF
@@ -37,7 +37,7 @@ NOTHING = -1
 
 
 class StaticChoice(msgspec.Struct, frozen=True):
-    """A claim's choice among existing volumes: per row an index in `volumes`, or `NOTHING`."""
+    """A claim's choice among existing volumes: per row, an index in `volumes`, or `NOTHING`."""
 
     claim: PersistentVolumeClaim
     volumes: Sequence[PersistentVolume]
@@ -45,7 +45,12 @@ class StaticChoice(msgspec.Struct, frozen=True):
 
 
 class Provision(msgspec.Struct, frozen=True):
-    """The rows where a claim's volume would be provisioned (bool), and per row an index in `capacities`, or `NOTHING`."""
+    """A claim whose volume would be provisioned.
+
+    Attributes:
+        wanted: bool per row, where the volume would be provisioned.
+        picks: per row, the index of the sufficient capacity in `capacities`, or `NOTHING`.
+    """
 
     claim: PersistentVolumeClaim
     wanted: Bools
@@ -58,7 +63,8 @@ class Decision(msgspec.Struct, frozen=True):
 
     Attributes:
         bindings: claims with the volumes that they take.
-        provisions: claims whose volumes are to be provisioned, with the capacity that is sufficient for each, if published.
+        provisions: claims whose volumes must be provisioned, each with the published capacity that is sufficient, if
+            any.
     """
 
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
@@ -69,9 +75,9 @@ class Solution:
     """The volumes of a pod on every node.
 
     Attributes:
-        flags: uint16 per row, reasons against the node.
-        static, provisions: the choices for waiting claims, each in upstream's order.
-        errors: texts of errors that end the cycle, with their rows; the first error of a row counts.
+        flags: uint16 per row, the reasons against the node.
+        static, provisions: the choices for unbound claims, each in upstream's order.
+        errors: messages of errors that end the cycle, with their rows; the first error of a row counts.
     """
 
     def __init__(self, count: int) -> None:
@@ -82,9 +88,10 @@ class Solution:
         self._verdicts: Codes | None = None
 
     def verdicts(self, number_of: Callable[[str], int]) -> Codes:
-        """Return uint16 per row, 0 if all volumes of the pod are available; `number_of` returns the number of an error text.
+        """Return uint16 per row, 0 if all volumes of the pod are available.
 
-        Every call returns the same array; the solution must not change after the first.
+        `number_of` returns the number of an error message. Every call returns the same array; don't change the solution
+        after the first call.
         """
         if self._verdicts is not None:
             return self._verdicts
@@ -95,7 +102,7 @@ class Solution:
         return verdicts
 
     def decision(self, row: int) -> Decision:
-        """Return the volumes for the pod on a row that passed."""
+        """Return the volumes for the pod on the node of a row that passed."""
         bindings = [
             (choice.claim, choice.volumes[choice.picks.item(row)])
             for choice in self.static
@@ -113,9 +120,9 @@ FULL_UTILIZATION = 100
 
 
 def capacity_score(decision: Decision, shape: Sequence[tuple[int, int]]) -> int:
-    """Look up requested / available storage in the shape for each storage class; return the rounded mean.
+    """Return the mean, over storage classes, of the shape's value at the requested share of storage.
 
-    If the solution uses existing volumes, volumes to be provisioned are ignored.
+    If the pod takes existing volumes, volumes to be provisioned are ignored.
     """
     requested: dict[str, int] = {}
     capacity: dict[str, int] = {}
@@ -133,7 +140,7 @@ def capacity_score(decision: Decision, shape: Sequence[tuple[int, int]]) -> int:
     if not requested:
         return 0
     total = sum(_score(wrap_int64(requested[name]), wrap_int64(capacity[name]), shape) for name in requested)
-    # Round half away from zero; scores of a shape are never negative.
+    # Round half away from zero; scores in a shape are never negative.
     return (2 * total + len(requested)) // (2 * len(requested))
 
 
@@ -144,7 +151,7 @@ def _score(requested: int, capacity: int, shape: Sequence[tuple[int, int]]) -> i
 
 
 def _broken_linear(shape: Sequence[tuple[int, int]], utilization: int) -> int:
-    """Return the value of a piecewise linear function, constant before the first point and after the last."""
+    """Return the value of a piecewise linear function that is constant before its first point and after its last."""
     if utilization <= shape[0][0]:
         return shape[0][1]
     for (x0, y0), (x1, y1) in pairwise(shape):
@@ -154,6 +161,6 @@ def _broken_linear(shape: Sequence[tuple[int, int]], utilization: int) -> int:
 
 
 def _quotient(dividend: int, divisor: int) -> int:
-    """Divide as Go does: towards zero."""
+    """Return the quotient as in Go, truncated towards zero."""
     quotient = abs(dividend) // abs(divisor)
     return quotient if (dividend < 0) == (divisor < 0) else -quotient

@@ -1,4 +1,4 @@
-"""A pod's claims and its volumes on all nodes, computed in the same steps as upstream does for one node."""
+"""A pod's claims and its volumes on all nodes, computed in the steps that upstream runs for one node."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 class SortedClaims(msgspec.Struct, frozen=True):
-    """The claims of a pod. Unbound claims with immediate binding are not included: they reject the pod.
+    """The claims of a pod. Unbound claims with immediate binding are not included, because they reject the pod.
 
     Attributes:
-        bound: for each bound claim, the name of its volume and the volume, or None if it does not exist.
+        bound: for each bound claim, the name of its volume, and the volume, or None if it does not exist.
         delayed: the claims that wait for their first consumer.
         classes: the storage classes of the delayed claims, in the same order.
     """
@@ -62,7 +62,7 @@ class SortedClaims(msgspec.Struct, frozen=True):
 
 
 def claims_error(spec: PodVolumes, catalog: ObjectCatalog) -> str:
-    """Return why one of a pod's claims can't be used at all, or the empty string. Assumed versions are ignored."""
+    """Return why one of a pod's claims can't be used at all, or "". Ignores assumed versions."""
     for volume in spec.volumes:
         if volume.claim is None:
             continue
@@ -90,7 +90,7 @@ def sort_claims(
     claims: AssumedObjects[PersistentVolumeClaim],
     volumes: AssumedObjects[PersistentVolume],
 ) -> SortedClaims | Status:
-    """Return a pod's claims grouped into bound and waiting ones, or why the pod is rejected. All claims must exist."""
+    """Return a pod's claims divided into bound and delayed ones, or why the pod is rejected. All claims must exist."""
     bound: list[tuple[str, PersistentVolume | None]] = []
     delayed: list[PersistentVolumeClaim] = []
     classes: list[StorageClass] = []
@@ -109,7 +109,8 @@ def sort_claims(
         if storage_class is not None and storage_class.volume_binding_mode is None:
             return error(f'VolumeBindingMode not set for StorageClass "{class_name}"')
         if storage_class is None or storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER or name:
-            # The volume controller also binds claims that a user has bound to a volume in advance.
+            # A claim that a user has bound to a volume in advance is also bound by the volume controller, not by the
+            # scheduler.
             immediate = True
         else:
             delayed.append(claim)
@@ -127,14 +128,14 @@ VolumesOfClass = Callable[[str], Sequence[PersistentVolume]]
 
 
 class BoundVolume(msgspec.Struct, frozen=True):
-    """The nodes that can reach the volume of a bound claim, as a value: volumes with equal values have equal verdicts.
+    """The nodes that can access the volume of a bound claim; volumes with equal values get equal verdicts.
 
     Attributes:
-        missing: the name of the volume if it does not exist.
+        missing: the name of the volume if it does not exist, else "".
         reach: its node affinity.
-        plugin: its in-tree plugin if nodes may use a CSI driver for it.
-        driver_reach: its node affinity on such nodes.
-        error: why the volume can't be translated for such nodes.
+        plugin: its in-tree plugin if nodes may access it through a CSI driver, else "".
+        driver_reach: its node affinity for nodes that access it through that driver.
+        error: why the volume can't be translated for such nodes, or "".
     """
 
     missing: str = ""
@@ -148,10 +149,10 @@ EVERYWHERE = BoundVolume()
 
 
 class VolumeNeeds(msgspec.Struct, frozen=True):
-    """Everything that determines the volumes of a pod on each node; compared by value.
+    """All data that determines the volumes of a pod on each node; compared by value.
 
     Attributes:
-        bound: for each bound claim, the nodes that can reach its volume.
+        bound: for each bound claim, the nodes that can access its volume.
         delayed: the claims that wait for their first consumer.
         classes: the storage classes of the delayed claims, in the same order.
         versions: the versions of the other objects that are read, and of the assumed volumes.
@@ -166,7 +167,10 @@ class VolumeNeeds(msgspec.Struct, frozen=True):
 def bound_volume(
     bound: tuple[str, PersistentVolume | None], reachable: ReachableRows, *, migration: bool
 ) -> BoundVolume:
-    """Return the relevant data of a bound claim, given by name and volume; with `migration`, nodes may use its CSI driver."""
+    """Return the nodes that can access a bound claim's volume, given by name and object.
+
+    `migration`: whether nodes may access in-tree volumes through CSI drivers.
+    """
     name, volume = bound
     if volume is None:
         return BoundVolume(missing=name)
@@ -199,7 +203,7 @@ def solve(
 def _check_bound_claims(
     claims: VolumeNeeds, cluster: ClusterState, reachable: ReachableRows, solution: Solution
 ) -> None:
-    """Record the nodes where a bound volume is missing or unreachable; after a node's first failure, later claims are skipped."""
+    """Record the nodes where a bound volume is missing or not accessible; only the first failure of a node counts."""
     going = np.ones(cluster.nodes.count, dtype=np.bool_)
     for volume in claims.bound:
         if volume.missing:
@@ -222,7 +226,7 @@ def _check_bound_claims(
 
 
 def _migrated_rows(plugin: str, cluster: ClusterState) -> Bools:
-    """Return the nodes that use the CSI driver for volumes of an in-tree plugin."""
+    """Return the nodes that use the CSI driver for volumes of an in-tree plugin (bool per row)."""
     rows = np.zeros(cluster.nodes.count, dtype=np.bool_)
     for csi_node in cluster.catalog.all(CSINode):
         row = cluster.nodes.row_of.get(csi_node.metadata.name)
@@ -232,7 +236,7 @@ def _migrated_rows(plugin: str, cluster: ClusterState) -> Bools:
     return rows
 
 
-# Waiting claims.
+# Unbound claims.
 
 
 def _find_volumes(
@@ -242,7 +246,7 @@ def _find_volumes(
     volumes_of_class: VolumesOfClass,
     solution: Solution,
 ) -> None:
-    """Choose volumes for the waiting claims, and check whether all other volumes can be provisioned."""
+    """Choose volumes for the delayed claims, and check whether the remaining volumes can be provisioned."""
     count = cluster.nodes.count
     going = np.ones(count, dtype=np.bool_)
     selected: list[PersistentVolumeClaim] = []
@@ -289,7 +293,10 @@ def _check_provision(
     reachable: ReachableRows,
     solution: Solution,
 ) -> Bools:
-    """Record the nodes where a claim's volume can't be provisioned; return those where later claims are still checked."""
+    """Record the nodes where a claim's volume can't be provisioned.
+
+    Return the nodes on which later claims are checked.
+    """
     wanted = wanted & going
     if storage_class.provisioner in ("", NO_PROVISIONER):
         solution.flags[wanted] |= BIND_CONFLICT
@@ -323,7 +330,7 @@ def _tracks_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, 
 def _sufficient_capacities(
     claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState
 ) -> list[CSIStorageCapacity]:
-    """Return the capacities of a class that are sufficient for a claim, sorted by namespace and name."""
+    """Return the capacities of a class that are large enough for a claim, sorted by namespace and name."""
     size = value(claim.spec.resources.requests[STORAGE])
     found = []
     for capacity in cluster.catalog.all(CSIStorageCapacity):
@@ -336,6 +343,6 @@ def _sufficient_capacities(
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """Return the largest volume in bytes that a capacity has room for, or None if unknown."""
+    """Return the size in bytes of the largest volume for which a capacity has room, or None if unknown."""
     limit = capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity
     return None if limit is None else value(limit)
